@@ -40,7 +40,6 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         .args("-- --include-ignored --nocapture --test-threads 1")
         .env("INNKEEPER_FIGURES", &file.to_string_lossy())
         .run()?;
-    // Without a model the tests print the reason and pass.
     let lines = fs::read_to_string(&file).unwrap_or_default();
     let table = figures::markdown_table(&table_rows(&lines)?);
     output::print_line(format_args!("\n{table}"));

@@ -40,6 +40,8 @@ mod servers;
 
 mod coverage;
 
+mod mutants;
+
 mod platforms;
 
 use std::process::ExitCode;
@@ -83,7 +85,13 @@ usage: cargo xtask COMMAND
   servers [--write] [NAME …]
                             published servers, listed, called and stopped, beside two other hosts;
                             writes docs/reports/servers.md
-  coverage [--write]        line coverage of the product's modules";
+  servers --tasks [--write]
+                            ten everyday tasks with the same hosts; writes
+                            docs/reports/daily-tasks.md
+  coverage [--write]        line coverage of the product's modules
+  mutants [--sample N] [--seed S] [--crate NAME …]
+                            the tests against N code changes per crate, 60 by default, chosen by a
+                            seed; writes docs/reports/mutants.md";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -109,6 +117,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),
+        "mutants" => mutants::run(rest),
         "" | "help" | "--help" | "-h" => {
             output::print_line(USAGE);
             return ExitCode::SUCCESS;

@@ -1,5 +1,6 @@
 //! `servers`: lists, calls and stops published servers, beside two other hosts.
 
+mod daily_tasks;
 mod host;
 mod leftovers;
 mod list;
@@ -9,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::program::{Program, relative_path, repository_root};
-use crate::test::{install_once, install_venv};
+use crate::test::{install_once, install_uv};
 use crate::{TaskResult, figures, output};
 use host::{FIRST_TIME_LIMIT, HostProgram, Listing, TIME_LIMIT};
 use leftovers::RunMarker;
@@ -19,26 +20,28 @@ use report::ServerRow;
 /// The other hosts, at exact versions.
 const PEERS_PACKAGE_JSON: &str = include_str!("../published_servers/package.json");
 
-/// `uvx`, at an exact version.
-const UV_REQUIREMENTS: &str = include_str!("../published_servers/requirements.txt");
-
 /// The page with the table.
 const PAGE: &str = "docs/reports/servers.md";
 
 /// Number of measured listings of each host; the table has the median.
 const ROUNDS: usize = 3;
 
-/// Runs all servers of the list, or those with the given names, and prints the table; `--write`
-/// replaces the table of the page.
+/// Runs all servers of the list, or those with the given names, and prints the table; `--tasks` runs
+/// the everyday tasks instead; `--write` replaces the table of the page.
 ///
 /// # Errors
 ///
 /// A prerequisite cannot be installed, a name is not in the list, or a process is left behind.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let is_written = arguments.contains(&"--write");
-    let names: Vec<&str> = arguments.iter().copied().filter(|name| *name != "--write").collect();
+    let has_tasks = arguments.contains(&"--tasks");
+    let names: Vec<&str> =
+        arguments.iter().copied().filter(|argument| !argument.starts_with("--")).collect();
     let servers = list::read(&names)?;
     let tools = Tools::install()?;
+    if has_tasks {
+        return daily_tasks::run(&tools, is_written);
+    }
     let mut rows = Vec::new();
     for server in &servers {
         let row = run_server(&tools, server)?;
@@ -69,12 +72,12 @@ impl Tools {
     fn install() -> TaskResult<Self> {
         let home = repository_root().join("target/published-servers");
         create_dir(&home)?;
-        let (peers, uv) = (home.join("peers"), home.join("uv"));
+        let peers = home.join("peers");
         install_once(&peers, PEERS_PACKAGE_JSON, install_peers)?;
-        install_once(&uv, UV_REQUIREMENTS, |dir| install_venv(dir, UV_REQUIREMENTS))?;
+        let uv = install_uv()?;
         Program::cargo("build --locked --release --package innkeeper-cli").run()?;
         let path = std::env::var("PATH").map_err(|error| format!("`PATH`: {error}"))?;
-        let path = format!("{}:{path}", uv.join("bin").display());
+        let path = format!("{}:{path}", uv.display());
         let bin = peers.join("node_modules/.bin");
         let hosts = vec![
             HostProgram::innkeeper(&repository_root().join("target/release/innkeeper")),

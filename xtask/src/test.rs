@@ -14,8 +14,8 @@ use crate::{TaskResult, conformance, fuzz, providers, requirements, soak, tidy, 
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
-    install_benchmarks, install_npm, install_once, install_servers, install_venv, install_venv_for,
-    install_venv_with_options,
+    install_benchmarks, install_npm, install_once, install_servers, install_uv, install_venv,
+    install_venv_for, install_venv_with_options,
 };
 
 /// The build command of all tests.
@@ -67,6 +67,10 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
             let line = "run --locked --workspace --features xtask/soak --profile ci";
             CargoTool::NEXTEST.install()?.args(line).run()
         });
+        match local_model::problem() {
+            Some(reason) => steps.skip("tests of the local model", &reason),
+            None => drop(steps.run("tests of the local model", local_model::run_tests)),
+        }
         steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
         steps.run("conformance", || conformance::run(&[]));
         steps.run("tool calls", || toolcalls::run(&[]));

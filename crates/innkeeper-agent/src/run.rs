@@ -49,8 +49,10 @@ pub struct Run {
     correction: CorrectionState,
     /// The model's text in each attempt of the current correction.
     attempt_texts: Vec<String>,
-    /// Whether the model has made a native call, which proves that the model got the tools.
-    has_called_natively: bool,
+    /// Whether an earlier response proves that the model got the tools: by a native call, or by a
+    /// count of prompt tokens that includes them. A later count may be smaller, because some servers
+    /// do not count the prompt that they have in their cache.
+    tools_were_read: bool,
     /// Number of invalid native calls in the last response.
     rejected_calls: u32,
     retries_remaining: u32,
@@ -74,7 +76,7 @@ impl Run {
             tool_call_mode,
             correction,
             attempt_texts: Vec::new(),
-            has_called_natively: false,
+            tools_were_read: false,
             rejected_calls: 0,
             retries_remaining,
             consecutive_failures: 0,
@@ -166,7 +168,7 @@ impl Run {
             parsed.problems.push(FailedAttempt::new(problem));
         }
         let native = response.message.calls().next().is_some();
-        self.has_called_natively |= native;
+        self.tools_were_read |= native || self.counts_tools(response);
         self.check_text_calls(&mut parsed, native);
         if let Some(problem) = merge_errors(std::mem::take(&mut parsed.problems)) {
             return self.request_correction(problem, response.message.visible_text(), jitter);
@@ -403,14 +405,28 @@ impl Run {
 
     /// Returns whether the server read so few tokens that the tools cannot have been among them.
     fn server_dropped_tools(&self, response: &Response) -> bool {
-        let read = response.usage.map(|usage| usage.prompt_tokens);
-        let least = request::estimate_tool_tokens(&self.config.tools) as u64 / 2;
+        let read = response.usage.map_or(0, |usage| usage.prompt_tokens);
+        let least = self.min_tool_tokens();
         self.config.capabilities.may_drop_tools
-            && !self.has_called_natively
+            && !self.tools_were_read
             && response.message.calls().next().is_none()
             && least > MIN_DETECTABLE_TOKENS
-            && read.is_some_and(|read| read > 0 && read < least)
+            && read > 0
+            && read < least
             && self.config.allows_prompt_mode()
+    }
+
+    /// Returns whether the server read so many tokens that the tools were among them.
+    fn counts_tools(&self, response: &Response) -> bool {
+        let least = self.min_tool_tokens();
+        self.tool_call_mode == ToolCallMode::Native
+            && least > MIN_DETECTABLE_TOKENS
+            && response.usage.is_some_and(|usage| usage.prompt_tokens >= least)
+    }
+
+    /// Returns a number of tokens that the tools exceed in every tokenizer.
+    fn min_tool_tokens(&self) -> u64 {
+        request::estimate_tool_tokens(&self.config.tools) as u64 / 2
     }
 
     fn next_iteration(&mut self) -> Effect {

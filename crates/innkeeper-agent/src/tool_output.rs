@@ -2,6 +2,8 @@
 
 mod repeated_content;
 
+use innkeeper_protocol::skim;
+use innkeeper_protocol::view::MAX_CONTENT_BLOCKS;
 use innkeeper_toolcall::quote_for_prompt;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,6 +15,10 @@ use crate::tools::ToolOutput;
 /// Maximum number of bytes of one output in a message to the model, a quarter of the context of the
 /// largest models. The text of a longer output says how much is omitted.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
+/// Maximum length of structured content that is compared with the texts of its result, in bytes. The
+/// comparison parses both as values, which take up to 30 times the memory of their text.
+const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Converts the output of a tool to content. The text of the content has at most
 /// [`MAX_OUTPUT_BYTES`]; a longer text is truncated, together with the blocks behind it, and says
@@ -53,20 +59,25 @@ pub(crate) fn to_full_text(output: &ToolOutput) -> String {
 }
 
 /// Converts the output without a length limit. An output that is no result object is one text, and
-/// an item that is no content block is the text of the item.
+/// an item that is no content block is the text of the item. The blocks behind
+/// [`MAX_CONTENT_BLOCKS`] become one text, with one line for each image or other binary content: a
+/// block takes more memory than the text of a small block.
 fn to_blocks(output: &ToolOutput) -> Vec<ContentBlock> {
     let raw = output.raw().get();
     // A derived implementation also reads an array as the fields in their order.
     let object = Some(raw).filter(|raw| raw.starts_with('{'));
     let blocks = object.and_then(|raw| {
         let result: ResultObject<'_> = serde_json::from_str(raw).ok()?;
-        let items: Vec<&RawValue> = serde_json::from_str(result.content?.get()).ok()?;
-        let to_block = |item: &RawValue| {
-            ContentBlock::from_raw(item).unwrap_or_else(|| ContentBlock::Other(item.into()))
-        };
-        let mut blocks: Vec<_> = items.into_iter().map(to_block).collect();
+        let items = result.content?.get();
+        if !items.starts_with('[') {
+            return None;
+        }
+        let mut items = skim::elements(items).map(to_block);
+        let mut blocks: Vec<_> = items.by_ref().take(MAX_CONTENT_BLOCKS).collect();
+        blocks.extend(join_blocks(items));
         if let Some(structured) = result.structured {
-            let is_repeated = repeated_content::is_in_texts(structured, &blocks);
+            let is_repeated = structured.get().len() <= MAX_COMPARED_BYTES
+                && repeated_content::is_in_texts(structured, &blocks);
             let json = RawJson::from(structured);
             blocks.push(ContentBlock::Structured(StructuredContent { json, is_repeated }));
         } else if blocks.is_empty() {
@@ -75,6 +86,25 @@ fn to_blocks(output: &ToolOutput) -> Vec<ContentBlock> {
         Some(blocks)
     });
     blocks.unwrap_or_else(|| vec![raw.into()])
+}
+
+fn to_block(item: &str) -> ContentBlock {
+    match serde_json::from_str::<&RawValue>(item) {
+        Ok(raw) => ContentBlock::from_raw(raw).unwrap_or_else(|| ContentBlock::Other(raw.into())),
+        Err(_) => item.into(),
+    }
+}
+
+/// Joins the texts of blocks to one block; `None` without blocks.
+fn join_blocks(blocks: impl Iterator<Item = ContentBlock>) -> Option<ContentBlock> {
+    let mut joined: Option<String> = None;
+    for text in blocks.map(|block| block.to_text().unwrap_or_default().into_owned()) {
+        match &mut joined {
+            Some(joined) => joined.extend(["\n", &text]),
+            None => joined = Some(text),
+        }
+    }
+    joined.map(ContentBlock::from)
 }
 
 /// Truncates the text of the blocks to the limit.

@@ -1,35 +1,26 @@
 //! A line on the terminal while a request runs: a spinner, the elapsed time and the progress.
 
-use std::io::IsTerminal as _;
 use std::pin::pin;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use innkeeper_host::Progress;
 use tokio::sync::mpsc::Receiver;
 
-use crate::output::escape_inline;
-
-/// Interval between two frames of the spinner.
-const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
+use crate::output::{Output, escape_inline};
+use crate::progress_lines::SpinnerLine;
 
 /// A line on stderr; nothing if stderr is no terminal. The line disappears with this value.
 #[derive(Debug)]
-pub(crate) struct ActivityLine(Option<ProgressBar>);
+pub(crate) struct ActivityLine(Option<SpinnerLine>);
 
 impl ActivityLine {
     /// Shows a line with this text.
-    pub(crate) fn show(text: &str) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self::hidden();
+    pub(crate) fn show(output: &Output, text: &str) -> Self {
+        let line = output.progress_lines().add_spinner("{spinner} {elapsed} {wide_msg}");
+        if let Some(line) = &line {
+            line.set_message(escape_inline(text).into_owned());
+            line.start();
         }
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.set_message(escape_inline(text).into_owned());
-        bar.enable_steady_tick(SPINNER_INTERVAL);
-        Self(Some(bar))
+        Self(line)
     }
 
     /// Shows nothing.
@@ -49,19 +40,11 @@ impl ActivityLine {
             tokio::select! {
                 value = &mut call => return value,
                 Some(step) = progress.recv() => {
-                    if let Some(bar) = &self.0 {
-                        bar.set_message(format!("{subject}  {}", progress_text(&step)));
+                    if let Some(line) = &self.0 {
+                        line.set_message(format!("{subject}  {}", progress_text(&step)));
                     }
                 }
             }
-        }
-    }
-}
-
-impl Drop for ActivityLine {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
         }
     }
 }

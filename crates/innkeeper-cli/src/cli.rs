@@ -161,6 +161,13 @@ pub(crate) enum Command {
     Server(ServerArgs),
 }
 
+impl Command {
+    /// Whether the command prints the findings about the definitions of the servers.
+    pub(crate) fn prints_findings(&self) -> bool {
+        matches!(self, Self::Host(HostCommand::Tools(_) | HostCommand::Why(_)))
+    }
+}
+
 /// Accepts every text. A message of the parser would show the text, so a later step checks it.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a parser")]
 fn parse_secret(text: &str) -> Result<Secret, String> {

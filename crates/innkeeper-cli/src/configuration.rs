@@ -99,9 +99,7 @@ pub(crate) fn config_for_item(
         return Ok((config.clone().with_optional_servers(), None));
     }
     if config.servers.contains_key(name) || config.invalid.contains_key(name) {
-        let message = format!("`{name}` is a server; name a {item_kind}: `{name}.NAME`");
-        return Err(CliError::usage(message)
-            .with_hint(format!("run `innkeeper tools {name}` to show the server")));
+        return Err(server_instead_of_item(name, item_kind));
     }
     let failure = CliError::usage(format!("`{name}` does not start with a server name"));
     let servers = || config.servers.keys().chain(config.invalid.keys()).map(String::as_str);
@@ -116,6 +114,12 @@ pub(crate) fn config_for_item(
             servers().collect::<Vec<_>>().join(", ")
         )),
     })
+}
+
+/// Returns the error for the name of a server in the place of a tool or a prompt.
+pub(crate) fn server_instead_of_item(name: &str, item_kind: &str) -> CliError {
+    CliError::usage(format!("`{name}` is a server; name a {item_kind}: `{name}.NAME`"))
+        .with_hint(format!("run `innkeeper tools {name}` to show the server"))
 }
 
 /// Returns the part of the configuration that one server needs. Other servers and their problems

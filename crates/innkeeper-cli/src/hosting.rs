@@ -55,7 +55,9 @@ pub(crate) async fn with_host<T>(
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.
-    let progress = (!signs_in).then(|| progress::show_progress(builder.events()));
+    let progress = (!signs_in).then(|| {
+        progress::show_progress(context.output.progress_lines().clone(), builder.events())
+    });
     let started = signals.run_until_signal(builder.start()).await;
     if let Some(progress) = progress {
         progress.clear();

@@ -25,10 +25,12 @@ mod tests;
 pub(crate) use document::ImportError;
 pub(crate) use source_file::BaseDirectories;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use serde_json::{Map, Value, json};
 
 use source_file::{SourceFile, SourceProgram};
@@ -172,6 +174,29 @@ impl ImportSource {
         let names: Vec<&str> =
             SourceHost::value_variants().iter().map(|host| host.as_str()).collect();
         Err(format!("expected the path of a file, or one of {}", names.join(", ")))
+    }
+}
+
+/// The parser of [`ImportSource`] for the command line; completions list the hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct ImportSourceParser;
+
+impl TypedValueParser for ImportSourceParser {
+    type Value = ImportSource;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<ImportSource, clap::Error> {
+        let parser = StringValueParser::new().try_map(|text| ImportSource::parse(&text));
+        parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let hosts = SourceHost::value_variants().iter();
+        Some(Box::new(hosts.filter_map(ValueEnum::to_possible_value)))
     }
 }
 

@@ -76,10 +76,18 @@ pub(crate) enum LineStyle {
     },
     /// A sentence for a person, without a time: each fact once, and no fact that the command prints
     /// itself.
-    Terminal {
-        /// Whether the severity has a colour.
-        colour: bool,
-    },
+    Terminal(TerminalStyle),
+}
+
+/// The style of sentences on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TerminalStyle {
+    /// Whether the severity has a colour.
+    pub(crate) colour: bool,
+    /// Number of columns, or `None` for lines of any length.
+    pub(crate) columns: Option<usize>,
+    /// Whether the command prints the findings about the definitions of servers itself.
+    pub(crate) prints_findings: bool,
 }
 
 impl LineStyle {
@@ -88,14 +96,12 @@ impl LineStyle {
         level: LogLevel,
         format: LogFormat,
         is_terminal: bool,
-        colour: bool,
+        style: TerminalStyle,
     ) -> Self {
         match format {
             LogFormat::Json => Self::Json,
-            LogFormat::Text if is_terminal && level >= LogLevel::Warning => {
-                Self::Terminal { colour }
-            }
-            LogFormat::Text => Self::Text { colour },
+            LogFormat::Text if is_terminal && level >= LogLevel::Warning => Self::Terminal(style),
+            LogFormat::Text => Self::Text { colour: style.colour },
         }
     }
 

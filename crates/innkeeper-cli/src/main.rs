@@ -10,6 +10,7 @@ mod configuration;
 mod hosting;
 mod pins;
 mod progress;
+mod progress_lines;
 mod shutdown_notice;
 mod start_failure;
 mod trust;
@@ -40,7 +41,7 @@ use innkeeper_host::{Environment, host_process, shim};
 use cli::{Cli, Command, GlobalOptions};
 use commands::CommandContext;
 use exit::{CliError, CliExitCode};
-use log::{LineStyle, LogLevel, LogSink};
+use log::{LineStyle, LogLevel, LogSink, TerminalStyle};
 use output::Output;
 
 fn main() -> ExitCode {
@@ -62,14 +63,15 @@ fn main() -> ExitCode {
         || environment.get("TERM") == Some("dumb");
     let mut output = Output::standard(line.global.json, plain);
     let Cli { global, command } = line;
-    let log = LogSink::start(std::io::stderr());
+    let log = LogSink::start(output.progress_lines().stderr());
     let _flush = log.flush_guard();
     let file_log = match open_log_file(&global) {
         Ok(file) => file.map(LogSink::start),
         Err(failure) => return failure.report(&mut output),
     };
     let _flush_file = file_log.as_ref().map(LogSink::flush_guard);
-    install_log(&global, &output, &log, file_log.as_ref());
+    let prints_findings = command.prints_findings();
+    install_log(&global, (&output, prints_findings), &log, file_log.as_ref());
     output.write_after_log(&log);
     let mut context = CommandContext {
         global,
@@ -100,10 +102,20 @@ fn open_log_file(global: &GlobalOptions) -> Result<Option<File>, CliError> {
 }
 
 /// Sends the log to stderr and, from `info` on, to the file.
-fn install_log(global: &GlobalOptions, output: &Output, stderr: &LogSink, file: Option<&LogSink>) {
+fn install_log(
+    global: &GlobalOptions,
+    (output, prints_findings): (&Output, bool),
+    stderr: &LogSink,
+    file: Option<&LogSink>,
+) {
     let (level, format) = (global.log_level, global.log_format);
     let is_terminal = std::io::stderr().is_terminal();
-    let style = LineStyle::of_stderr(level, format, is_terminal, output.colours_stderr());
+    let style = TerminalStyle {
+        colour: output.colours_stderr(),
+        columns: output.err_columns(),
+        prints_findings,
+    };
+    let style = LineStyle::of_stderr(level, format, is_terminal, style);
     let to_stderr = stderr.output(level, style);
     let to_file =
         file.map(|file| file.output(level.min(LogLevel::Info), LineStyle::of_file(format)));

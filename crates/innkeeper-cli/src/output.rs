@@ -10,7 +10,7 @@ pub(crate) use escape::{block as escape_block, escape_inline, is_deceptive};
 pub(crate) use json_text::indent_json;
 pub(crate) use table::Table;
 pub(crate) use textwrap::core::display_width;
-pub(crate) use wrap::wrap;
+pub(crate) use wrap::{shorten, wrap, wrap_message};
 pub(crate) use writer_thread::WriteCanceller;
 
 use std::fmt;
@@ -18,8 +18,10 @@ use std::io::{self, IsTerminal, Write};
 
 use anstyle::AnsiColor;
 use serde::Serialize;
+use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::log::LogSink;
+use crate::progress_lines::ProgressLines;
 use writer_thread::WriterThread;
 
 /// The meaning of a text, which determines its colour.
@@ -70,10 +72,13 @@ pub(crate) struct Output {
     json: bool,
     /// Whether stdout is a terminal.
     is_terminal: bool,
-    /// The columns of the terminal; `None` if stdout is no terminal.
+    /// The columns of the terminal of stdout; `None` if stdout is no terminal.
     columns: Option<usize>,
+    /// The columns of the terminal of stderr; `None` if stderr is no terminal.
+    err_columns: Option<usize>,
     /// Whether a JSON value was printed completely or partly.
     json_written: bool,
+    progress_lines: ProgressLines,
 }
 
 impl fmt::Debug for Output {
@@ -92,9 +97,16 @@ impl Output {
             err: OutputStream { writer: Box::new(err), colour: err_terminal && !plain },
             json,
             is_terminal: out_terminal,
-            columns: out_terminal.then(terminal_columns),
+            columns: out_terminal.then(|| columns(terminal_size_of(io::stdout()))),
+            err_columns: err_terminal.then(|| columns(terminal_size_of(io::stderr()))),
             json_written: false,
+            progress_lines: ProgressLines::default(),
         }
+    }
+
+    /// The lines of progress on stderr.
+    pub(crate) fn progress_lines(&self) -> &ProgressLines {
+        &self.progress_lines
     }
 
     /// Moves both streams to writer threads, so that a blocked reader does not delay a signal.
@@ -111,7 +123,7 @@ impl Output {
 
     /// Makes each write to stderr wait for earlier log lines.
     pub(crate) fn write_after_log(&mut self, log: &LogSink) {
-        self.err.writer = Box::new(log.write_barrier(io::stderr()));
+        self.err.writer = Box::new(log.write_barrier(self.progress_lines.stderr()));
     }
 
     /// Whether stderr supports colours.
@@ -194,9 +206,21 @@ impl Output {
         self.print_data(&text)
     }
 
-    /// Prints one line to stderr.
+    /// Prints one message to stdout, wrapped at the width of a terminal. The text is escaped.
+    pub(crate) fn print_message(&mut self, text: &str) -> io::Result<()> {
+        let text = wrap_message(text, self.columns);
+        self.print_data(&text)
+    }
+
+    /// Returns the columns of the terminal of stderr, or `None` if stderr is no terminal.
+    pub(crate) fn err_columns(&self) -> Option<usize> {
+        self.err_columns
+    }
+
+    /// Prints one message to stderr, wrapped at the width of a terminal.
     pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
-        writeln!(self.err.writer, "{}", escape_inline(text))
+        let text = wrap_message(&escape_inline(text), self.err_columns);
+        writeln!(self.err.writer, "{text}")
     }
 
     /// Prints a prompt to stderr, without a newline.
@@ -205,23 +229,27 @@ impl Output {
         self.err.writer.flush()
     }
 
-    /// Prints one line with a coloured label to stderr: `note: …`.
+    /// Prints one message with a coloured label to stderr: `note: …`.
     pub(crate) fn labelled_status(
         &mut self,
         tone: Style,
         label: &str,
         text: &str,
     ) -> io::Result<()> {
-        let label = self.err.paint(tone, label);
-        writeln!(self.err.writer, "{label}: {}", escape_inline(text))
+        // The style starts after the indentation.
+        let name = label.trim_start_matches(' ');
+        let indent = &label[..label.len() - name.len()];
+        let text = format!("{indent}{}: {}", self.err.paint(tone, name), escape_inline(text));
+        let text = wrap_message(&text, self.err_columns);
+        writeln!(self.err.writer, "{text}")
     }
 }
 
-/// Returns the columns of the terminal of stdout; some terminals do not report their size.
-fn terminal_columns() -> usize {
+/// Returns the columns of a terminal; some terminals do not report their size.
+fn columns(size: Option<(Width, Height)>) -> usize {
     const DEFAULT_COLUMNS: usize = 80;
-    match terminal_size::terminal_size_of(io::stdout()) {
-        Some((terminal_size::Width(columns), _)) if columns > 0 => columns.into(),
+    match size {
+        Some((Width(columns), _)) if columns > 0 => columns.into(),
         Some(_) | None => DEFAULT_COLUMNS,
     }
 }
@@ -268,7 +296,9 @@ pub(crate) mod capture {
                 json,
                 is_terminal: colour,
                 columns: colour.then_some(80),
+                err_columns: colour.then_some(80),
                 json_written: false,
+                progress_lines: crate::progress_lines::ProgressLines::default(),
             },
             out,
             err,

@@ -1,50 +1,49 @@
 //! Start progress on a terminal: one line per server.
 
 use std::collections::HashMap;
-use std::io::IsTerminal;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use innkeeper_host::{HostEvent, display_safe};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
-/// Interval between two frames of the spinners.
-const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
+use crate::progress_lines::{ProgressLines, SpinnerLine};
 
 /// Maximum number of characters of a reason on a line.
 const MAX_REASON_CHARS: usize = 100;
 
+/// The line of each server.
+type ServerLines = Arc<Mutex<HashMap<Arc<str>, SpinnerLine>>>;
+
 /// A running progress display.
 #[derive(Debug)]
-pub(crate) struct ProgressDisplay(Option<(MultiProgress, JoinHandle<()>)>);
+pub(crate) struct ProgressDisplay {
+    servers: ServerLines,
+    task: JoinHandle<()>,
+}
 
-/// Shows the events until [`ProgressDisplay::clear`].
-pub(crate) fn show_progress(events: Receiver<HostEvent>) -> ProgressDisplay {
-    if !std::io::stderr().is_terminal() {
-        return ProgressDisplay(None);
-    }
-    let lines = MultiProgress::new();
+/// Shows the events until [`ProgressDisplay::clear`]; shows nothing if stderr is no terminal.
+pub(crate) fn show_progress(lines: ProgressLines, events: Receiver<HostEvent>) -> ProgressDisplay {
+    let servers = ServerLines::default();
     #[expect(clippy::disallowed_methods, reason = "`ProgressDisplay` owns and stops this task")]
-    let task = tokio::spawn(follow_events(events, lines.clone()));
-    ProgressDisplay(Some((lines, task)))
+    let task = tokio::spawn(follow_events(events, lines, servers.clone()));
+    ProgressDisplay { servers, task }
 }
 
 impl ProgressDisplay {
     /// Removes the progress lines from the terminal.
     pub(crate) fn clear(self) {
-        if let Some((lines, task)) = self.0 {
-            task.abort();
-            // A closed terminal has no lines to clear.
-            drop(lines.clear());
-        }
+        self.task.abort();
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-async fn follow_events(mut events: Receiver<HostEvent>, lines: MultiProgress) {
-    let mut bars: HashMap<Arc<str>, ProgressBar> = HashMap::new();
+async fn follow_events(
+    mut events: Receiver<HostEvent>,
+    lines: ProgressLines,
+    servers: ServerLines,
+) {
     loop {
         let event = match events.recv().await {
             Ok(event) => event,
@@ -52,19 +51,18 @@ async fn follow_events(mut events: Receiver<HostEvent>, lines: MultiProgress) {
             Err(RecvError::Closed) => return,
         };
         let Some((server, message, done)) = describe_event(&event) else { continue };
-        let bar = bars.entry(server.clone()).or_insert_with(|| {
-            let bar = lines.add(ProgressBar::new_spinner());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}") {
-                bar.set_style(style);
-            }
-            bar.set_prefix(server.to_string());
-            bar.enable_steady_tick(SPINNER_INTERVAL);
-            bar
-        });
+        let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !servers.contains_key(server) {
+            let Some(line) = lines.add_spinner("{spinner} {prefix}  {msg}") else { return };
+            line.set_prefix(server.to_string());
+            line.start();
+            servers.insert(server.clone(), line);
+        }
+        let Some(line) = servers.get(server) else { continue };
         if done {
-            bar.finish_with_message(message);
+            line.finish_with_message(message);
         } else {
-            bar.set_message(message);
+            line.set_message(message);
         }
     }
 }
@@ -101,6 +99,8 @@ fn describe_event(event: &HostEvent) -> Option<(&Arc<str>, String, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

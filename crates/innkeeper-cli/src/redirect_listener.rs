@@ -9,6 +9,7 @@ use std::time::Duration;
 use innkeeper_host::{AuthorizationRequest, RedirectFuture, UserAgent, display_safe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Maximum number of bytes in a request; a request with a code and a state has a few hundred.
@@ -16,6 +17,9 @@ const MAX_REQUEST_BYTES: usize = 16 << 10;
 
 /// Timeout of one connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of open connections; further connections wait.
+const MAX_CONNECTIONS: usize = 128;
 
 /// Page shown after the sign-in.
 const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can close this page.\n";
@@ -60,17 +64,36 @@ impl UserAgent for RedirectListener {
             let prompt = format!("Sign in at `{server}` with a browser:\n\n    {page}\n\n");
             std::io::stderr().write_all(prompt.as_bytes()).map_err(describe_error)?;
             let state = state_param(&visit.url).ok_or("the authorization URL has no `state`")?;
-            loop {
-                let (stream, _) = listener.accept().await.map_err(describe_error)?;
-                // Browsers also request an icon, and other programs may connect. A silent
-                // connection times out.
-                let callback = timeout(REQUEST_TIMEOUT, read_callback(stream, &state)).await;
-                if let Ok(Ok(Some(target))) = callback {
-                    was_redirected.store(true, Ordering::Relaxed);
-                    return Ok(format!("{origin}{target}"));
+            let state = state.into();
+            let target = accept_callback(&listener, &state).await.map_err(describe_error)?;
+            was_redirected.store(true, Ordering::Relaxed);
+            Ok(format!("{origin}{target}"))
+        })
+    }
+}
+
+/// Waits for the redirect with the right state, and returns its path and query. Browsers also request
+/// an icon, and other programs may connect: a silent connection times out and delays no other.
+async fn accept_callback(
+    listener: &tokio::net::TcpListener,
+    state: &Arc<str>,
+) -> std::io::Result<String> {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
+                let (stream, _) = accepted?;
+                let state = Arc::clone(state);
+                connections.spawn(timeout(REQUEST_TIMEOUT, async move {
+                    read_callback(stream, &state).await
+                }));
+            }
+            Some(ended) = connections.join_next() => {
+                if let Ok(Ok(Ok(Some(target)))) = ended {
+                    return Ok(target);
                 }
             }
-        })
+        }
     }
 }
 
@@ -111,29 +134,73 @@ async fn read_callback(mut stream: TcpStream, state: &str) -> std::io::Result<Op
 mod tests {
     use super::*;
 
+    /// Starts a sign-in that accepts the state `right`.
+    fn sign_in(listener: &RedirectListener) -> RedirectFuture {
+        let (server, redirect_uri) = ("web".into(), listener.redirect_uri());
+        let url = "https://sso.example/page?client_id=a&state=right".to_owned();
+        listener.authorize(AuthorizationRequest { server, url, redirect_uri })
+    }
+
+    async fn connect(port: u16) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap()
+    }
+
+    async fn get(port: u16, target: &str) -> String {
+        let mut stream = connect(port).await;
+        stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
     #[tokio::test]
     async fn only_the_redirect_with_the_right_state_is_accepted() {
         let browser = RedirectListener::listen().unwrap();
-        let (server, redirect_uri) = ("web".into(), browser.redirect_uri());
-        let url = "https://sso.example/page?client_id=a&state=right".to_owned();
         assert!(!browser.was_redirected().load(Ordering::Relaxed));
-        let visit = browser.authorize(AuthorizationRequest { server, url, redirect_uri });
         let port = browser.port;
-        let knock = async |target: &str| {
-            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
-            stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-            let mut response = String::new();
-            stream.read_to_string(&mut response).await.unwrap();
-            response
+        let requests = async {
+            assert!(get(port, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
+            assert!(get(port, "/callback?code=x&state=wrong").await.starts_with("HTTP/1.1 404"));
+            assert!(get(port, "/callback?code=x&state=right").await.contains("close this page"));
         };
-        let knocks = async {
-            assert!(knock("/favicon.ico").await.starts_with("HTTP/1.1 404"));
-            assert!(knock("/callback?code=x&state=wrong").await.starts_with("HTTP/1.1 404"));
-            assert!(knock("/callback?code=x&state=right").await.contains("close this page"));
-        };
-        let (came_back, ()) = tokio::join!(visit, knocks);
+        let (target, ()) = tokio::join!(sign_in(&browser), requests);
         assert!(browser.was_redirected().load(Ordering::Relaxed));
         let expected = format!("http://127.0.0.1:{port}/callback?code=x&state=right");
-        assert_eq!(came_back, Ok(expected));
+        assert_eq!(target, Ok(expected));
+    }
+
+    #[tokio::test]
+    async fn silent_connections_do_not_delay_the_browser() {
+        let browser = RedirectListener::listen().unwrap();
+        let port = browser.port;
+        let mut silent = Vec::new();
+        for _ in 0..20 {
+            silent.push(connect(port).await);
+        }
+        let signed_in =
+            async { tokio::join!(sign_in(&browser), get(port, "/callback?state=right")) };
+        // A single connection would time out only after this limit.
+        let (target, page) = timeout(REQUEST_TIMEOUT, signed_in).await.unwrap();
+        assert!(target.is_ok() && page.contains("close this page"), "{target:?} {page}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_beyond_the_maximum_waits_for_the_end_of_another() {
+        let browser = RedirectListener::listen().unwrap();
+        let port = browser.port;
+        let mut silent = Vec::new();
+        for _ in 0..MAX_CONNECTIONS {
+            silent.push(connect(port).await);
+        }
+        let requests = async {
+            let response = get(port, "/callback?state=right");
+            tokio::pin!(response);
+            let waits = timeout(Duration::from_millis(50), &mut response).await;
+            assert!(waits.is_err(), "{waits:?}");
+            silent.pop();
+            response.await
+        };
+        let (target, page) = tokio::join!(sign_in(&browser), requests);
+        assert!(target.is_ok() && page.contains("close this page"), "{target:?} {page}");
     }
 }

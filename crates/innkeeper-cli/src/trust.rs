@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_with_a_backtick_is_shown_as_one_argument() {
+        let file = json!({"servers": {"a": {"command": "run", "args": ["x` `-y", "it's`"]}}});
+        let environment = Environment::from_pairs([("A", "b")]);
+        let config = Config::from_value(&file, "mcp.json", Path::new("/"), &environment).unwrap();
+        let (mut output, _, err) = capture::captured_output(false, false);
+        confirm(&mut output, Path::new("mcp.json"), &LaunchSpec::all(&config), &b""[..]).unwrap();
+        let shown = r#"arguments: 'x` `-y' "it's"'`'"#;
+        assert!(err.text().contains(shown), "{}", err.text());
+    }
+
+    #[test]
     fn an_untrusted_error_shows_the_text_of_the_file_and_no_value_of_a_variable() {
         let (mut output, _, err) = capture::captured_output(false, false);
         untrusted_error(Path::new(".mcp.json"), &launches(), false).report(&mut output);

@@ -1,5 +1,7 @@
 //! Checks one server entry and converts it to a server configuration.
 
+use std::time::Duration;
+
 use indexmap::IndexSet;
 
 use super::diagnostic::{Position, Severity};
@@ -260,5 +262,13 @@ fn tools(typed: raw::Tools) -> ToolFilter {
     let denied = typed.deny_arguments.unwrap_or_default();
     let deny_arguments =
         denied.into_iter().map(|(tools, texts)| (tools, raw::strings(Some(texts)))).collect();
-    ToolFilter { allow, deny: raw::strings(typed.deny), deny_arguments }
+    let timeouts = typed.timeouts.unwrap_or_default().into_iter();
+    let timeouts =
+        timeouts.map(|(tools, raw::Seconds(value))| (tools, Duration::from_secs_f64(value)));
+    ToolFilter {
+        allow,
+        deny: raw::strings(typed.deny),
+        deny_arguments,
+        timeouts: timeouts.collect(),
+    }
 }

@@ -1,7 +1,11 @@
 //! Filter for a server's tools and their arguments.
 
+use std::time::Duration;
+
 use indexmap::IndexMap;
 use serde::Serialize;
+
+use super::seconds;
 
 /// Allow and deny lists of tool names; `*` matches any sequence of characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -16,6 +20,10 @@ pub struct ToolFilter {
     /// Patterns that no string argument may match, by tool name or pattern.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub deny_arguments: IndexMap<String, Vec<String>>,
+    /// Time for one call of a tool without a response or progress, by tool name or pattern, in
+    /// place of the server's `timeout`.
+    #[serde(skip_serializing_if = "IndexMap::is_empty", serialize_with = "seconds::serialize_map")]
+    pub timeouts: IndexMap<String, Duration>,
 }
 
 impl ToolFilter {
@@ -38,6 +46,11 @@ impl ToolFilter {
     pub fn denied_arguments(&self, tool: &str) -> impl Iterator<Item = &str> {
         let rules = self.deny_arguments.iter().filter(move |(tools, _)| Self::matches(tools, tool));
         rules.flat_map(|(_, texts)| texts).map(String::as_str)
+    }
+
+    /// Returns the timeout of a tool: the timeout of the first name or pattern that matches.
+    pub fn timeout(&self, tool: &str) -> Option<Duration> {
+        self.timeouts.iter().find(|(tools, _)| Self::matches(tools, tool)).map(|(_, time)| *time)
     }
 
     /// Returns whether a name matches a pattern; `*` matches any sequence of characters.
@@ -103,6 +116,18 @@ mod tests {
     #[test]
     fn a_tool_missing_from_allow_is_refused_as_such() {
         assert_eq!(filter(Some(&["a"]), &[]).deny_reason("b"), Some(DenyReason::NotAllowed));
+    }
+
+    #[test]
+    fn the_first_timeout_whose_name_matches_counts() {
+        let seconds = Duration::from_secs;
+        let timeouts =
+            [("read_big", seconds(9)), ("read_*", seconds(3)), ("read_small", seconds(1))];
+        let timeouts = timeouts.map(|(tools, time)| (tools.to_owned(), time)).into_iter().collect();
+        let filter = ToolFilter { timeouts, ..ToolFilter::default() };
+        assert_eq!(filter.timeout("read_big"), Some(seconds(9)));
+        assert_eq!(filter.timeout("read_small"), Some(seconds(3)));
+        assert_eq!(filter.timeout("write"), None);
     }
 
     #[test]

@@ -179,7 +179,15 @@ pub(super) struct Tools {
     pub(super) deny: Option<Vec<StringElement>>,
     /// Patterns that no string argument may match, by tool name; `*` works in names and patterns.
     pub(super) deny_arguments: Option<IndexMap<String, Vec<StringElement>>>,
+    /// Maximum seconds of a call without a response or progress, by tool name, in place of
+    /// `timeout`; `*` works in names, and the first name that matches counts.
+    pub(super) timeouts: Option<IndexMap<String, Seconds>>,
 }
+
+/// A number of seconds.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct Seconds(#[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS))] pub(super) f64);
 
 /// Restart policy after a failure.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]

@@ -2,8 +2,17 @@
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use serde::Serializer;
 
 pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(value.as_secs_f64())
+}
+
+/// Serializes each duration of a map.
+pub(super) fn serialize_map<S: Serializer>(
+    values: &IndexMap<String, Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value.as_secs_f64())))
 }

@@ -37,9 +37,9 @@ pub(crate) use raw_request::{notify, request};
 /// Options of one call that override the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// The maximum time without a response or progress. Default: the server's `timeout`. Progress,
-    /// and a request of the server to the application, restart the timeout, up to the server's
-    /// `maxTotalTimeout`.
+    /// The maximum time without a response or progress. Default: the tool's time in
+    /// `tools.timeouts`, else the server's `timeout`. Progress, and a request of the server to the
+    /// application, restart the timeout, up to the server's `maxTotalTimeout`.
     pub timeout: Option<Duration>,
     /// The channel for progress notifications, in the order of the server. The host drops a
     /// notification when the channel is full. Without a channel the host does no work for progress.

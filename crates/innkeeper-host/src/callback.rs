@@ -214,6 +214,10 @@ impl CallbackCapabilities {
     fn rejection(&self, kind: RequestKind, request: &ServerRequest) -> Option<CallbackError> {
         let no = |message| Some(CallbackError::new(code::INVALID_PARAMS, message));
         let params = request.params.as_deref().map(RawValue::get).unwrap_or_default();
+        // The checks read one member of each name, and the application may read another.
+        if kind != RequestKind::Other && skim::has_duplicate_key(params) {
+            return no("two members of one object have the same name");
+        }
         // Some libraries write `null` for an absent member.
         let member = |key| skim::member(params, key).filter(|value| *value != "null");
         let is_declared = |feature| {

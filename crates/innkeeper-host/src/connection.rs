@@ -36,7 +36,7 @@ use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
 use crate::error::{CallError, Violation};
-use crate::event::{CallOutcome, EventPublisher, HostEvent};
+use crate::event::{CallOutcome, EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
@@ -207,7 +207,10 @@ impl Connection {
             Err(error) => {
                 let outcome = error.kind().as_str();
                 let error: &dyn std::error::Error = error;
-                tracing::warn!(server, method, id, latency_ms, outcome, error, "request");
+                tracing::warn!(
+                    target: REPORTED_TARGET,
+                    server, method, id, latency_ms, outcome, error, "request"
+                );
             }
         }
         response

@@ -17,8 +17,8 @@ use crate::guard::Finding;
 pub use call_reference::CallReference;
 
 /// The `tracing` target of log lines whose fact the application also receives: as the error of a
-/// call or of a start, as the status of a server, or as [`HostEvent::LaunchRetry`] or
-/// [`HostEvent::ListMissing`].
+/// call or of a start, as the status of a server, or as [`HostEvent::LaunchRetry`],
+/// [`HostEvent::ListMissing`] or [`HostEvent::Unavailable`].
 ///
 /// An application that reports these itself filters the target out of its log.
 pub const REPORTED_TARGET: &str = "innkeeper::reported";

@@ -9,6 +9,7 @@
 //! (the OWASP MCP Top 10, the security chapters of the MCP specification, published incidents), not
 //! from the cases of a benchmark.
 
+mod binary_members;
 mod cloud_metadata;
 mod credential_files;
 mod finding;

@@ -60,7 +60,8 @@ mod simulation;
 pub use innkeeper_config::name::split_name;
 pub use innkeeper_config::{Config, ConfigError, Environment};
 pub use innkeeper_process::{
-    ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, shim,
+    ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, inherited_environment,
+    shim,
 };
 
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};

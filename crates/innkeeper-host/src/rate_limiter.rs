@@ -1,4 +1,4 @@
-//! Limits the rate at which unsolicited messages are read.
+//! Limits the rate at which unsolicited messages are read while other servers do work.
 //!
 //! A server that floods the host then blocks on its own pipe, and leaves the CPU to other servers.
 //! Responses to calls are not limited, because their number cannot exceed the number of requests.
@@ -53,6 +53,10 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
+    fn full() -> Self {
+        Self { remaining: BURST_BYTES, debt: 0, refilled_at: Instant::now() }
+    }
+
     /// Adds capacity for the elapsed time, in whole milliseconds like tokio's timers.
     fn refill(&mut self) {
         let millis = u64::try_from(self.refilled_at.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -66,11 +70,10 @@ impl TokenBucket {
 
 impl RateLimiter {
     pub(crate) fn new() -> Self {
-        let bucket = TokenBucket { remaining: BURST_BYTES, debt: 0, refilled_at: Instant::now() };
         let [over_limit, exhausted, reported, stopped] =
             std::array::from_fn(|_| AtomicBool::default());
         Self {
-            bucket: Mutex::new(bucket),
+            bucket: Mutex::new(TokenBucket::full()),
             over_limit,
             exhausted,
             reported,
@@ -113,6 +116,14 @@ impl RateLimiter {
         let calm = bucket.remaining >= RECOVERY_BYTES;
         self.exhausted.store(!calm, Ordering::Relaxed);
         if calm { u64::MAX } else { THROTTLED_READ_BYTES }
+    }
+
+    /// Cancels the debt: nobody else needs the CPU time.
+    pub(crate) fn forgive(&self) {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        *bucket = TokenBucket::full();
+        self.over_limit.store(false, Ordering::Relaxed);
+        self.exhausted.store(false, Ordering::Relaxed);
     }
 
     /// Disables throttling: the process has exited, and only the rest of its pipe remains.

@@ -346,7 +346,7 @@ impl Registry {
         }
         self.rebuild();
         if !is_failed_start {
-            tracing::error!(server = &*server.name, reason, "unavailable");
+            tracing::error!(target: REPORTED_TARGET, server = &*server.name, reason, "unavailable");
         }
         self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
         true

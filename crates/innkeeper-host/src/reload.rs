@@ -218,8 +218,9 @@ impl Reloader {
                 report.not_trusted.push(server.name.as_str().into());
             }
         }
-        let prepared = endpoint_resolution::prepare(launched, &self.environment, &self.connectors)?
-            .into_iter();
+        let prepared =
+            endpoint_resolution::prepare_start(launched, &self.environment, &self.connectors)?
+                .into_iter();
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.map(|settings| (settings.config.name.clone(), settings)).collect();
         let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());

@@ -9,6 +9,7 @@ mod inbound;
 mod inbound_sink;
 mod limits;
 mod multiline_detector;
+mod neighbours;
 mod notification_forwarding;
 mod outbound;
 mod outbound_queue;
@@ -49,6 +50,8 @@ pub(crate) use coop_budget::CoopBudget;
 pub(crate) use inbound_sink::InboundSink;
 pub(crate) use limits::SessionLimits;
 use multiline_detector::MultilineDetector;
+use neighbours::Neighbours;
+pub(crate) use neighbours::SessionDirectory;
 use outbound::Outbound;
 pub(crate) use outbound_queue::{MessageKind, OutboundCommand, OutboundReceiver};
 pub(crate) use outgoing_request::{DeadlineExtension, OutgoingRequest};
@@ -99,6 +102,8 @@ pub(crate) struct SessionContext {
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) events: EventPublisher,
     pub(crate) tasks: BackgroundTasks,
+    /// All sessions of the host.
+    pub(crate) sessions: SessionDirectory,
 }
 
 #[derive(Debug)]
@@ -110,6 +115,7 @@ struct SessionState {
     server_requests: ServerRequests,
     budget: Budget,
     rate_limiter: RateLimiter,
+    neighbours: Neighbours,
     change_notifier: ChangeNotifier,
     events: EventPublisher,
     next_id: AtomicU64,
@@ -160,8 +166,8 @@ impl Session {
     }
 
     fn new(owner: SessionContext, outbound: Outbound, limits: SessionLimits) -> Self {
-        let SessionContext { server, callbacks, events, tasks } = owner;
-        Self(Arc::new(SessionState {
+        let SessionContext { server, callbacks, events, tasks, sessions } = owner;
+        let state = Arc::new(SessionState {
             server,
             limits,
             pending: PendingRequests::default(),
@@ -169,6 +175,7 @@ impl Session {
             server_requests: ServerRequests::new(callbacks, tasks, limits.callback_timeout),
             budget: Budget::new(limits.max_result_bytes),
             rate_limiter: RateLimiter::new(),
+            neighbours: Neighbours::new(sessions.clone()),
             change_notifier: ChangeNotifier::default(),
             events,
             // A random start prevents a server from responding to requests before it receives them.
@@ -180,7 +187,9 @@ impl Session {
             revision: OnceLock::new(),
             task_changed: Notify::new(),
             active_tasks: watch::Sender::default(),
-        }))
+        });
+        sessions.add(&state);
+        Self(state)
     }
 
     /// Returns the id of the next request; ids are unique.

@@ -140,7 +140,8 @@ async fn stop_within(
                 stage: StopStage::OnKill,
                 exit: handle.pid.map(|_| ExitStatus::Unknown),
                 took: started.elapsed(),
-                leftovers: true,
+                // A remote server has no process.
+                leftovers: handle.pid.is_some(),
             })
         }
     };

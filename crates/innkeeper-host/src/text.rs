@@ -1,14 +1,16 @@
 //! Untrusted text: escaping for display and detection of deceptive text.
 
 mod confusable_names;
+mod json_walk;
 mod model_visible;
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 pub(crate) use confusable_names::ConfusableNames;
+pub(crate) use json_walk::{JsonNode, PathSegment, segment_names, walk_json};
 pub(crate) use model_visible::{
-    has_hidden_characters, hidden_characters, is_model_visible, model_visible_text,
+    VisibleMembers, has_hidden_characters, hidden_characters, model_visible_text,
 };
 
 /// Escapes every character for which [`is_deceptive_char`] returns true.

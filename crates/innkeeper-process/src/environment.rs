@@ -107,6 +107,15 @@ pub fn child_environment(
     Ok(inherited.chain(declared).collect())
 }
 
+/// Returns the variables that a program inherits from `parent` without any configuration, as a server
+/// with this command does.
+pub fn inherited_environment(parent: &Environment, command: &str) -> Vec<(OsString, OsString)> {
+    let declared = IndexMap::new();
+    // Without declared variables there is nothing to reject.
+    child_environment(parent, InheritedEnvironment::Standard, command, &declared)
+        .unwrap_or_default()
+}
+
 fn is_standard(name: &OsStr) -> bool {
     is_listed(BASIC_VARIABLES, name)
         || is_listed(NETWORK_AND_DIRECTORY_VARIABLES, name)

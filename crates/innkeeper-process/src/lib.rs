@@ -35,7 +35,7 @@ use unix as platform;
 use windows as platform;
 
 pub use confinement::{Confinement, UnappliedSetting};
-pub use environment::child_environment;
+pub use environment::{child_environment, inherited_environment};
 pub use error::SpawnError;
 pub use exit_status::{ExitStatus, ProcessLimit};
 pub use launch_probe::LaunchProbe;

@@ -1,18 +1,24 @@
-//! Reading of JSON text without a tree: no allocation, no recursion, one pass.
+//! Reading of JSON text without a tree: no recursion, one pass.
 //!
-//! [`members`], [`elements`] and [`member`] expect valid JSON, such as the text of a `RawValue`; on
-//! invalid JSON the iteration ends early. [`recover_top_level_id`] accepts any bytes.
+//! [`members`], [`elements`], [`member`] and [`tokens`] expect valid JSON, such as the text of a
+//! `RawValue`; on invalid JSON the iteration ends early. [`recover_top_level_id`] accepts any bytes.
 
 mod brackets;
 mod cursor;
+mod duplicate_keys;
 mod recovery;
+mod tokens;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use brackets::depth_within;
 pub(crate) use cursor::Cursor;
+pub use duplicate_keys::{KeyTracker, has_duplicate_key};
 pub use recovery::recover_top_level_id;
+pub use tokens::{Token, Tokens};
+
+use std::borrow::Cow;
 
 use crate::text;
 
@@ -37,6 +43,28 @@ pub fn elements(array: &str) -> Elements<'_> {
 /// several such members the last one applies, as in a parsed tree.
 pub fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     members(object).filter(|(name, _)| text::key_is(name, key)).last().map(|(_, value)| value)
+}
+
+/// Iterates over the tokens of JSON text in their order: every member of every object, also members
+/// with the same key. Memory: one byte per open container.
+pub fn tokens(json: &str) -> Tokens<'_> {
+    Tokens::new(json)
+}
+
+/// Decodes a raw string with its quotes; lone surrogates become U+FFFD. Returns `None` if `raw` is
+/// not a string.
+pub fn decode_string(raw: &str) -> Option<Cow<'_, str>> {
+    text::decode_string(raw)
+}
+
+/// Decodes a raw key without its quotes; lone surrogates become U+FFFD. A key that is not valid
+/// stays as written.
+pub fn decode_key(raw: &str) -> Cow<'_, str> {
+    if !raw.contains('\\') {
+        return Cow::Borrowed(raw);
+    }
+    let decoded = text::decode_string(&format!("\"{raw}\"")).map(Cow::into_owned);
+    decoded.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
 /// Iterator over the members of an object; see [`members`].

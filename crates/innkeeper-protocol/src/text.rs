@@ -23,8 +23,8 @@ pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
     if !raw_key.contains('\\') {
         return raw_key == name;
     }
-    // An escape sequence is longer than the character it encodes.
-    raw_key.len() > name.len()
+    // An escape sequence takes up to six bytes per byte of the character.
+    (name.len() + 1..=6 * name.len()).contains(&raw_key.len())
         && serde_json::from_str::<String>(&format!("\"{raw_key}\"")).is_ok_and(|key| key == name)
 }
 
@@ -96,6 +96,7 @@ mod tests {
         assert!(key_is("id", "id") && key_is(r"\u0069\u0064", "id") && key_is(r"a\/b", "a/b"));
         assert!(!key_is("ID", "id") && !key_is(r"\u0049d", "id") && !key_is("idid", "id"));
         assert!(!key_is(r"id\", "id") && !key_is(r"\ud83dxxxx", "id"));
+        assert!(!key_is(&format!(r"\u0069d{}", "x".repeat(1000)), "id"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl LlamaServer {
     ///
     /// # Errors
     ///
-    /// The reason why this machine cannot run the server; tests then print the reason and pass.
+    /// The reason why this machine cannot run the server.
     ///
     /// # Panics
     ///

@@ -89,6 +89,12 @@ impl RemoteServer {
         self.server.log().all()
     }
 
+    /// Returns every fault that affected a request or a WebSocket message, in order.
+    #[must_use]
+    pub fn applied_faults(&self) -> Vec<String> {
+        self.server.applied_faults()
+    }
+
     /// Waits until the requests meet a condition.
     ///
     /// # Panics

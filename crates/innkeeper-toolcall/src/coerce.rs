@@ -218,7 +218,9 @@ impl<'s> Coercion<'s> {
             applied.extend(repairs);
             return Some(changed);
         }
-        let mut intended = branches.iter().filter(|branch| self.root.may_be_intended(branch, json));
+        let (root, remaining_visits) = (self.root, &mut self.remaining_visits);
+        let mut intended =
+            branches.iter().filter(|branch| root.may_be_intended(branch, json, remaining_visits));
         match (intended.next(), intended.next()) {
             (Some(only), None) => self.coerce_value(json, only, &location, applied),
             _ => None,

@@ -254,10 +254,11 @@ pub mod telemetry {
     pub use innkeeper_host::{ServerMetrics, Telemetry};
 }
 
-/// Server processes: supervisor, containment and exit status.
+/// Server processes: supervisor, containment, environment and exit status.
 pub mod process {
     pub use innkeeper_host::{
-        ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, shim,
+        ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process,
+        inherited_environment, shim,
     };
 }
 

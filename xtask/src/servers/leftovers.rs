@@ -1,6 +1,7 @@
 //! Processes that a host leaves behind, found by a variable in their environment.
 
 use std::fs;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -11,20 +12,29 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// A variable that every process of one server has in its environment.
 #[derive(Debug)]
-pub(super) struct RunMarker(String);
+pub(super) struct RunMarker {
+    variable: &'static str,
+    value: String,
+}
 
 impl RunMarker {
     pub(super) fn new(server: &str) -> Self {
-        Self(format!("{server}-{}", std::process::id()))
+        let value = format!("{server}-{}", std::process::id());
+        Self { variable: "PUBLISHED_SERVER_RUN", value }
     }
 
-    #[expect(clippy::unused_self, reason = "the name belongs to the value")]
+    /// Creates a marker for a home directory that no other process has. Each host gives its servers
+    /// this variable.
+    pub(super) fn home_directory(home: &Path) -> Self {
+        Self { variable: "HOME", value: home.display().to_string() }
+    }
+
     pub(super) fn variable(&self) -> &'static str {
-        "PUBLISHED_SERVER_RUN"
+        self.variable
     }
 
     pub(super) fn value(&self) -> &str {
-        &self.0
+        &self.value
     }
 
     /// Kills the processes with this variable and returns their number.

@@ -128,6 +128,19 @@ mod tests {
     }
 
     #[test]
+    fn ci_starts_eight_servers_of_the_list_at_the_same_versions() {
+        let packages: serde_json::Value =
+            serde_json::from_str(include_str!("../../servers/package.json")).unwrap();
+        let npm = packages["dependencies"].as_object().unwrap().iter();
+        let npm = npm.map(|(name, version)| format!("{name}@{}", version.as_str().unwrap()));
+        let python = include_str!("../../servers/requirements.txt").lines();
+        let started: Vec<String> = npm.chain(python.map(|line| line.replace("==", "@"))).collect();
+        let servers = read(&[]).unwrap();
+        let both = servers.iter().filter(|server| started.contains(&server.package));
+        assert_eq!(both.count(), 8);
+    }
+
+    #[test]
     fn only_the_named_servers_are_read_and_an_unknown_name_is_an_error() {
         assert_eq!(read(&["everything"]).unwrap().len(), 1);
         assert!(read(&["nothing"]).unwrap_err().contains("`nothing`"));

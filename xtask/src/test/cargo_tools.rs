@@ -22,6 +22,8 @@ impl CargoTool {
         Self { package: "cargo-nextest", version: "0.9.143", subcommand: "nextest", options: "" };
     pub(crate) const FUZZ: Self =
         Self { package: "cargo-fuzz", version: "0.13.2", subcommand: "fuzz", options: "" };
+    pub(crate) const MUTANTS: Self =
+        Self { package: "cargo-mutants", version: "27.1.0", subcommand: "mutants", options: "" };
     /// Without the default features, which send reports to other services.
     pub(crate) const TARPAULIN: Self = Self {
         package: "cargo-tarpaulin",

@@ -38,6 +38,7 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
         install_hint: "Node 20 or later (`apt-get install nodejs`)",
     },
     required("npm", "--version", "npm (`apt-get install npm`)"),
+    required("openssl", "version", "OpenSSL (`apt-get install openssl`)"),
 ];
 
 /// Checks all programs at once.

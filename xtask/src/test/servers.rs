@@ -1,7 +1,7 @@
 //! Installs published MCP servers and benchmarks for the tests.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::prerequisites;
 use crate::TaskResult;
@@ -10,6 +10,8 @@ use crate::program::{Program, relative_path, repository_root};
 const PACKAGE_JSON: &str = include_str!("../../servers/package.json");
 const PACKAGE_LOCK: &str = include_str!("../../servers/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
+/// `uvx`, at an exact version.
+const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
 /// The tests only read the packages; their dependencies are not installed.
 const BENCHMARK_REQUIREMENTS: &str = include_str!("../../benchmarks/requirements.txt");
 
@@ -23,13 +25,31 @@ const STAMP_FILE: &str = "installed-from";
 /// A prerequisite is missing, or an installation failed; the error contains the end of its log.
 pub(crate) fn install_servers() -> TaskResult {
     prerequisites::check()?;
-    let home = repository_root().join("target/test-servers");
-    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative_path(&home)))?;
+    let home = create_home()?;
     install_once(&home.join("npm"), &format!("{PACKAGE_JSON}{PACKAGE_LOCK}"), |dir| {
         install_npm(dir, PACKAGE_JSON, PACKAGE_LOCK)
     })?;
     install_once(&home.join("venv"), REQUIREMENTS, |dir| install_venv(dir, REQUIREMENTS))?;
+    install_uv()?;
     install_benchmarks(&home)
+}
+
+/// Installs `uv` and `uvx`, and returns the directory of the programs.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_uv() -> TaskResult<PathBuf> {
+    let dir = create_home()?.join("uv");
+    install_once(&dir, UV_REQUIREMENTS, |dir| install_venv(dir, UV_REQUIREMENTS))?;
+    Ok(dir.join("bin"))
+}
+
+/// Returns the directory of all installations.
+fn create_home() -> TaskResult<PathBuf> {
+    let home = repository_root().join("target/test-servers");
+    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative_path(&home)))?;
+    Ok(home)
 }
 
 /// Installs the benchmarks into `bfcl` of the directory.

@@ -1,13 +1,13 @@
 //! One block of a content.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use innkeeper_protocol::skim;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{MediaKind, RawJson, decode_string};
+use super::{MediaKind, RawJson};
 
 /// One block of a content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,7 +107,7 @@ impl ContentBlock {
     /// Parses a content block of MCP; `None` if the value is none. A block of an unknown type stays
     /// byte for byte.
     pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
-        let members = BlockMembers::from_raw(raw)?;
+        let members = BlockMembers::from_raw(raw.get())?;
         let media = || MediaContent {
             mime_type: members.text("mimeType"),
             data: members.text("data").unwrap_or_default().into(),
@@ -116,7 +116,7 @@ impl ContentBlock {
             "text" => Self::Text(members.text("text")?.into()),
             "image" => Self::Image(media()),
             "audio" => Self::Audio(media()),
-            "resource" => Self::Resource(EmbeddedResource::from_raw(members.0.get("resource")?)),
+            "resource" => Self::Resource(EmbeddedResource::from_raw(members.get("resource")?)),
             "resource_link" => Self::ResourceLink(ResourceLink {
                 uri: members.text("uri"),
                 name: members.text("name"),
@@ -203,8 +203,8 @@ impl MediaContent {
 }
 
 impl EmbeddedResource {
-    fn from_raw(resource: &RawValue) -> Self {
-        let members = BlockMembers::from_raw(resource).unwrap_or_default();
+    fn from_raw(resource: &str) -> Self {
+        let members = BlockMembers::from_raw(resource).unwrap_or(BlockMembers("{}"));
         let contents = match members.text("text") {
             Some(text) => ResourceContents::Text(text.into()),
             None => ResourceContents::Blob(members.text("blob").unwrap_or_default().into()),
@@ -235,18 +235,22 @@ impl ResourceLink {
 }
 
 /// The members of a block. The other members stay undecoded, so that none of them makes the block
-/// unreadable.
-#[derive(Default)]
-struct BlockMembers<'r>(HashMap<String, &'r RawValue>);
+/// unreadable, and so that their number takes no memory.
+#[derive(Clone, Copy)]
+struct BlockMembers<'r>(&'r str);
 
 impl<'r> BlockMembers<'r> {
     /// Returns the members of an object; `None` for any other value.
-    fn from_raw(raw: &'r RawValue) -> Option<Self> {
-        serde_json::from_str(raw.get()).ok().map(Self)
+    fn from_raw(raw: &'r str) -> Option<Self> {
+        raw.starts_with('{').then_some(Self(raw))
     }
 
-    fn text(&self, name: &str) -> Option<String> {
-        self.0.get(name).and_then(|raw| decode_string(raw))
+    fn get(self, name: &str) -> Option<&'r str> {
+        skim::member(self.0, name)
+    }
+
+    fn text(self, name: &str) -> Option<String> {
+        self.get(name).and_then(skim::decode_string).map(Cow::into_owned)
     }
 }
 

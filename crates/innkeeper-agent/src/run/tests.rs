@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::HistoryBudget;
-use crate::provider::Capabilities;
+use crate::provider::{Capabilities, Usage};
 use crate::safety::ToolBlocklist;
 
 fn config() -> RunConfig {
@@ -33,6 +33,27 @@ fn config() -> RunConfig {
         limits: RunLimits::default(),
         blocklist: ToolBlocklist::default(),
     }
+}
+
+/// A configuration whose server may drop tools; the tools take at least 100 tokens.
+fn config_of_dropping_server() -> RunConfig {
+    let tools: Tools =
+        [Tool::new("fs.read", "Reads a file. ".repeat(100), json!({}))].into_iter().collect();
+    let capabilities =
+        Capabilities { native_tools: true, may_drop_tools: true, ..Capabilities::default() };
+    let tool_calling = ToolCalling::Auto;
+    RunConfig { tools: Arc::new(tools), capabilities, tool_calling, ..config() }
+}
+
+fn response_with_prompt_tokens(prompt_tokens: u64) -> Response {
+    let usage = Some(Usage { prompt_tokens, ..Usage::default() });
+    Response { usage, ..Response::from_text("I cannot read files.") }
+}
+
+fn started(config: RunConfig) -> Run {
+    let mut run = Run::new(Arc::new(config), Conversation::new());
+    assert!(matches!(run.start("Read."), Ok(Effect::SendRequest(_))));
+    run
 }
 
 fn results(conversation: &Conversation) -> Vec<(String, bool)> {
@@ -126,4 +147,88 @@ fn a_correction_follows_a_question_with_an_image_in_one_message() {
     let [Message::User(content)] = &*request.messages else { panic!("{request:?}") };
     assert_eq!(content.blocks()[..2], ["Like this?".into(), image()]);
     assert!(matches!(&content.blocks()[2..], [ContentBlock::Text(_)]), "{content:?}");
+}
+
+#[test]
+fn a_server_that_read_fewer_tokens_than_the_tools_have_gets_them_in_the_prompt() {
+    let mut run = started(config_of_dropping_server());
+    let effect = run.on_response(&response_with_prompt_tokens(10), 0.0);
+    assert!(matches!(effect, Effect::Sleep(Duration::ZERO)), "{effect:?}");
+    assert_eq!(run.tool_call_mode(), ToolCallMode::Prompt);
+    let Effect::SendRequest(request) = run.on_delay() else { panic!("no request") };
+    assert!(request.tools.is_empty());
+}
+
+#[test]
+fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
+    let config = config_of_dropping_server;
+    let least = request::estimate_tool_tokens(&config().tools) as u64 / 2;
+    let small = Arc::clone(&self::config().tools);
+    let certain = Capabilities { native_tools: true, ..Capabilities::default() };
+    let response = response_with_prompt_tokens;
+    let cases = [
+        ("the tokens of the tools", config(), response(least)),
+        ("no tokens", config(), response(0)),
+        ("an unknown number of tokens", config(), Response::from_text("No.")),
+        ("few tools", RunConfig { tools: small, ..config() }, response(1)),
+        (
+            "a server that drops nothing",
+            RunConfig { capabilities: certain, ..config() },
+            response(1),
+        ),
+        (
+            "native calls only",
+            RunConfig { tool_calling: ToolCalling::Native, ..config() },
+            response(1),
+        ),
+    ];
+    for (case, config, response) in cases {
+        let mut run = started(config);
+        let effect = run.on_response(&response, 0.0);
+        assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{case}: {effect:?}");
+        assert_eq!(run.tool_call_mode(), ToolCallMode::Native, "{case}");
+    }
+    assert!(least > MIN_DETECTABLE_TOKENS);
+}
+
+#[test]
+fn a_server_that_once_read_the_tools_keeps_them_whatever_later_counts_say() {
+    let mut paused = response_with_prompt_tokens(10_000);
+    paused.finish_reason = FinishReason::Paused;
+    let mut run = started(config_of_dropping_server());
+    assert!(matches!(run.on_response(&paused, 0.0), Effect::SendRequest(_)));
+    let effect = run.on_response(&response_with_prompt_tokens(10), 0.0);
+    assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{effect:?}");
+    assert_eq!(run.tool_call_mode(), ToolCallMode::Native);
+
+    let mut run = started(config_of_dropping_server());
+    let call = Response::from_tool_calls([("fs.read", "{}")]);
+    let Effect::CallTools(calls) = run.on_response(&call, 0.0) else { panic!("no calls") };
+    assert!(matches!(run.on_tool_result(&calls[0].id, "text", false), Effect::SendRequest(_)));
+    let effect = run.on_response(&response_with_prompt_tokens(10), 0.0);
+    assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{effect:?}");
+}
+
+#[test]
+fn a_correction_example_has_the_attempts_of_its_own_call_only() {
+    let malformed = |name: &str| {
+        Response::from_text(format!(r#"{{"tool": "fs.read", "params": {{"{name}": ]}}}}"#))
+    };
+    let valid = Response::from_text(r#"{"tool": "fs.read", "params": {"path": "b"}}"#);
+    let mut run = started(RunConfig { tool_calling: ToolCalling::Auto, ..config() });
+    assert!(matches!(run.on_response(&malformed("first"), 0.0), Effect::Sleep(_)));
+    assert!(matches!(run.on_delay(), Effect::SendRequest(_)));
+    let native = Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#)]);
+    for response in [&native, &valid] {
+        if *response == valid {
+            assert!(matches!(run.on_response(&malformed("second"), 0.0), Effect::Sleep(_)));
+            assert!(matches!(run.on_delay(), Effect::SendRequest(_)));
+        }
+        let Effect::CallTools(calls) = run.on_response(response, 0.0) else { panic!("no calls") };
+        assert!(matches!(run.on_tool_result(&calls[0].id, "text", false), Effect::SendRequest(_)));
+    }
+    let [example] = run.correction_examples() else { panic!("{:?}", run.correction_examples()) };
+    let texts: Vec<_> = example.attempts.iter().map(|(text, _)| text.as_str()).collect();
+    assert_eq!(texts, [r#"{"tool": "fs.read", "params": {"second": ]}}"#]);
+    assert_eq!(example.user_message, "Read.");
 }

@@ -155,3 +155,37 @@ fn an_unreadable_block_leaves_the_other_blocks_as_they_are() {
         assert!(content.starts_with(&expected), "{content}");
     }
 }
+
+#[test]
+fn the_blocks_behind_the_limit_become_one_text() {
+    let block = |text: &str| json!({"type": "text", "text": text});
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "aGVsbG8="});
+    let output = |count: usize| {
+        let mut blocks = vec![block(""); count];
+        blocks.extend([block("a"), image.clone(), block("b")]);
+        let raw = to_raw_value(&json!({"content": blocks})).unwrap();
+        to_content(&ToolOutput::new(raw, false))
+    };
+    let fits = output(MAX_CONTENT_BLOCKS - 3);
+    assert_eq!(fits.blocks().len(), MAX_CONTENT_BLOCKS);
+    assert!(fits.has_media());
+    let more = output(MAX_CONTENT_BLOCKS);
+    assert_eq!(more.blocks().len(), MAX_CONTENT_BLOCKS + 1);
+    assert_eq!(more.blocks()[MAX_CONTENT_BLOCKS], "a\n[image, image/png, 5 bytes]\nb".into());
+    assert!(more.to_text().ends_with("\na\n[image, image/png, 5 bytes]\nb"));
+}
+
+#[test]
+fn structured_content_is_compared_with_the_text_up_to_a_limit() {
+    let is_repeated = |bytes: usize| {
+        let value = json!("x".repeat(bytes - 2));
+        let content = json!([{"type": "text", "text": value.to_string()}]);
+        let raw = json!({"content": content, "structuredContent": value});
+        let output = ToolOutput::new(to_raw_value(&raw).unwrap(), false);
+        let blocks = to_blocks(&output);
+        let Some(ContentBlock::Structured(structured)) = blocks.last() else { panic!("no block") };
+        structured.is_repeated
+    };
+    assert!(is_repeated(MAX_COMPARED_BYTES));
+    assert!(!is_repeated(MAX_COMPARED_BYTES + 1));
+}

@@ -1,7 +1,8 @@
 //! Live tests with a model of 135 million parameters on a llama.cpp server.
 //!
 //! The model and the server exercise the codecs with questions, calls, results and responses.
-//! Without the server, one line says why the tests are skipped.
+//! The tests are ignored by default: `cargo xtask test` runs the short ones where the model is
+//! installed, `cargo xtask eval-local-model` runs the others.
 
 mod metrics;
 mod ollama;
@@ -32,15 +33,11 @@ const MODEL_NAME: &str = "smollm2-135m";
 const LLAMA_APIS: [ProviderApi; 3] =
     [ProviderApi::OpenAiChat, ProviderApi::OpenAiResponses, ProviderApi::Anthropic];
 
-/// Starts the server with our template, or prints why not.
-fn start_server() -> Option<LlamaServer> {
+/// Starts the server with our template.
+fn start_server() -> LlamaServer {
     let arguments =
         ["--jinja", "--chat-template", CHAT_TEMPLATE, "--alias", MODEL_NAME, "--predict", "100"];
-    ok_or_skip(LlamaServer::start(&arguments))
-}
-
-fn ok_or_skip<T>(started: Result<T, String>) -> Option<T> {
-    started.map_err(|reason| eprintln!("SKIPPED: {reason}")).ok()
+    LlamaServer::start(&arguments).unwrap_or_else(|reason| panic!("{reason}"))
 }
 
 /// Connects to the model over an API, with the server's capabilities probed.
@@ -104,7 +101,7 @@ async fn measure(api: ProviderApi, origin: &str, calling: ToolCalling) -> TaskMe
 #[tokio::test]
 #[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
 async fn a_real_model_calls_tools_over_every_api_of_its_server() {
-    let Some(server) = start_server() else { return };
+    let server = start_server();
     for api in LLAMA_APIS {
         let native = measure(api, &server.origin(), ToolCalling::Native).await;
         native.write();
@@ -118,7 +115,7 @@ async fn a_real_model_calls_tools_over_every_api_of_its_server() {
 #[tokio::test]
 #[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
 async fn every_constrained_call_of_a_real_model_fits_its_schema() {
-    let Some(server) = start_server() else { return };
+    let server = start_server();
     let metrics =
         measure(ProviderApi::OpenAiChat, &server.origin(), ToolCalling::Constrained).await;
     metrics.write();
@@ -129,7 +126,7 @@ async fn every_constrained_call_of_a_real_model_fits_its_schema() {
 #[tokio::test]
 #[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
 async fn a_real_model_gets_tools_in_its_prompt_over_every_api() {
-    let Some(server) = start_server() else { return };
+    let server = start_server();
     for api in LLAMA_APIS {
         measure(api, &server.origin(), ToolCalling::Prompt).await.write();
     }
@@ -141,5 +138,5 @@ async fn a_real_model_gets_tools_in_its_prompt_over_every_api() {
 /// Starts the proxy for Ollama's API, or records why not.
 fn start_proxy(server: &LlamaServer) -> Option<OllamaProxy> {
     let proxy = OllamaProxy::start(&server.origin());
-    ok_or_skip(proxy.inspect_err(|reason| metrics::write_skipped(ProviderApi::Ollama, reason)))
+    proxy.inspect_err(|reason| metrics::write_skipped(ProviderApi::Ollama, reason)).ok()
 }

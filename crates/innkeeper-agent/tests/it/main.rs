@@ -15,6 +15,7 @@ mod event_log;
 mod limits;
 #[cfg(target_os = "linux")]
 mod live;
+mod memory;
 mod modes;
 mod process;
 mod prompt;

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use innkeeper_toolcall::Format;
 
-use crate::import::ImportSource;
+use crate::import::{ImportSource, ImportSourceParser};
 use crate::tool_arguments::TypedArgument;
 
 /// A command that loads a configuration.
@@ -111,17 +111,30 @@ pub(crate) struct PromptArgs {
 
 /// Arguments of `read`.
 #[derive(Args, Debug)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct ReadArgs {
+    /// Server of the resource; required if several servers have the resource
+    ///
+    /// Without this argument, innkeeper starts all servers of the configuration.
+    #[arg(value_name = "SERVER", conflicts_with = "server_option")]
+    server: Option<String>,
     /// URI of the resource
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
-    /// Server of the resource; required if several servers have the resource
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) server: Option<String>,
+    /// Server of the resource, as an option
+    #[arg(long = "server", value_name = "SERVER")]
+    server_option: Option<String>,
     /// Directory in which blobs are saved; default: the bytes go to stdout, or to the temporary
     /// directory if stdout is a terminal
     #[arg(long, value_name = "DIR")]
     pub(crate) save: Option<PathBuf>,
+}
+
+impl ReadArgs {
+    /// Returns the server that has the resource, if the command names it.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.server.as_deref().or(self.server_option.as_deref())
+    }
 }
 
 /// Arguments of `lock`.
@@ -280,7 +293,7 @@ pub(crate) struct ExportRetriesArgs {
 pub(crate) struct ImportArgs {
     /// Host to import from (claude, vscode, cursor, gemini, codex, windsurf, opencode or zed), or the
     /// path of a file of any of these hosts; default: all hosts with configuration files
-    #[arg(value_name = "HOST|PATH", value_parser = ImportSource::parse)]
+    #[arg(value_name = "HOST|PATH", value_parser = ImportSourceParser, hide_possible_values = true)]
     pub(crate) source: Option<ImportSource>,
 }
 

@@ -28,7 +28,7 @@ use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{print_failed_servers, with_available_servers};
 use crate::input_file;
-use crate::output::{Output, Style, escape_inline};
+use crate::output::{Output, Style, shorten};
 use model::PreparedModel;
 
 /// Maximum number of bytes of a prompt from stdin; the context of a model is smaller.
@@ -36,6 +36,12 @@ const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// Maximum number of characters of arguments or a result on one line.
 const MAX_SHOWN_CHARS: usize = 100;
+
+/// Minimum number of characters of arguments or a result, for a narrow terminal.
+const MIN_SHOWN_CHARS: usize = 20;
+
+/// Indentation of a result, as wide as `called: `.
+const RESULT_INDENT: &str = "        ";
 
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
     let (selected, (config, _demo)) =
@@ -149,7 +155,7 @@ async fn run_agent(
         printer.end_line()?;
         return Ok(report);
     }
-    let activity = waiting_line(approve);
+    let activity = waiting_line(output, approve);
     let report = agent.run(prompt).await;
     drop(activity);
     for call in &report.tool_calls {
@@ -159,9 +165,11 @@ async fn run_agent(
 }
 
 /// Shows that the model works. A question on the terminal would be overwritten.
-fn waiting_line(approve: ApprovalArg) -> ActivityLine {
+fn waiting_line(output: &Output, approve: ApprovalArg) -> ActivityLine {
     match approve {
-        ApprovalArg::All | ApprovalArg::Never => ActivityLine::show("waiting for the model"),
+        ApprovalArg::All | ApprovalArg::Never => {
+            ActivityLine::show(output, "waiting for the model")
+        }
         ApprovalArg::Ask => ActivityLine::hidden(),
     }
 }
@@ -178,7 +186,8 @@ struct EventPrinter<'o> {
 
 impl<'o> EventPrinter<'o> {
     fn new(output: &'o mut Output, approve: ApprovalArg) -> Self {
-        Self { output, approve, activity: Some(waiting_line(approve)), has_open_line: false }
+        let activity = Some(waiting_line(output, approve));
+        Self { output, approve, activity, has_open_line: false }
     }
 
     fn print(&mut self, event: &AgentEvent) -> io::Result<()> {
@@ -192,21 +201,22 @@ impl<'o> EventPrinter<'o> {
             AgentEvent::ToolCallStarted { tool, .. } => {
                 self.end_line()?;
                 if matches!(self.approve, ApprovalArg::All | ApprovalArg::Never) {
-                    self.activity = Some(ActivityLine::show(&format!("calling {tool}")));
+                    self.activity =
+                        Some(ActivityLine::show(self.output, &format!("calling {tool}")));
                 }
                 Ok(())
             }
             AgentEvent::ToolCallFinished(call) => {
                 self.end_line()?;
                 print_call(call, self.output)?;
-                self.activity = Some(waiting_line(self.approve));
+                self.activity = Some(waiting_line(self.output, self.approve));
                 Ok(())
             }
             AgentEvent::Retrying { delay } => {
                 self.end_line()?;
                 let text = format!("in {:.1} s", delay.as_secs_f64());
                 self.output.labelled_status(Style::Note, "retry", &text)?;
-                self.activity = Some(waiting_line(self.approve));
+                self.activity = Some(waiting_line(self.output, self.approve));
                 Ok(())
             }
             AgentEvent::Reasoning(_)
@@ -225,21 +235,18 @@ impl<'o> EventPrinter<'o> {
     }
 }
 
-/// Prints one call to stderr.
+/// Prints one call to stderr, with one line each for the call and for its result.
 fn print_call(call: &ToolCallRecord, output: &mut Output) -> io::Result<()> {
     let (tone, sign) =
         if call.success { (Style::Good, "called") } else { (Style::Error, "failed") };
-    let text = format!("`{}` {}", call.tool, truncate(&call.arguments.to_string()));
-    output.labelled_status(tone, sign, &text)?;
-    output.status(&format!("        {}", truncate(&call.result_text)))
-}
-
-fn truncate(text: &str) -> String {
-    let text = escape_inline(text);
-    if text.chars().count() <= MAX_SHOWN_CHARS {
-        return text.into_owned();
-    }
-    text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect()
+    let columns = output.err_columns().unwrap_or(usize::MAX);
+    let room = |used: usize| columns.saturating_sub(used).clamp(MIN_SHOWN_CHARS, MAX_SHOWN_CHARS);
+    let name = format!("`{}` ", call.tool);
+    let room_for_arguments = room(RESULT_INDENT.len() + name.chars().count());
+    let arguments = shorten(&call.arguments.to_string(), room_for_arguments);
+    output.labelled_status(tone, sign, &format!("{name}{arguments}"))?;
+    let result = shorten(&call.result_text, room(RESULT_INDENT.len()));
+    output.status(&format!("{RESULT_INDENT}{result}"))
 }
 
 /// Prints the result; returns an error if the run failed.

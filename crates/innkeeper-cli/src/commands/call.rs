@@ -9,7 +9,7 @@ use tokio::sync::mpsc::channel;
 use super::CommandContext;
 use crate::activity::ActivityLine;
 use crate::cli::{CallArgs, ResultForm};
-use crate::configuration::{config_for_item, load_config};
+use crate::configuration::{config_for_item, load_config, server_instead_of_item};
 use crate::content::{
     BlobDirectory, ContentPiece, ContentPrinter, StructuredText, repeats_structured,
 };
@@ -29,8 +29,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
         ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
+        reject_server_name(host, &args.target)?;
         let arguments = convert_arguments(host, &args.target, input)?;
-        let result = call_with_progress(host, &args.target, arguments).await?;
+        let result = call_with_progress((host, output), &args.target, arguments).await?;
         let is_error = result.is_error();
         let shown = print_result(output, &result, args, &blobs);
         if let Some(problem) = result.output_schema_violation() {
@@ -46,9 +47,17 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
     with_host(context, config, operation).await.map(drop)
 }
 
+/// Rejects the name of a server that is not the bare name of a tool too.
+pub(super) fn reject_server_name(host: &Host, target: &str) -> Result<(), CliError> {
+    if host.status().contains_key(target) && tool_owners(host, target).is_empty() {
+        return Err(server_instead_of_item(target, "tool"));
+    }
+    Ok(())
+}
+
 /// Calls the tool; a terminal shows the progress until the call ends.
 async fn call_with_progress(
-    host: &Host,
+    (host, output): (&Host, &Output),
     target: &str,
     arguments: Box<RawValue>,
 ) -> Result<ToolResult, CliError> {
@@ -56,8 +65,8 @@ async fn call_with_progress(
     let options = CallOptions { progress: Some(sender), ..CallOptions::default() };
     let subject = format!("calling {}", escape_inline(target));
     let call = host.call_tool_with(target, arguments, options);
-    let result = ActivityLine::show(&subject).follow(&subject, progress, call).await;
-    result.map_err(|error| call_error(&error))
+    let result = ActivityLine::show(output, &subject).follow(&subject, progress, call).await;
+    result.map_err(|error| call_error(&error, target))
 }
 
 /// Prints the result in the chosen form, or in the form for this stdout.
@@ -170,15 +179,16 @@ pub(super) fn tool_owners(host: &Host, target: &str) -> Vec<(String, String)> {
     bare.map(|server| (server.to_owned(), target.to_owned())).collect()
 }
 
-/// Converts a call error to an error with the exit code of its class.
-pub(super) fn call_error(error: &CallError) -> CliError {
+/// Converts a call error to an error with the exit code of its class. `definition` is the tool or
+/// the server that `innkeeper tools` shows with the parameters.
+pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
     match error {
         CallError::Routing(
             RoutingError::ToolWithheld { .. } | RoutingError::ItemWithheld { .. },
         ) => CliError::usage(error.to_string()),
-        CallError::Routing(_) => {
-            CliError::usage(error.to_string()).with_hint("run `innkeeper tools` to list all tools")
-        }
+        CallError::Routing(RoutingError::Ambiguous { .. }) => CliError::usage(error.to_string()),
+        CallError::Routing(_) => CliError::usage(error.to_string())
+            .with_hint("run `innkeeper tools` to list all tools, prompts and resources"),
         CallError::Validation { item, problems } => {
             let mut failure = CliError::usage(format!("invalid arguments for `{item}`"));
             for problem in problems {
@@ -186,7 +196,7 @@ pub(super) fn call_error(error: &CallError) -> CliError {
             }
             failure
                 .with_detail("the request was not sent")
-                .with_hint(format!("run `innkeeper tools {item}` to show the parameters"))
+                .with_hint(format!("run `innkeeper tools {definition}` to show the parameters"))
         }
         CallError::Timeout { .. } => CliError::failure(error.to_string())
             .with_hint("use `--timeout SECONDS` to allow more time"),
@@ -225,7 +235,7 @@ mod tests {
             source: ProtocolError::InvalidResult(problem),
         };
         let (mut output, _, err) = capture::captured_output(false, false);
-        call_error(&error).report(&mut output);
+        call_error(&error, "a.read").report(&mut output);
         insta::assert_snapshot!(err.text(), @r"
         error: server `a` violated the protocol in its response to `a.read`
           invalid result: expected an array at `/content`, found a string

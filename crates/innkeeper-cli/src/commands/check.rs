@@ -77,9 +77,9 @@ fn print_diagnostics(output: &mut Output, problems: &[Diagnostic]) -> std::io::R
             Severity::Error => "",
             Severity::Warning => " (warning)",
         };
-        output.print_data(&format!("{}{label}", escape_inline(&problem.to_string())))?;
+        output.print_message(&format!("{}{label}", escape_inline(&problem.to_string())))?;
         if let Some(hint) = &problem.hint {
-            output.print_data(&format!("    hint: {}", escape_inline(hint)))?;
+            output.print_message(&format!("    hint: {}", escape_inline(hint)))?;
         }
     }
     Ok(())

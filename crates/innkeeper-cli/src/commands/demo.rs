@@ -21,10 +21,10 @@ use crate::hosting::with_host;
 use crate::model::{
     DiscoveryOptions, ModelSource, ModelSources, default_models_dir, discover_models,
 };
-use crate::output::{Output, Style, Table};
+use crate::output::{Output, Style, Table, shorten};
 
 /// Maximum number of characters of an argument or a finding on one line.
-const MAX_SHOWN_CHARS: usize = 76;
+const MAX_SHOWN_CHARS: usize = 72;
 
 pub(super) async fn run(context: &mut CommandContext, args: &DemoArgs) -> Result<(), CliError> {
     let (demo, config) =
@@ -153,16 +153,9 @@ fn print_step(output: &mut Output, done: &CompletedStep) -> std::io::Result<()> 
     let number = output.paint(Style::Strong, &format!("{}.", done.number));
     let tool = output.paint(Style::Good, done.tool);
     output.print_data(&format!("{number} {tool}  {}", done.purpose))?;
-    output.print_data(&format!("     → {}", truncate(&done.arguments.to_string())))?;
-    output.print_data(&format!("     ← {}", truncate(&done.finding)))
-}
-
-fn truncate(text: &str) -> String {
-    let text = crate::output::escape_inline(text);
-    if text.chars().count() <= MAX_SHOWN_CHARS {
-        return text.into_owned();
-    }
-    text.chars().take(MAX_SHOWN_CHARS - 1).chain(['…']).collect()
+    output
+        .print_data(&format!("     → {}", shorten(&done.arguments.to_string(), MAX_SHOWN_CHARS)))?;
+    output.print_data(&format!("     ← {}", shorten(&done.finding, MAX_SHOWN_CHARS)))
 }
 
 fn print_report(

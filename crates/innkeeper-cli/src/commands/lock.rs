@@ -13,7 +13,7 @@ use crate::cli::LockArgs;
 use crate::configuration::{load_complete_config, load_config};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{print_failed_servers, with_host};
-use crate::output::{Output, Style, escape_inline};
+use crate::output::{Output, Style, display_width, escape_inline};
 use crate::pins;
 
 /// Maximum number of characters of a value in text output; `--json` prints the whole value.
@@ -87,8 +87,10 @@ fn print_changes(
         }
         return Ok(output.print_json(&report)?);
     }
+    let widths = changes.iter().map(|change| display_width(&escape_inline(&item_name(change))));
+    let width = widths.max().unwrap_or(0);
     for of_item in changes.chunk_by(is_same_item) {
-        print_item(output, of_item, with_values)?;
+        print_item(output, of_item, width, with_values)?;
     }
     Ok(())
 }
@@ -99,17 +101,22 @@ fn is_same_item(one: &PinChange, other: &PinChange) -> bool {
 
 /// Prints the changes of one tool, or of one server itself: one line, or with `--diff` one line for
 /// each change, followed by the values.
-fn print_item(output: &mut Output, changes: &[PinChange], with_values: bool) -> io::Result<()> {
+fn print_item(
+    output: &mut Output,
+    changes: &[PinChange],
+    width: usize,
+    with_values: bool,
+) -> io::Result<()> {
     let Some(most_severe) = changes.iter().max_by_key(|change| change.class) else {
         return Ok(());
     };
     if !with_values {
-        let line = change_line(output, most_severe, &summarize(changes));
-        return output.print_data(&line);
+        let line = change_line(output, most_severe, width, &summarize(changes));
+        return output.print_message(&line);
     }
     for change in changes {
-        let line = change_line(output, change, &change.description);
-        output.print_data(&line)?;
+        let line = change_line(output, change, width, &change.description);
+        output.print_message(&line)?;
         for line in diff_lines(change) {
             output.print_data(&format!("    {}", escape_inline(&line)))?;
         }
@@ -117,16 +124,26 @@ fn print_item(output: &mut Output, changes: &[PinChange], with_values: bool) -> 
     Ok(())
 }
 
-fn change_line(output: &Output, change: &PinChange, text: &str) -> String {
+/// Returns the class, the name in a column of this width, and the text.
+fn change_line(output: &Output, change: &PinChange, width: usize, text: &str) -> String {
     let tone = match change.class {
         ChangeClass::Compatible => Style::Good,
         ChangeClass::Breaking => Style::Note,
         ChangeClass::Suspicious => Style::Error,
     };
     let label = output.paint(tone, &format!("{:<10}", change.class));
-    let dot = if change.tool.is_some() { "." } else { "" };
-    let tool = change.tool.as_deref().unwrap_or_default();
-    format!("{label}  {}", escape_inline(&format!("{}{dot}{tool}  {text}", change.server)))
+    let name = item_name(change);
+    let name = escape_inline(&name);
+    let gap = " ".repeat(width.saturating_sub(display_width(&name)));
+    format!("{label}  {name}{gap}  {}", escape_inline(text))
+}
+
+/// Returns `server.tool`, or the name of the server.
+fn item_name(change: &PinChange) -> String {
+    match &change.tool {
+        Some(tool) => format!("{}.{tool}", change.server),
+        None => change.server.clone(),
+    }
 }
 
 /// Returns the first descriptions of the changes, the most severe first, and the number of others.

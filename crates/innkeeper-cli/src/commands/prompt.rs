@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::CommandContext;
 use super::call::call_error;
 use crate::cli::PromptArgs;
-use crate::configuration::{config_for_item, load_config};
+use crate::configuration::{config_for_item, load_config, server_instead_of_item};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
 use crate::hosting::with_host;
@@ -21,9 +21,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
     let arguments = string_arguments(input)?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
+        if host.status().contains_key(&*args.target) && find_prompt(host, &target).is_none() {
+            return Err(server_instead_of_item(&args.target, "prompt"));
+        }
         check_arguments(host, &target, &arguments)?;
         let got = host.get_prompt(&target, &arguments, CallOptions::default()).await;
-        let got = got.map_err(|error| call_error(&error))?;
+        let got = got.map_err(|error| call_error(&error, server_of(host, &target)))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
@@ -47,6 +50,23 @@ fn prompt_name(config: &Config, target: &str) -> String {
         }
         _ => target.to_owned(),
     }
+}
+
+/// Returns the name of the server of a prompt.
+fn server_of<'t>(host: &Host, target: &'t str) -> &'t str {
+    let status = host.status();
+    let split = innkeeper_host::split_name(target, |name: &str| status.contains_key(name));
+    split.map_or(target, |(server, _)| server)
+}
+
+/// Returns the names of the arguments of a prompt, or `None` if no ready server has the prompt.
+fn find_prompt(host: &Host, target: &str) -> Option<Vec<String>> {
+    let catalog = host.catalog();
+    let is_server = |name: &str| catalog.server(name).is_some();
+    let (server, name) = innkeeper_host::split_name(target, is_server)?;
+    let mut prompts = catalog.server(server)?.listing()?.prompts.iter();
+    let prompt = prompts.find(|prompt| prompt.view.name == name)?;
+    Some(prompt.view.arguments.iter().map(|argument| argument.name.clone()).collect())
 }
 
 /// Prints each message with its role: text on the line of the role, other content below.
@@ -97,15 +117,8 @@ fn check_arguments(
     target: &str,
     arguments: &Map<String, Value>,
 ) -> Result<(), CliError> {
-    let catalog = host.catalog();
-    let is_server = |name: &str| catalog.server(name).is_some();
-    let prompt = innkeeper_host::split_name(target, is_server).and_then(|(server, name)| {
-        let mut prompts = catalog.server(server)?.listing()?.prompts.iter();
-        prompts.find(|prompt| prompt.view.name == name)
-    });
-    let Some(prompt) = prompt else { return Ok(()) };
-    let names: Vec<&str> = prompt.view.arguments.iter().map(|argument| &*argument.name).collect();
-    let unknown = arguments.keys().filter(|key| !names.contains(&key.as_str()));
+    let Some(names) = find_prompt(host, target) else { return Ok(()) };
+    let unknown = arguments.keys().filter(|key| !names.contains(key));
     let unknown: Vec<_> = unknown.map(|key| format!("`{key}`")).collect();
     if unknown.is_empty() {
         return Ok(());

@@ -1,5 +1,6 @@
 //! `read`: reads a resource and prints its contents.
 
+use innkeeper_host::error::{CallError, RoutingError};
 use innkeeper_host::{CallOptions, Host};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::output::{Output, Style};
 
 pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let config = match &args.server {
+    let config = match args.server() {
         Some(server) => config_for_server(&config, server)?,
         None if context.global.strict => config,
         // Any server may have the resource.
@@ -23,8 +24,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
     let blobs = BlobDirectory::new(args.save.as_deref())?;
     let operation = async |host: &Host, output: &mut Output| {
         let options = CallOptions::default();
-        let got = host.read_resource(&args.uri, args.server.as_deref(), options).await;
-        let got = got.map_err(|error| with_failed_servers(call_error(&error), host))?;
+        let got = host.read_resource(&args.uri, args.server(), options).await;
+        let got = got.map_err(|error| with_failed_servers(read_error(&error, &args.uri), host))?;
         if output.is_json() {
             return Ok(output.print_json(&got)?);
         }
@@ -34,6 +35,22 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         print_contents(output, &blobs, pieces)
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// Converts an error of a read to an error with the next step.
+fn read_error(error: &CallError, uri: &str) -> CliError {
+    match error {
+        CallError::Routing(RoutingError::Ambiguous { name, candidates }) => {
+            let server = candidates.first().map_or("SERVER", |server| server);
+            call_error(error, uri)
+                .with_hint(format!("name the server: `innkeeper read {server} {name}`"))
+        }
+        CallError::Routing(RoutingError::UnknownResource { .. }) => {
+            CliError::usage(error.to_string())
+                .with_hint("run `innkeeper tools` to list all resources and templates")
+        }
+        _ => call_error(error, uri),
+    }
 }
 
 /// Prints text as lines. The only blob goes to a pipe as bytes; every other blob becomes a file. On

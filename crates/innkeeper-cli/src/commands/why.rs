@@ -3,10 +3,11 @@
 use std::io;
 
 use innkeeper_host::{CatalogServer, Config, Host, ServerStatus};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::CommandContext;
-use super::call::tool_owners;
+use super::call::{reject_server_name, tool_owners};
 use super::tools::{DefinitionWriter, program_text};
 use crate::cli::WhyArgs;
 use crate::configuration::{config_for_item, load_config};
@@ -27,22 +28,40 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
         let target = &args.target;
         let (server, tool) = match &server {
             Some(server) => (server.clone(), target.get(server.len() + 1..).unwrap_or_default()),
-            None => (find_owner(host, target)?, &**target),
+            None => {
+                reject_server_name(host, target)?;
+                (find_owner(host, target)?, &**target)
+            }
         };
         let explanation = explain(host, &config_copy, &server, (target, tool));
-        if output.is_json() {
-            return Ok(output.print_json(&explanation)?);
-        }
         let catalog = host.catalog();
         let listing = catalog.server(&server).and_then(CatalogServer::listing);
-        let definition = listing.and_then(|listing| {
-            listing.tools.iter().find(|listed| listed.view.name == tool).map(|listed| &listed.view)
+        let listed = listing.and_then(|listing| {
+            listing.tools.iter().find(|tool_entry| tool_entry.view.name == tool)
         });
+        if output.is_json() {
+            let definition = listed.map(|tool| &tool.raw);
+            return Ok(output.print_json(&ExplanationJson::new(&explanation, definition))?);
+        }
         let writer = DefinitionWriter { output, program: &program, server: &server };
-        let definition = definition.map(|definition| writer.tool(definition));
+        let definition = listed.map(|tool| writer.tool(&tool.view));
         Ok(print_explanation(output, &explanation, definition.as_deref())?)
     };
     with_host(context, config, operation).await.map(drop)
+}
+
+/// The explanation with the definition as the server sent it: its numbers keep all digits.
+#[derive(Debug, Serialize)]
+struct ExplanationJson<'e, D> {
+    #[serde(flatten)]
+    facts: &'e Value,
+    definition: Option<D>,
+}
+
+impl<'e, D> ExplanationJson<'e, D> {
+    fn new(facts: &'e Value, definition: Option<D>) -> Self {
+        Self { facts, definition }
+    }
 }
 
 /// Prints the explanation for people: the verdict, the facts, the definition and stderr.
@@ -53,10 +72,12 @@ fn print_explanation(
 ) -> io::Result<()> {
     let text = |key: &str| explanation[key].as_str().map(escape_inline).unwrap_or_default();
     let tool = output.paint(Style::Strong, &text("tool"));
-    output.print_data(&format!("{tool}: {}", text("verdict")))?;
+    output.print_message(&format!("{tool}: {}", text("verdict")))?;
     output.print_data("")?;
     let timeout = explanation["timeoutSeconds"].as_f64().unwrap_or_default();
-    let mut facts = Table::without_headings().with_column_styles([Some(Style::Dim), None]);
+    let mut facts = Table::without_headings()
+        .with_column_styles([Some(Style::Dim), None])
+        .with_wrapped_last_column();
     let info = &explanation["serverInfo"];
     let claimed = [&info["name"], &info["version"]].map(|part| part.as_str().unwrap_or_default());
     let server = [&explanation["server"], &explanation["state"]];
@@ -76,7 +97,10 @@ fn print_explanation(
     for doubt in explanation["doubts"].as_array().into_iter().flatten() {
         facts.add_fact("warning", doubt.as_str().unwrap_or_default());
     }
-    facts.add_fact("last failure", &text("lastFailure"));
+    let last_failure = text("lastFailure");
+    if !text("verdict").contains(&*last_failure) {
+        facts.add_fact("last failure", &last_failure);
+    }
     output.print_table(&facts)?;
     if let Some(definition) = definition {
         output.print_data(&format!("\n{definition}"))?;
@@ -146,7 +170,6 @@ fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &s
         "isolation": status.and_then(|status| status.isolation),
         "missing": missing.filter(|missing| !missing.is_empty()),
         "doubts": (!reasons.is_empty()).then_some(reasons),
-        "definition": definition.map(|offered| &offered.raw),
         "lastFailure": status.and_then(|status| status.reason.clone()),
         "stderr": status.map(|status| status.stderr.clone()).filter(|text| !text.is_empty()),
     })
@@ -155,4 +178,22 @@ fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &s
 fn exclusion_reason(status: &ServerStatus, tool: &str) -> Option<String> {
     let excluded = status.excluded_tools.iter().find(|(name, _)| **name == *tool);
     excluded.map(|(_, reason)| reason.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::output::capture;
+
+    #[test]
+    fn with_json_the_definition_keeps_the_text_of_its_numbers() {
+        let text = r#"{"name":"a", "inputSchema":{"maximum":12345678901234567890123}}"#;
+        let definition = RawValue::from_string(text.to_owned()).unwrap();
+        let (mut output, out, _) = capture::captured_output(true, false);
+        let facts = json!({"tool": "one.a"});
+        output.print_json(&ExplanationJson::new(&facts, Some(&definition))).unwrap();
+        assert_eq!(out.text(), format!("{{\"tool\":\"one.a\",\"definition\":{text}}}\n"));
+    }
 }

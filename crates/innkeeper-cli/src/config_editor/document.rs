@@ -67,18 +67,31 @@ impl ConfigDocument {
         self.server(name).is_some()
     }
 
-    /// Adds a server at the end, or replaces the definition of an existing server.
+    /// Adds a server at the end, or replaces the definition of an existing server. A definition on
+    /// one line stays on one line.
     pub(super) fn set_server(&self, name: &str, definition: &Map<String, Value>) {
         let value = to_input(&Value::from(definition.clone()));
         match self.server(name) {
-            Some(server) => server.set_value(value),
+            Some(server) => {
+                let before = server.value().map(|old| old.to_string()).unwrap_or_default();
+                server.set_value(value);
+                if let Some(new) = server.object_value().filter(|_| !has_newline(&before)) {
+                    join_lines(&new.into(), edge_space(&before));
+                }
+            }
             None => drop(self.server_maps.first().map(|servers| servers.append(name, value))),
         }
     }
 
-    /// Removes a server; returns false if there is no such server.
+    /// Removes a server; returns false if there is no such server. A file that is a map of servers
+    /// gets an empty `servers` in place of its last server.
     pub(super) fn remove_server(&self, name: &str) -> bool {
-        self.server(name).map(CstObjectProp::remove).is_some()
+        let Some(server) = self.server(name) else { return false };
+        server.remove();
+        if let Some(root) = self.root.object_value().filter(|root| root.properties().is_empty()) {
+            root.append(SERVERS_KEY, CstInputValue::Object(Vec::new()));
+        }
+        true
     }
 
     /// Sets whether a server is disabled. Returns whether the text changed, or `None` if there is no
@@ -145,18 +158,38 @@ fn is_server(property: &CstObjectProp) -> bool {
 fn append_in_line(object: &CstObject, key: &str, value: CstInputValue) {
     let before = object.to_string();
     object.append(key, value);
-    if before.contains(['\n', '\r']) {
-        return;
+    if !has_newline(&before) {
+        join_lines(&object.clone().into(), edge_space(&before));
     }
-    for newline in object.children().iter().filter_map(CstNode::as_newline) {
+}
+
+fn has_newline(text: &str) -> bool {
+    text.contains(['\n', '\r'])
+}
+
+/// Returns the space inside the braces of an object on one line.
+fn edge_space(object: &str) -> &'static str {
+    if object.starts_with("{ ") { " " } else { "" }
+}
+
+/// Puts an object or an array on one line, with its own objects and arrays. `edge` is the space
+/// inside braces.
+fn join_lines(node: &CstNode, edge: &str) {
+    for newline in node.children().iter().filter_map(CstNode::as_newline) {
         newline.remove();
     }
-    let edge = if before.starts_with("{ ") { " " } else { "" };
-    let children = object.children();
+    let is_object = node.as_object().is_some();
+    let is_list = is_object || node.as_array().is_some();
+    let children = node.children();
     for (index, child) in children.iter().enumerate() {
         let is_edge = index == 1 || index + 2 == children.len();
-        if let Some(space) = child.as_whitespace() {
-            space.set_value(if is_edge { edge } else { " " }.to_owned());
+        match child.as_whitespace() {
+            Some(space) if is_list && is_edge => {
+                space.set_value(if is_object { edge } else { "" }.to_owned());
+            }
+            Some(space) if is_list => space.set_value(" ".to_owned()),
+            Some(_) => {}
+            None => join_lines(child, edge),
         }
     }
 }

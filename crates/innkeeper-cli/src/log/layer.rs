@@ -46,8 +46,8 @@ impl LogOutput {
         match self.style {
             LineStyle::Json => write_json_line(line, severity, event),
             LineStyle::Text { colour } => write_text_line(line, severity, event, colour),
-            LineStyle::Terminal { colour } => {
-                self.terminal_lines.write(line, severity, event, colour);
+            LineStyle::Terminal(style) => {
+                self.terminal_lines.write(line, severity, event, style);
             }
         }
         if !line.is_empty() {

@@ -9,25 +9,32 @@ use innkeeper_host::event::REPORTED_TARGET;
 use tracing::Event;
 use tracing::field::{Field, Visit};
 
-use super::LogLevel;
 use super::layer::ansi_code;
+use super::{LogLevel, TerminalStyle};
 use crate::error_chain::error_chain;
-use crate::output::escape_inline;
+use crate::output::{escape_inline, wrap_message};
 
-/// The kind of audit event that the command prints itself.
-const REPORTED_AUDIT_KIND: &str = "start-failed";
+/// The kinds of audit events whose fact every command prints itself: as the state of a server, or as
+/// the error of a call.
+const REPORTED_AUDIT_KINDS: [&str; 3] = ["start-failed", "tool-refused", "arguments-refused"];
+
+/// The kinds of audit events about the definitions of a server.
+const FINDING_AUDIT_KINDS: [&str; 2] = ["security-warning", "guard-finding"];
 
 /// The kind of audit event for an item that differs from its pin. A new version of a server can
 /// change all its items, so there is one sentence for each server.
 const PIN_AUDIT_KIND: &str = "pin-mismatch";
-const PIN_SENTENCE: &str = "definitions differ from `mcp.lock`; run `innkeeper lock --check`";
+const PIN_SENTENCE: &str = "differs from `mcp.lock`: run `innkeeper lock --check`";
 
 /// Fields with the cause of a fact, in the order of preference.
-const CAUSE_FIELDS: [&str; 5] = ["error", "why", "reason", "detail", "fault"];
+const CAUSE_FIELDS: [&str; 6] = ["error", "what", "why", "reason", "detail", "fault"];
 
 /// Fields that help programs and not a person.
-const HIDDEN_FIELDS: [&str; 7] =
-    ["audit", "security", "severity", "id", "latency_ms", "outcome", "required"];
+const HIDDEN_FIELDS: [&str; 8] =
+    ["audit", "security", "severity", "id", "latency_ms", "outcome", "required", "count"];
+
+/// Endings of field names with the unit of the value.
+const UNIT_ENDINGS: [(&str, &str); 2] = [("_ms", "ms"), ("_s", "s")];
 
 /// Maximum number of remembered lines. A line after them is written again.
 const MAX_REMEMBERED_LINES: usize = 256;
@@ -46,11 +53,14 @@ impl TerminalLines {
         line: &mut String,
         severity: LogLevel,
         event: &Event<'_>,
-        colour: bool,
+        style: TerminalStyle,
     ) {
         let mut fields = SentenceFields::default();
         event.record(&mut fields);
-        if event.metadata().target() == REPORTED_TARGET || fields.is_reported {
+        let is_reported = event.metadata().target() == REPORTED_TARGET
+            || fields.has_audit_kind(&REPORTED_AUDIT_KINDS)
+            || style.prints_findings && fields.has_audit_kind(&FINDING_AUDIT_KINDS);
+        if is_reported {
             return;
         }
         let sentence = fields.sentence(event.metadata().name());
@@ -58,13 +68,13 @@ impl TerminalLines {
         if written.contains(&sentence) {
             return;
         }
-        let (start, end) = match colour {
+        let (start, end) = match style.colour {
             true => (format!("\x1b[{}m", ansi_code(severity)), "\x1b[0m"),
             false => (String::new(), ""),
         };
-        for part in [&start, severity.as_str(), end, ": ", &sentence, "\n"] {
-            line.push_str(part);
-        }
+        let text = format!("{start}{}{end}: {sentence}", severity.as_str());
+        line.push_str(&wrap_message(&text, style.columns));
+        line.push('\n');
         if written.len() < MAX_REMEMBERED_LINES {
             written.insert(sentence);
         }
@@ -77,44 +87,54 @@ struct SentenceFields {
     server: Option<String>,
     message: Option<String>,
     causes: [Option<String>; CAUSE_FIELDS.len()],
-    others: Vec<(&'static str, String)>,
-    is_reported: bool,
-    is_pin_mismatch: bool,
+    others: Vec<String>,
+    audit_kind: Option<String>,
 }
 
 impl SentenceFields {
     fn add(&mut self, field: &Field, value: String) {
         let name = field.name();
-        self.is_reported |= name == "audit" && value == REPORTED_AUDIT_KIND;
-        self.is_pin_mismatch |= name == "audit" && value == PIN_AUDIT_KIND;
         match name {
+            "audit" => self.audit_kind = Some(value),
             "message" => self.message = Some(value),
             "server" => self.server = Some(value),
             _ if HIDDEN_FIELDS.contains(&name) => {}
             _ => match CAUSE_FIELDS.iter().position(|cause| *cause == name) {
                 Some(index) => self.causes[index] = Some(value),
-                None => self.others.push((name.strip_prefix("r#").unwrap_or(name), value)),
+                None => self.others.push(other_text(name, &value)),
             },
         }
+    }
+
+    fn has_audit_kind(&self, kinds: &[&str]) -> bool {
+        self.audit_kind.as_deref().is_some_and(|kind| kinds.contains(&kind))
     }
 
     /// Returns `server `NAME`: message: cause (field value, …)`, safe to show on a terminal.
     fn sentence(self, event_name: &str) -> String {
         let server = self.server.map(|server| format!("server `{server}`"));
-        if self.is_pin_mismatch {
+        if self.audit_kind.as_deref() == Some(PIN_AUDIT_KIND) {
             let parts: Vec<String> = server.into_iter().chain([PIN_SENTENCE.to_owned()]).collect();
-            return escape_inline(&parts.join(": ")).into_owned();
+            return escape_inline(&parts.join(" ")).into_owned();
         }
         let message = self.message.unwrap_or_else(|| event_name.to_owned());
         let causes = self.causes.into_iter().flatten();
         let parts: Vec<String> = server.into_iter().chain([message]).chain(causes).collect();
         let mut sentence = parts.join(": ");
         if !self.others.is_empty() {
-            let others: Vec<String> =
-                self.others.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            sentence.push_str(&format!(" ({})", others.join(", ")));
+            sentence.push_str(&format!(" ({})", self.others.join(", ")));
         }
         escape_inline(&sentence).into_owned()
+    }
+}
+
+/// Returns `name value`, with the unit of the value.
+fn other_text(name: &str, value: &str) -> String {
+    let name = name.strip_prefix("r#").unwrap_or(name);
+    let mut units = UNIT_ENDINGS.iter();
+    match units.find_map(|(ending, unit)| Some((name.strip_suffix(ending)?, unit))) {
+        Some((name, unit)) => format!("{name} {value} {unit}"),
+        None => format!("{name} {value}"),
     }
 }
 

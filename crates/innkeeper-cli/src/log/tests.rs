@@ -19,7 +19,8 @@ fn capture_log(level: LogLevel, style: LineStyle, emit: impl FnOnce()) -> String
 
 const TEXT: LineStyle = LineStyle::Text { colour: false };
 
-const TERMINAL: LineStyle = LineStyle::Terminal { colour: false };
+const PLAIN: TerminalStyle = TerminalStyle { colour: false, columns: None, prints_findings: false };
+const TERMINAL: LineStyle = LineStyle::Terminal(PLAIN);
 
 fn json_lines(level: LogLevel, emit: impl FnOnce()) -> Vec<Value> {
     let text = capture_log(level, LineStyle::Json, emit);
@@ -159,18 +160,27 @@ fn a_terminal_line_is_a_sentence_without_fields_for_programs() {
     let text = capture_log(LogLevel::Warning, TERMINAL, emit);
     insta::assert_snapshot!(text, @r"
     warning: server `files`: possible attack detected: looks like \u{1b}[2J (tool read, refused false)
-    warning: server `files`: restarting (attempt 1, delay_s 1.1)
+    warning: server `files`: restarting (attempt 1, delay 1.1 s)
     critical: server `files`: processes left after stop
     ");
-    let coloured = capture_log(LogLevel::Warning, LineStyle::Terminal { colour: true }, emit);
+    let coloured = capture_log(
+        LogLevel::Warning,
+        LineStyle::Terminal(TerminalStyle { colour: true, ..PLAIN }),
+        emit,
+    );
     assert!(coloured.starts_with("\u{1b}[33mwarning\u{1b}[0m: server"), "{coloured:?}");
 }
 
 #[test]
 fn a_terminal_line_is_written_once() {
-    let emit = || (0..3).for_each(|_| tracing::warn!(server = "files", "unusable message"));
+    let emit = || {
+        for count in 1..=3 {
+            let what = "malformed progress";
+            tracing::warn!(server = "files", what, count, "unusable message");
+        }
+    };
     let text = capture_log(LogLevel::Warning, TERMINAL, emit);
-    assert_eq!(text, "warning: server `files`: unusable message\n");
+    assert_eq!(text, "warning: server `files`: unusable message: malformed progress\n");
     assert_eq!(capture_log(LogLevel::Warning, TEXT, emit).lines().count(), 3);
 }
 
@@ -182,25 +192,30 @@ fn a_changed_version_of_a_server_is_one_terminal_line() {
         }
     };
     let text = capture_log(LogLevel::Warning, TERMINAL, emit);
-    insta::assert_snapshot!(text, @"warning: server `files`: definitions differ from `mcp.lock`; run `innkeeper lock --check`");
+    insta::assert_snapshot!(text, @"warning: server `files` differs from `mcp.lock`: run `innkeeper lock --check`");
 }
 
 #[test]
 fn a_terminal_gets_no_line_for_what_the_command_prints_itself() {
     let emit = || {
         tracing::error!(target: innkeeper_host::event::REPORTED_TARGET, "request");
-        tracing::error!(target: innkeeper_host::audit::TARGET, audit = "start-failed", "server start failed");
+        for audit in ["start-failed", "tool-refused", "arguments-refused", "security-warning"] {
+            tracing::error!(target: innkeeper_host::audit::TARGET, audit, "{audit}");
+        }
         tracing::error!("list refresh failed");
     };
     let text = capture_log(LogLevel::Warning, TERMINAL, emit);
+    assert_eq!(text, "error: security-warning\nerror: list refresh failed\n");
+    let style = LineStyle::Terminal(TerminalStyle { prints_findings: true, ..PLAIN });
+    let text = capture_log(LogLevel::Warning, style, emit);
     assert_eq!(text, "error: list refresh failed\n");
-    assert_eq!(capture_log(LogLevel::Warning, TEXT, emit).lines().count(), 3);
+    assert_eq!(capture_log(LogLevel::Warning, TEXT, emit).lines().count(), 6);
 }
 
 #[test]
 fn only_a_terminal_without_a_lower_level_gets_sentences() {
     let style =
-        |level, format, is_terminal| LineStyle::of_stderr(level, format, is_terminal, false);
+        |level, format, is_terminal| LineStyle::of_stderr(level, format, is_terminal, PLAIN);
     assert_eq!(style(LogLevel::Warning, LogFormat::Text, true), TERMINAL);
     assert_eq!(style(LogLevel::Error, LogFormat::Text, true), TERMINAL);
     assert_eq!(style(LogLevel::Info, LogFormat::Text, true), TEXT);

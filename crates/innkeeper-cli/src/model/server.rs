@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -87,10 +88,13 @@ impl InstalledModel {
         let client = LocalHttpClient::new(PROBE_TIMEOUT)
             .map_err(|source| ServeError::HttpClient { name, source })?;
         let port = free_port(port)?;
-        let mut command = death_link.command(self.server_path().as_os_str());
+        let absolute = |path: PathBuf| {
+            std::path::absolute(path).map_err(|source| ServeError::Spawn { name, source })
+        };
+        let mut command = death_link.command(absolute(self.server_path())?.as_os_str());
         command
             .arg("--model")
-            .arg(self.weights_path())
+            .arg(absolute(self.weights_path())?)
             .args(["--alias", name, "--host", "127.0.0.1", "--port", &port.to_string()])
             .args(["--device", "none", "--threads", "1", "--threads-batch", "1", "--parallel", "1"])
             .args([
@@ -103,6 +107,8 @@ impl InstalledModel {
             ])
             // The server reads options from the environment.
             .env_clear()
+            // The server loads libraries from its working directory.
+            .current_dir(absolute(self.folder.clone())?)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

@@ -91,13 +91,13 @@ impl FetchFixture {
         let path = self.folder.path().join("python3");
         let wheels = self.folder.path().display();
         let script = format!(
-            "#!/bin/sh\n[ \"$1\" != -c ] || {{ echo \"$0\"; exit 0; }}\n\
-             [ \"$2\" = pip ] || exec python3 \"$@\"\n\
+            "#!/bin/sh\n[ \"$2\" != -c ] || {{ echo \"$0\"; exit 0; }}\n\
+             [ \"$3\" = pip ] || exec python3 \"$@\"\n\
              while [ $# -gt 2 ]; do shift; done\ndest=$1 package=${{2%%==*}}\n\
              wheel={wheels}/$package.whl\n{download}\n"
         );
         write_program(&path, &script);
-        Python::with_program(path)
+        Python::with_program(path, &Environment::from_process())
     }
 
     async fn fetch(&self, download: &str) -> Result<FetchOutcome, FetchError> {
@@ -182,7 +182,12 @@ async fn a_fetch_that_is_dropped_leaves_nothing_and_ends_its_download() {
     let python = bench.folder.path().join("python3");
     write_program(&script, &format!("#!/bin/sh\n'{}' \"$@\"\nexit $?\n", python.display()));
     let (models, mut on_stage) = (bench.models_dir(), |_| ());
-    let fetching = fetch(bench.bundle, &models, Ok(Python::with_program(script)), &mut on_stage);
+    let fetching = fetch(
+        bench.bundle,
+        &models,
+        Ok(Python::with_program(script, &Environment::from_process())),
+        &mut on_stage,
+    );
     let started = async {
         while !fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -215,8 +220,13 @@ async fn python_or_pip_that_is_missing_is_named() {
     let Err(FetchError::Python(PythonError::Missing)) = error else { panic!("{error:?}") };
     let path = bench.folder.path().join("python3");
     write_program(&path, "#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n");
-    let error =
-        fetch(bench.bundle, &bench.models_dir(), Ok(Python::with_program(path)), &mut |_| ()).await;
+    let error = fetch(
+        bench.bundle,
+        &bench.models_dir(),
+        Ok(Python::with_program(path, &Environment::from_process())),
+        &mut |_| (),
+    )
+    .await;
     assert!(matches!(error, Err(FetchError::Python(PythonError::NoPip))), "{error:?}");
 }
 

@@ -21,8 +21,20 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     has_headings: bool,
     column_styles: Vec<Option<Style>>,
-    is_shortened: bool,
+    last_column: LastColumn,
     indent: u16,
+}
+
+/// What becomes of a last column that is wider than the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LastColumn {
+    /// The terminal breaks the lines.
+    #[default]
+    Whole,
+    /// Each cell has one line, with an ellipsis.
+    Shortened,
+    /// A cell has several lines.
+    Wrapped,
 }
 
 impl Table {
@@ -46,7 +58,13 @@ impl Table {
 
     /// Shortens the texts of the last column to the width of the terminal, with an ellipsis.
     pub(crate) fn with_shortened_last_column(mut self) -> Self {
-        self.is_shortened = true;
+        self.last_column = LastColumn::Shortened;
+        self
+    }
+
+    /// Wraps the texts of the last column at the width of the terminal.
+    pub(crate) fn with_wrapped_last_column(mut self) -> Self {
+        self.last_column = LastColumn::Wrapped;
         self
     }
 
@@ -84,14 +102,18 @@ impl Table {
             table.force_no_tty();
         }
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let mut shown = count;
-        if let Some(columns) = columns.filter(|_| self.is_shortened) {
+        let (mut shown, mut is_fitted) = (count, false);
+        if let Some(columns) = columns.filter(|_| self.last_column != LastColumn::Whole) {
             let remaining = columns.saturating_sub(self.fixed_width(count.saturating_sub(1)));
-            if remaining < MIN_SHORTENED_WIDTH {
+            if remaining < MIN_SHORTENED_WIDTH && self.last_column == LastColumn::Shortened {
                 shown = count.saturating_sub(1);
             }
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+            is_fitted =
+                remaining >= MIN_SHORTENED_WIDTH || self.last_column == LastColumn::Shortened;
+            if is_fitted {
+                table.set_content_arrangement(ContentArrangement::Dynamic);
+                table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
+            }
         }
         for (index, cells) in self.rows.iter().enumerate() {
             let is_heading = self.has_headings && index == 0;
@@ -99,7 +121,7 @@ impl Table {
             let cells: Vec<Cell> =
                 cells.map(|(column, text)| self.cell(text, column, is_heading)).collect();
             let mut row = Row::from(cells);
-            if self.is_shortened {
+            if self.last_column == LastColumn::Shortened {
                 row.max_height(1);
             }
             table.add_row(row);
@@ -107,7 +129,7 @@ impl Table {
         for (index, column) in table.column_iter_mut().enumerate() {
             let left = if index == 0 { self.indent } else { 0 };
             column.set_padding((left, if index + 1 < shown { COLUMN_GAP } else { 0 }));
-            if !self.is_shortened || index + 1 < count {
+            if !is_fitted || index + 1 < count {
                 column.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
@@ -193,6 +215,17 @@ mod tests {
                         prompt  files.plain";
         assert_eq!(described().render(Some(36), false), expected);
         assert_eq!(described().render(Some(5), false), expected);
+    }
+
+    #[test]
+    fn a_wrapped_last_column_has_several_lines_and_a_narrow_terminal_breaks_them() {
+        let mut table = Table::without_headings().with_wrapped_last_column();
+        table.add_row(["state", "unavailable"]);
+        table.add_row(["last failure", "the server closed its output"]);
+        let expected = "  state         unavailable\n  last failure  the server\n                \
+                        closed its\n                output";
+        assert_eq!(table.render(Some(28), false), expected);
+        assert_eq!(table.render(Some(20), false), table.render(None, false));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Wraps text at the width of a terminal.
 
-use textwrap::{Options, WordSplitter};
+use textwrap::core::Word;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+use super::escape::escape_inline;
 
 /// Maximum width of wrapped text; longer lines are hard to read.
 const MAX_TEXT_COLUMNS: usize = 100;
@@ -22,9 +25,73 @@ pub(crate) fn wrap(text: &str, columns: Option<usize>, first: &str, rest: &str) 
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
+/// Returns escaped text of at most this number of characters, with an ellipsis for the rest.
+pub(crate) fn shorten(text: &str, max_chars: usize) -> String {
+    let text = escape_inline(text);
+    if text.chars().count() <= max_chars {
+        return text.into_owned();
+    }
+    text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Indentation of the second line of a message, in addition to the indentation of the first line.
+const MESSAGE_INDENT: usize = 4;
+
+/// Returns a message in lines for a terminal of this width; on a pipe (`None`), the message is one
+/// line. Text in back-ticks stays on one line, so that a user can copy a command: a text that is
+/// wider than the terminal is left to the terminal.
+pub(crate) fn wrap_message(text: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let rest = " ".repeat(indent + MESSAGE_INDENT);
+    let options = Options::new(columns.max(MIN_TEXT_COLUMNS))
+        .subsequent_indent(&rest)
+        .word_separator(WordSeparator::Custom(message_words))
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::wrap(text, options).join("\n")
+}
+
+/// Returns the words of a message; a text in back-ticks is one word.
+fn message_words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let mut words = Vec::new();
+    let (mut start, mut is_quoted, mut is_gap) = (0, false, false);
+    for (index, character) in line.char_indices() {
+        if is_gap && character != ' ' {
+            words.push(Word::from(&line[start..index]));
+            (start, is_gap) = (index, false);
+        }
+        match character {
+            '`' => is_quoted = !is_quoted && line[index + 1..].contains('`'),
+            ' ' if !is_quoted => is_gap = start < index,
+            _ => {}
+        }
+    }
+    words.push(Word::from(&line[start..]));
+    Box::new(words.into_iter())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_wrapped_between_words_and_below_its_own_indentation() {
+        let text = "  hint: run `a b c d` to see the text of `e f` and \u{1b}[1m世界\u{1b}[0m";
+        let expected = "  hint: run\n      `a b c d` to\n      see the text\n      of `e f` \
+                        and\n      \u{1b}[1m世界\u{1b}[0m";
+        assert_eq!(wrap_message(text, Some(20)), expected);
+        assert_eq!(wrap_message(text, None), text);
+    }
+
+    #[test]
+    fn a_quoted_command_stays_whole_and_an_open_quote_quotes_nothing() {
+        let command = format!("`innkeeper call {}`", "a=b ".repeat(10));
+        let text = format!("run {command} now");
+        assert_eq!(wrap_message(&text, Some(20)), format!("run\n    {command}\n    now"));
+        assert_eq!(wrap_message("it`s a word and a word", Some(20)), "it`s a word and a\n    word");
+        assert_eq!(wrap_message("", Some(20)), "");
+    }
 
     #[test]
     fn lines_are_wrapped_between_words_and_indented() {

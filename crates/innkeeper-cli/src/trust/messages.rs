@@ -1,5 +1,6 @@
 //! Describes a launch completely, without secrets.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use innkeeper_host::LaunchSpec;
@@ -26,12 +27,12 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
             lines.push(format!("{label}: {text}"));
         }
     };
-    let quoted = |names: &[String]| join(names.iter().map(|name| format!("`{name}`")), ", ");
+    let quoted = |names: &[String]| join(names.iter().map(|name| code(name)), ", ");
     let with_expansion = |source: &str, meaning: Option<String>| match meaning
         .filter(|meaning| to_decide && meaning != source)
     {
-        Some(meaning) => format!("`{source}` = `{meaning}`"),
-        None => format!("`{source}`"),
+        Some(meaning) => format!("{} = {}", code(source), code(&meaning)),
+        None => code(source),
     };
     // Names of programs and directories are not secret.
     let command = launch.command.iter();
@@ -50,13 +51,14 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     if let Some(current_directory) =
         launch.directory.as_ref().filter(|_| to_decide && directory.is_empty())
     {
-        directory = format!("`{}` (current directory)", current_directory.display());
+        let current_directory = current_directory.display().to_string();
+        directory = format!("{} (current directory)", code(&current_directory));
     }
     line("directory", directory);
     let loaders: Vec<_> = launch.code_loading_variables().collect();
     let variables = launch.env.iter().map(|name| {
         let marked = if loaders.contains(&&**name) { " (loads code)" } else { "" };
-        format!("`{name}`{marked}")
+        format!("{}{marked}", code(name))
     });
     line("variables", join(variables, ", "));
     line("unset variables", quoted(&launch.unset_env));
@@ -88,8 +90,8 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     line("sends", join(sent, ""));
     let loose = launch.packages.iter().filter(|package| package.version.is_none());
     let loose = loose.map(|package| match package.is_location() {
-        true => format!("the current content of `{}`", package.name),
-        false => format!("the latest version of `{}`", package.name),
+        true => format!("the current content of {}", code(&package.name)),
+        false => format!("the latest version of {}", code(&package.name)),
     });
     line("package", join(loose, ", "));
     if launch.uses_shell {
@@ -101,6 +103,16 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);
     line("guard", guard.map(to_json).unwrap_or_default());
     lines
+}
+
+/// Marks one value of the file. A value with a backtick is quoted as in a shell, because it could look
+/// like several values.
+fn code(text: &str) -> String {
+    if text.contains('`') {
+        shlex::try_quote(text).map_or_else(|_| format!("{text:?}"), Cow::into_owned)
+    } else {
+        format!("`{text}`")
+    }
 }
 
 fn to_json(value: &impl Serialize) -> String {

@@ -10,19 +10,19 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
+use crate::real_servers::install_dir;
 
-/// Returns the programs if all are installed; prints a line about a missing program otherwise.
+/// Returns a `PATH` with the installed `uvx` and all programs.
 #[expect(clippy::disallowed_methods, reason = "the programs are found where the tests find them")]
-#[expect(clippy::print_stderr, reason = "says why the test does nothing")]
-fn search_path(programs: &[&str]) -> Option<String> {
-    let path = std::env::var("PATH").unwrap();
+fn search_path(programs: &[&str]) -> String {
+    let uv = install_dir().join("uv/bin");
+    let path = format!("{}:{}", uv.display(), std::env::var("PATH").unwrap());
     for program in programs {
-        if !std::env::split_paths(&path).any(|directory| directory.join(program).is_file()) {
-            eprintln!("skipped: `{program}` is not installed");
-            return None;
-        }
+        let is_installed =
+            std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+        assert!(is_installed, "`{program}` is not installed: run `cargo xtask install` once");
     }
-    Some(path)
+    path
 }
 
 /// A package registry with the certificate of a private authority, until the test ends.
@@ -135,8 +135,7 @@ fn assert_needs_authority(
 
 #[test]
 fn a_server_of_npx_starts_if_only_node_extra_ca_certs_names_the_authority() {
-    let Some(path) = search_path(&["openssl", "python3", "node", "npx"]) else { return };
-    let registry = Registry::start(path);
+    let registry = Registry::start(search_path(&["openssl", "python3", "node", "npx"]));
     let server = json!({"command": "npx", "args": ["-y", "tls-server"]});
     let settings = [
         ("npm_config_registry", &*registry.origin),
@@ -150,8 +149,7 @@ fn a_server_of_npx_starts_if_only_node_extra_ca_certs_names_the_authority() {
 
 #[test]
 fn a_server_of_uvx_starts_if_only_ssl_cert_file_names_the_authority() {
-    let Some(path) = search_path(&["openssl", "python3", "uvx"]) else { return };
-    let registry = Registry::start(path);
+    let registry = Registry::start(search_path(&["openssl", "python3", "uvx"]));
     let server = json!({"command": "uvx", "args": ["tls-server"]});
     let index = format!("{}/simple/", registry.origin);
     let settings =

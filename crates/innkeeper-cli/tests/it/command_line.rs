@@ -138,6 +138,17 @@ fn completions_are_a_script_or_one_json_value() {
 }
 
 #[test]
+fn completions_of_import_list_the_hosts() {
+    let script_of = |shell| run(&["completions", shell], Path::new("/")).stdout;
+    let bash = script_of("bash");
+    assert!(utf8(&bash).contains("claude vscode cursor gemini codex windsurf opencode zed\""));
+    let zsh = script_of("zsh");
+    assert!(utf8(&zsh).contains("windsurf\\:\"Windsurf\""));
+    let wrong = run(&["import", "emacs"], Path::new("/"));
+    insta::assert_snapshot!(utf8(&wrong.stderr).lines().next().unwrap(), @"error: invalid value 'emacs' for '[HOST|PATH]': expected the path of a file, or one of claude, vscode, cursor, gemini, codex, windsurf, opencode, zed");
+}
+
+#[test]
 fn what_is_imported_has_names_that_check_accepts() {
     let dir = tempfile::tempdir().unwrap();
     let file = r#"{"mcpServers": {"c d": {"command": "x"}}}"#;

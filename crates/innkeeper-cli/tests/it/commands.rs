@@ -95,6 +95,28 @@ fn prompt_and_read_print_text_for_users_and_the_whole_result_for_programs() {
 }
 
 #[test]
+fn read_starts_only_the_server_before_the_uri_and_names_it_where_several_have_the_resource() {
+    let dir = config_dir([fixture("one"), fixture("two").with("--exit-at-start", "1")]);
+    let output = run(&["read", "one", "fx://one/static", "--strict"], dir.path());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let same = r#"[{"uri": "fx://same", "name": "same"}]"#;
+    let file = mcp_json([
+        fixture("one").with("--resources", same),
+        fixture("two").with("--resources", same),
+    ]);
+    std::fs::write(dir.path().join("mcp.json"), file.to_string()).unwrap();
+    let output = run(&["read", "fx://same"], dir.path());
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        stderr.ends_with("hint: name the server: `innkeeper read one fx://same`\n"),
+        "{stderr}"
+    );
+    let both = run(&["read", "one", "fx://same", "--server", "two"], dir.path());
+    assert_eq!(both.status.code(), Some(2));
+}
+
+#[test]
 fn duplicate_or_unknown_arguments_are_rejected_with_their_names() {
     let dir = config_dir([fixture("one")]);
     let stderr_of = |args: &[&str]| {

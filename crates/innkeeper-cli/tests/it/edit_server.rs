@@ -124,10 +124,10 @@ fn a_taken_name_is_refused_unless_the_replacement_is_forced() {
     let output = project.run(&["add", "files", "--force", "--json", "--", "other"], 0);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report, json!({"file": "mcp.json", "server": "files", "change": "replaced"}));
-    assert_eq!(project.config(), COMMENTED.replace(
-        "{ \"command\": \"files-server\" }",
-        "{\n      \"command\": \"other\"\n    }",
-    ));
+    assert_eq!(
+        project.config(),
+        COMMENTED.replace("{ \"command\": \"files-server\" }", "{ \"command\": \"other\" }",)
+    );
 }
 
 #[test]
@@ -196,8 +196,8 @@ fn a_file_that_is_a_map_of_servers_keeps_its_servers() {
     assert_eq!(project.config(), config);
     project.run(&["disable", "notes"], 0);
     project.run(&["remove", "files"], 0);
-    let stderr = project.stderr(&["remove", "notes"], 2);
-    assert!(stderr.contains("nothing was written"), "{stderr}");
+    project.run(&["remove", "notes"], 0);
+    assert_eq!(project.config(), "{\n  \"servers\": {}\n}");
 }
 
 #[cfg(unix)]
@@ -246,4 +246,15 @@ fn a_named_file_is_created_where_it_is_named() {
     assert_eq!(project.stderr(&args, 0), "`team.json`: server `a` added\n");
     assert!(Path::new(&project.directory.path().join("team.json")).is_file());
     assert!(!project.directory.path().join("mcp.json").exists());
+}
+
+#[test]
+fn the_last_server_of_a_file_is_removed() {
+    for text in ["{\"a\": {\"command\": \"x\"}}", "{\"servers\": {\"a\": {\"command\": \"x\"}}}"] {
+        let project = Project::with_config(text);
+        project.run(&["remove", "a"], 0);
+        let file: Value = serde_json::from_str(&project.config()).unwrap();
+        assert_eq!(file, json!({"servers": {}}), "{text}");
+        assert_eq!(project.stderr(&["check"], 0), "`mcp.json`: 0 servers, no errors\n");
+    }
 }

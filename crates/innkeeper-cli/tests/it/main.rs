@@ -5,6 +5,8 @@
 mod program;
 mod terminal;
 
+mod screens;
+
 mod activity;
 mod arguments;
 mod ask;
@@ -26,6 +28,8 @@ mod model;
 mod pages;
 mod partial;
 mod pins;
+#[cfg(unix)]
+mod planted_files;
 mod real_servers;
 mod signals;
 mod text_output;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::program::run;
 
-/// Returns the directory of the installed servers.
-fn install_dir() -> PathBuf {
+/// Returns the directory of the installed servers and package runners.
+pub(crate) fn install_dir() -> PathBuf {
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers");
     assert!(home.is_dir(), "no published servers here: run `cargo xtask test` once");
     home

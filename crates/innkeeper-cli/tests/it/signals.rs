@@ -174,10 +174,12 @@ fn with_json_an_interrupted_program_reports_it_in_its_one_value() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
 
-/// Interrupts calls that last 30 s, and checks that each program exits within a second and leaves no
-/// process.
-fn interrupt_calls(count: usize) {
-    for number in 0..count {
+/// Number of interrupted calls.
+const INTERRUPTED_CALLS: usize = 100;
+
+#[test]
+fn a_signal_during_a_long_call_ends_the_program_within_a_second_and_leaves_no_process() {
+    for number in 0..INTERRUPTED_CALLS {
         let test_env = TestEnv::new(fixture("one"));
         let mut child =
             test_env.spawn(&["call", "one.sleep", "ms=30000"], Stdio::null(), Stdio::piped());
@@ -191,17 +193,6 @@ fn interrupt_calls(count: usize) {
         let output = child.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
-}
-
-#[test]
-fn a_signal_during_a_long_call_ends_the_program_within_a_second() {
-    interrupt_calls(10);
-}
-
-#[test]
-#[ignore = "a soak test of half a minute"]
-fn a_hundred_signals_during_long_calls_end_the_program_within_a_second() {
-    interrupt_calls(100);
 }
 
 #[test]

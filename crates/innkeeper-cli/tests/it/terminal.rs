@@ -26,6 +26,19 @@ pub(crate) struct TerminalRun {
     pub(crate) stderr: String,
 }
 
+/// A line that a test types after the end of a question.
+#[derive(Clone, Copy)]
+pub(crate) struct Reply {
+    pub(crate) question_end: &'static str,
+    pub(crate) line: &'static str,
+}
+
+impl Reply {
+    fn is_due(self, output: &[u8]) -> bool {
+        output.ends_with(self.question_end.as_bytes())
+    }
+}
+
 /// A terminal: the program writes to the user's end, and the test reads the controller's end.
 struct PseudoTerminal {
     controller: OwnedFd,
@@ -50,6 +63,11 @@ impl PseudoTerminal {
 
     /// Reads everything until no process has the user's end open.
     fn read_to_end(self) -> thread::JoinHandle<String> {
+        self.reply_and_read_to_end(None)
+    }
+
+    /// Reads everything, and types a line when the text of a question appears.
+    fn reply_and_read_to_end(self, mut reply: Option<Reply>) -> thread::JoinHandle<String> {
         let Self { controller, user } = self;
         drop(user);
         thread::spawn(move || {
@@ -59,6 +77,9 @@ impl PseudoTerminal {
             // The system reports the end of a terminal as an input/output error.
             while let Ok(count @ 1..) = controller.read(&mut chunk) {
                 bytes.extend_from_slice(&chunk[..count]);
+                if let Some(Reply { line, .. }) = reply.take_if(|reply| reply.is_due(&bytes)) {
+                    writeln!(controller, "{line}").unwrap();
+                }
             }
             String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
         })
@@ -115,21 +136,34 @@ pub(crate) fn run_with_stderr_on_terminal_while(
 }
 
 /// Runs a command with stdin, stdout and stderr on one terminal.
-pub(crate) fn run_in_terminal(mut command: Command, columns: u16) -> (ExitStatus, String) {
+pub(crate) fn run_in_terminal(command: Command, columns: u16) -> (ExitStatus, String) {
+    run_in_terminal_while(command, columns, None, |_| {})
+}
+
+/// Runs a command as [`run_in_terminal`] does, and does something while the program runs.
+pub(crate) fn run_in_terminal_while(
+    mut command: Command,
+    columns: u16,
+    reply: Option<Reply>,
+    action: impl FnOnce(&mut Child),
+) -> (ExitStatus, String) {
     let terminal = PseudoTerminal::open(columns);
     command.env("TERM", "xterm-256color");
     command.stdin(terminal.user_end()).stdout(terminal.user_end()).stderr(terminal.user_end());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let text = terminal.read_to_end();
+    let text = terminal.reply_and_read_to_end(reply);
+    action(&mut child);
     let status = child.wait().unwrap();
     (status, text.join().unwrap())
 }
 
-/// Returns what a user sees on a terminal after this output, without empty lines at the end.
+/// Returns the rows that a user sees on a terminal after this output, without empty rows at the
+/// end. A line that is longer than the terminal has several rows.
 pub(crate) fn screen_text(output: &str, columns: u16) -> String {
-    let columns = columns.try_into().unwrap();
-    let mut parser = vt100::Parser::new(ROWS.try_into().unwrap(), columns, 0);
+    let mut parser = vt100::Parser::new(ROWS.try_into().unwrap(), columns.try_into().unwrap(), 0);
     parser.process(output.replace('\n', "\r\n").as_bytes());
-    parser.screen().contents().trim_end().to_owned()
+    let rows = parser.screen().rows(0, columns);
+    let rows: Vec<String> = rows.map(|row| row.trim_end().to_owned()).collect();
+    rows.join("\n").trim_end().to_owned()
 }

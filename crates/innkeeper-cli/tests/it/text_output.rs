@@ -111,7 +111,7 @@ fn a_name_that_is_no_tool_is_reported_with_the_next_step() {
          servers are everything\n"
     );
     let no_tool = "error: server `everything` has no tool `nope`\n  hint: run `innkeeper tools` to \
-                   list all tools\n";
+                   list all tools, prompts and resources\n";
     assert_eq!(stderr_of(&["call", "everything.nope"]), no_tool);
 }
 

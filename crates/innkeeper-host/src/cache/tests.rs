@@ -225,6 +225,31 @@ async fn who_waits_for_another_is_bounded_by_its_own_time() {
     assert_eq!(second.unwrap_err(), CacheReadError::Failed(2));
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_followers_of_a_failed_request_ask_side_by_side() {
+    let (cache, key) = (large_cache(), CacheKey::resource("fx://a"));
+    let server = CountingServer { latency: seconds(1), fails: true, ..CountingServer::default() };
+    let started_at = Instant::now();
+    join_all((0..10).map(|_| server.read(&cache, &key))).await;
+    assert_eq!(started_at.elapsed(), seconds(2), "one request, then nine at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_without_end_is_as_long_as_the_longest_request() {
+    let (cache, key) = (large_cache(), CacheKey::resource("fx://a"));
+    let latency = MAX_REQUEST_TIMEOUT + seconds(1);
+    let server = CountingServer { latency, ..CountingServer::default() };
+    let read = || cache.read(&key, false, Duration::MAX, |_| server.respond());
+    let started_at = Instant::now();
+    let (first, second) = tokio::join!(read(), async {
+        let result = read().await;
+        assert_eq!(started_at.elapsed(), MAX_REQUEST_TIMEOUT);
+        result
+    });
+    assert!(matches!(first, Ok(CacheRead::Fetched(_))), "{first:?}");
+    assert!(matches!(second, Err(CacheReadError::Timeout)), "{second:?}");
+}
+
 /// Proves: FR8.4
 #[tokio::test(start_paused = true)]
 async fn a_fresh_answer_passes_the_kept_one_by_and_replaces_it() {

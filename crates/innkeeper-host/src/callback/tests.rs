@@ -57,6 +57,34 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
 }
 
 #[tokio::test]
+async fn a_question_with_two_members_of_one_name_is_rejected() {
+    let callbacks = CallbackRegistry::default();
+    callbacks.set(&CallbackCapabilities::all(), Some(&fixed_callback("called")));
+    let rejected = |method: &str, params: &str| {
+        let request = ServerRequest {
+            server: "a".into(),
+            method: method.to_owned().into(),
+            params: Some(RawValue::from_string(params.to_owned()).unwrap()),
+            call: CallReference::Unknown,
+        };
+        callbacks.rejection(&request).map(|error| error.message)
+    };
+    let secret = r#"{"properties":{"password":{"type":"string"}}}"#;
+    for (method, params) in [
+        (
+            method::ELICITATION_CREATE,
+            format!(r#"{{"requestedSchema":{secret},"requestedSchema":{{"properties":{{}}}}}}"#),
+        ),
+        (method::ELICITATION_CREATE, r#"{"mode":"url","mode":"form"}"#.to_owned()),
+        (method::SAMPLING_CREATE_MESSAGE, r#"{"messages":[],"t\u006fols":[],"tools":null}"#.into()),
+    ] {
+        let expected = Some("two members of one object have the same name".into());
+        assert_eq!(rejected(method, &params), expected, "{params}");
+    }
+    assert_eq!(rejected("own/method", r#"{"a":1,"a":2}"#), None, "the host checks nothing of it");
+}
+
+#[tokio::test]
 async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_application_is_called() {
     let form = json!({ "city": {} });
     let server_request = |method: &str, params: &Value| ServerRequest {

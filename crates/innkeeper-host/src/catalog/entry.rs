@@ -260,7 +260,7 @@ fn tool_route(
         argument_rules: ArgumentRules::new(name, schema, &config.tools),
         scanner: Scanner::new(config, &connection.server, schema, &connection.secret_fingerprints),
         param_headers,
-        timeout: config.timeout,
+        timeout: config.tools.timeout(name).unwrap_or(config.timeout),
         retry_safe: safe_hints.contains(&Some(true)),
         as_task: takes_tasks && tool.view.task_support == TaskSupport::Required,
         connection: connection.clone(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::text_nodes::PathSegment;
+use crate::text::PathSegment;
 
 /// Maximum length of a place in bytes: deeper nesting only hides the place.
 const MAX_PLACE_LEN: usize = 128;
@@ -86,6 +86,8 @@ pub enum FindingKind {
     UndeclaredArgument,
     /// A path outside the directories of the sandbox.
     PathOutsideSandbox,
+    /// Two members of one object with the same name.
+    DuplicateKey,
 }
 
 impl FindingKind {
@@ -106,6 +108,7 @@ impl FindingKind {
             Self::ShellSyntax => "shell-syntax",
             Self::UndeclaredArgument => "undeclared-argument",
             Self::PathOutsideSandbox => "path-outside-sandbox",
+            Self::DuplicateKey => "duplicate-key",
         }
     }
 }
@@ -142,9 +145,9 @@ impl Finding {
             }
             place.push_str(lead);
             lead = "/";
-            match *segment {
+            match segment {
                 PathSegment::Index(at) => place.push_str(&at.to_string()),
-                PathSegment::Name(name) if KNOWN_NAMES.contains(&name) || declares(name) => {
+                PathSegment::Name(name) if KNOWN_NAMES.contains(&&**name) || declares(name) => {
                     place.push_str(name);
                 }
                 PathSegment::Name(_) => place.push_str(REDACTED_NAME),
@@ -161,7 +164,7 @@ impl Finding {
         Self::new(
             FindingKind::HiddenText,
             "result",
-            &[PathSegment::Name("x")],
+            &[PathSegment::Name("x".into())],
             |name| name == "x",
             "contains hidden characters",
         )

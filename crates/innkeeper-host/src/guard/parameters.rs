@@ -6,7 +6,7 @@ use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::text_nodes::{PathSegment, segment_names};
+use crate::text::{PathSegment, segment_names};
 
 /// Maximum length of a reported name in bytes: a longer name is a sentence.
 const MAX_NAME_LEN: usize = 64;
@@ -250,7 +250,8 @@ mod tests {
             ("content 0 path", false),
             ("files 0 content", true),
         ] {
-            let segments: Vec<PathSegment<'_>> = names.split(' ').map(PathSegment::Name).collect();
+            let name = |name: &str| PathSegment::Name(name.to_owned().into());
+            let segments: Vec<PathSegment<'_>> = names.split(' ').map(name).collect();
             assert_eq!(parameters.is_code_or_prose(&segments), expected, "{names}");
         }
     }

@@ -13,12 +13,9 @@ use super::item_kind::ItemKind;
 use super::normalize::normalized_forms;
 use super::parameters::{ToolParameters, split_words};
 use super::sandbox_paths::{SandboxPaths, is_file_url};
-use super::text_nodes::{
-    PathSegment, TextNode, front_and_back, parse_within_limits, segment_names, walk_text_nodes,
-    walk_unparsed_text,
-};
+use super::text_nodes::{ScannedNode, SkippedMembers, TextNode, front_and_back, walk_text_nodes};
 use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
-use crate::text::{has_hidden_characters, hidden_characters, is_model_visible};
+use crate::text::{PathSegment, has_hidden_characters, hidden_characters};
 
 /// The result of a scan: findings, and whether the content is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +57,12 @@ impl<'p> FindingCollector<'p> {
         }
     }
 
+    fn add_duplicate_key(&mut self, segments: &[PathSegment<'_>]) -> ControlFlow<()> {
+        let reason = "two members of one object have the same name";
+        self.add(FindingKind::DuplicateKey, segments, reason);
+        self.control_flow()
+    }
+
     /// Returns `Break` when the maximum number of findings is reached.
     fn control_flow(&self) -> ControlFlow<()> {
         if self.findings.len() < MAX_FINDINGS {
@@ -79,18 +82,11 @@ pub(crate) fn scan_definition(kind: ItemKind, raw: &RawValue, mode: GuardMode) -
     if has_hidden_characters(raw) {
         findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
     }
-    let value = parse_within_limits(raw);
-    let each = |node: TextNode<'_, '_>| scan_definition_text(node, &mut findings);
-    // Both walks stop early after the maximum number of findings.
-    let _enough = match &value {
-        Some(value) => walk_text_nodes(value, is_not_model_visible, each),
-        None => walk_unparsed_text(raw.get(), each),
-    };
+    // The walk stops early after the maximum number of findings.
+    let _enough = walk_text_nodes(raw.get(), SkippedMembers::NotModelVisible, |node| {
+        scan_definition_node(node, &mut findings)
+    });
     Verdict::new(findings.findings, mode)
-}
-
-fn is_not_model_visible(segments: &[PathSegment<'_>], name: &str, value: &Value) -> bool {
-    !is_model_visible(segment_names(segments).next_back(), name, value)
 }
 
 /// Scans the instructions of a server.
@@ -103,14 +99,18 @@ pub(crate) fn scan_instructions(text: &str, mode: GuardMode) -> Option<Verdict> 
         findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
     }
     let _enough =
-        front_and_back(text).try_for_each(|node| scan_definition_text(node, &mut findings));
+        front_and_back(text).try_for_each(|node| scan_definition_node(node, &mut findings));
     Verdict::new(findings.findings, mode)
 }
 
-fn scan_definition_text(
-    node: TextNode<'_, '_>,
+fn scan_definition_node(
+    node: ScannedNode<'_>,
     findings: &mut FindingCollector<'_>,
 ) -> ControlFlow<()> {
+    let node = match node {
+        ScannedNode::Text(node) => node,
+        ScannedNode::DuplicateKey(steps) => return findings.add_duplicate_key(steps),
+    };
     for form in normalized_forms(node.text) {
         for (kind, reason) in find_injections(&form.plain, TextSource::Definition) {
             findings.add(kind, node.steps, reason);
@@ -197,17 +197,21 @@ impl Scanner {
         if reading.parameters.has_undeclared(arguments) {
             findings.add(FindingKind::UndeclaredArgument, &[], "argument not declared by the tool");
         }
-        let each = |node: TextNode<'_, '_>| {
-            self.scan_argument_text(node, reading, &mut findings);
-            findings.control_flow()
+        let each = |node: ScannedNode<'_>| match node {
+            ScannedNode::Text(node) => {
+                self.scan_argument_text(node, reading, &mut findings);
+                findings.control_flow()
+            }
+            // A call rejects arguments with a duplicate key.
+            ScannedNode::DuplicateKey(_) => ControlFlow::Continue(()),
         };
-        let _enough = walk_text_nodes(arguments, |_, _, _| false, each);
+        let _enough = walk_text_nodes(&arguments.to_string(), SkippedMembers::None, each);
         Verdict::new(findings.findings, reading.mode)
     }
 
     fn scan_argument_text(
         &self,
-        node: TextNode<'_, '_>,
+        node: TextNode<'_>,
         reading: &ArgumentScanner,
         findings: &mut FindingCollector<'_>,
     ) {
@@ -252,11 +256,8 @@ impl Scanner {
             return None;
         }
         let mut findings = FindingCollector::new(self.item_kind.result_place(), None);
-        let each = |node: TextNode<'_, '_>| self.scan_response_text(node, &mut findings);
-        let _enough = match parse_within_limits(raw) {
-            Some(value) => walk_text_nodes(&value, |_, _, _| false, each),
-            None => walk_unparsed_text(raw.get(), each),
-        };
+        let each = |node: ScannedNode<'_>| self.scan_response_node(node, &mut findings);
+        let _enough = walk_text_nodes(raw.get(), SkippedMembers::None, each);
         Verdict::new(findings.findings, self.results)
     }
 
@@ -266,22 +267,23 @@ impl Scanner {
             return None;
         }
         let mut findings = FindingCollector::new(self.item_kind.error_place(), None);
-        let mut each = |node: TextNode<'_, '_>| self.scan_response_text(node, &mut findings);
+        let mut each = |node: ScannedNode<'_>| self.scan_response_node(node, &mut findings);
         let flow = front_and_back(message).try_for_each(&mut each);
         if let Some(data) = data.filter(|_| flow.is_continue()) {
-            let _enough = match parse_within_limits(data) {
-                Some(value) => walk_text_nodes(&value, |_, _, _| false, &mut each),
-                None => walk_unparsed_text(data.get(), &mut each),
-            };
+            let _enough = walk_text_nodes(data.get(), SkippedMembers::None, &mut each);
         }
         Verdict::new(findings.findings, self.results)
     }
 
-    fn scan_response_text(
+    fn scan_response_node(
         &self,
-        node: TextNode<'_, '_>,
+        node: ScannedNode<'_>,
         findings: &mut FindingCollector<'_>,
     ) -> ControlFlow<()> {
+        let node = match node {
+            ScannedNode::Text(node) => node,
+            ScannedNode::DuplicateKey(steps) => return findings.add_duplicate_key(steps),
+        };
         if has_smuggled_text(node.text) {
             findings.add(FindingKind::HiddenText, node.steps, "contains hidden characters");
         }
@@ -332,7 +334,7 @@ const PROSE_ARGUMENT_NAMES: [&str; 14] = [
     "question",
 ];
 
-fn is_prose(node: &TextNode<'_, '_>) -> bool {
+fn is_prose(node: &TextNode<'_>) -> bool {
     PROSE_ARGUMENT_NAMES.contains(&&*node.name().to_ascii_lowercase())
 }
 
@@ -361,7 +363,7 @@ const PATH_NAME_ENDINGS: [&str; 20] = [
 ];
 
 /// Returns whether a value is a path, by its name or as a file URL.
-fn is_path(node: &TextNode<'_, '_>) -> bool {
+fn is_path(node: &TextNode<'_>) -> bool {
     let text = node.text;
     if is_file_url(text) {
         return true;

@@ -262,11 +262,21 @@ fn as_many_findings_are_reported_as_the_limit() {
 }
 
 #[test]
-fn a_result_that_is_too_long_or_too_deep_to_take_apart_is_read_as_it_is_spelled() {
-    let long = json!({"content": [{"text": INJECTION}, {"text": "x".repeat(text_nodes::MAX_PARSED_BYTES)}]});
+fn the_length_and_the_depth_of_a_result_hide_nothing_at_its_beginning_and_its_end() {
+    const LENGTH: usize = 2 << 20;
     let content_scanner = scanner(&json!("flag"), &json!({})).unwrap();
-    assert_eq!(content_scanner.scan_result(&raw(&long)).unwrap().findings[0].place, "result");
-    let data = raw(&json!({"a": INJECTION, "b": "x".repeat(text_nodes::MAX_PARSED_BYTES)}));
+    let data = STANDARD.encode("x".repeat(LENGTH));
+    let image = json!({"type": "image", "data": data, "mimeType": "image/png"});
+    for (blocks, place) in [
+        (json!([{"text": INJECTION}, {"text": "x".repeat(LENGTH)}]), "result /content/0/text"),
+        (json!([{"text": "x".repeat(LENGTH)}, {"text": INJECTION}]), "result /content/1/text"),
+        (json!([image, {"text": INJECTION}, image]), "result /content/1/text"),
+    ] {
+        let verdict = content_scanner.scan_result(&raw(&json!({"content": blocks}))).unwrap();
+        assert_eq!(verdict.findings.len(), 1, "{verdict:?}");
+        assert_eq!(verdict.findings[0].place, place);
+    }
+    let data = raw(&json!({"a": INJECTION, "b": "x".repeat(LENGTH)}));
     assert_eq!(
         kinds(content_scanner.scan_error("no", Some(&data))),
         [FindingKind::InstructionOverride]
@@ -281,6 +291,128 @@ fn a_result_that_is_too_long_or_too_deep_to_take_apart_is_read_as_it_is_spelled(
         deep.map(|deep| kinds(content_scanner.scan_result(&deep))).unwrap(),
         [FindingKind::InstructionOverride]
     );
+}
+
+#[test]
+fn every_member_is_scanned_also_if_another_member_has_its_name() {
+    let content_scanner = scanner(&json!("refuse"), &json!({})).unwrap();
+    for template in [
+        r#"{"content":[],"structuredContent":{"k":"PAYLOAD","k":"harmless"}}"#,
+        r#"{"content":[],"structuredContent":{"k":"PAYLOAD"},"structuredContent":{}}"#,
+        r#"{"content":[],"structuredContent":{"k":"PAYLOAD"},"structured\u0043ontent":{}}"#,
+        r#"{"content":[{"type":"text","text":"PAYLOAD","text":"harmless"}]}"#,
+        r#"{"content":[{"type":"resource","resource":{"uri":"a:b","text":"PAYLOAD","text":"c"}}]}"#,
+        r#"{"content":[{"type":"resource","resource":{"text":"PAYLOAD"},"resource":{}}]}"#,
+        r#"{"content":[{"type":"poem","lines":["PAYLOAD"],"lines":[]}]}"#,
+        r#"{"content":[{"type":"image","type":"text","data":"PAYLOAD","data":"AAAA"}]}"#,
+        r#"{"content":[],"_meta":{"a":"PAYLOAD","a":1}}"#,
+        r#"{"content":[],"_meta":{"PAYLOAD":1,"PAYLOAD":2}}"#,
+    ] {
+        let result = RawValue::from_string(template.replace("PAYLOAD", INJECTION)).unwrap();
+        let found = |verdict: Option<Verdict>| {
+            let found = kinds(verdict);
+            found.contains(&FindingKind::InstructionOverride)
+                && found.contains(&FindingKind::DuplicateKey)
+        };
+        assert!(found(content_scanner.scan_result(&result)), "{template}");
+        assert!(found(content_scanner.scan_error("no", Some(&result))), "{template}");
+        assert!(found(scan_definition(ItemKind::Tool, &result, GuardMode::Flag)), "{template}");
+    }
+}
+
+#[test]
+fn a_duplicate_key_is_a_finding_of_its_own_at_the_place_of_its_object() {
+    let content_scanner = scanner(&json!("refuse"), &json!({})).unwrap();
+    let result = r#"{"content":[],"structuredContent":{"a":[{"k":1,"k":2}]}}"#;
+    let verdict =
+        content_scanner.scan_result(&RawValue::from_string(result.to_owned()).unwrap()).unwrap();
+    assert!(verdict.withheld);
+    let expected = "result /structuredContent/*/0: two members of one object have the same name";
+    assert_eq!(verdict.findings[0].to_string(), expected);
+    assert_eq!(kinds(Some(verdict)), [FindingKind::DuplicateKey]);
+    let distinct = raw(&json!({"content": [{"a": {"b": 1}, "b": {"a": 1}}, {"a": 1}]}));
+    assert_eq!(content_scanner.scan_result(&distinct), None);
+}
+
+/// JSON text with possibly equal keys, which a parsed value cannot have.
+#[derive(Clone, Debug)]
+enum JsonText {
+    Scalar(&'static str),
+    String(String),
+    Array(Vec<Self>),
+    Object(Vec<(&'static str, Self)>),
+}
+
+impl JsonText {
+    /// Appends the text, with `planted` in place of the string or the key of number `at`; returns
+    /// the number of strings and keys before the next one.
+    fn write(&self, out: &mut String, at: usize, planted: &str, count: usize) -> usize {
+        let string = |out: &mut String, text: &str, number: usize| {
+            let text = if number == at { planted } else { text };
+            out.extend(["\"", text, "\""]);
+        };
+        match self {
+            Self::Scalar(text) => {
+                out.push_str(text);
+                count
+            }
+            Self::String(text) => {
+                string(out, text, count);
+                count + 1
+            }
+            Self::Array(items) => {
+                out.push('[');
+                let mut next = count;
+                for (index, item) in items.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    next = item.write(out, at, planted, next);
+                }
+                out.push(']');
+                next
+            }
+            Self::Object(members) => {
+                out.push('{');
+                let mut next = count;
+                for (index, (name, value)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    string(out, name, next);
+                    out.push(':');
+                    next = value.write(out, at, planted, next + 1);
+                }
+                out.push('}');
+                next
+            }
+        }
+    }
+}
+
+fn json_text() -> impl Strategy<Value = JsonText> {
+    let names = vec![
+        "content",
+        "structuredContent",
+        "type",
+        "text",
+        "data",
+        "blob",
+        "mimeType",
+        "resource",
+        "_meta",
+        "t\\u0065xt",
+        "poem",
+    ];
+    let leaf = prop_oneof![
+        select(vec!["null", "true", "-1.5e3", "{}", "[]"]).prop_map(JsonText::Scalar),
+        select(vec!["image", "text", "audio", "poem", "a/b", "AAAA", ""])
+            .prop_map(|text| JsonText::String(text.to_owned())),
+        "[a-z ]{0,12}".prop_map(JsonText::String),
+    ];
+    leaf.prop_recursive(5, 60, 8, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(JsonText::Array),
+            proptest::collection::vec((select(names.clone()), inner), 0..8)
+                .prop_map(JsonText::Object),
+        ]
+    })
 }
 
 /// Generates a text in one of the encodings.
@@ -309,6 +441,27 @@ proptest! {
     ) {
         let found = result_findings(&format!("{before}.\n{text}\n{after}"));
         prop_assert!(found.contains(&FindingKind::InstructionOverride), "{found:?}");
+    }
+
+    #[test]
+    fn an_order_in_any_string_or_name_of_forwarded_json_is_found(
+        json in json_text(), at in any::<proptest::sample::Index>(), is_escaped in any::<bool>(),
+    ) {
+        let escape = |text: &str| text.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        let planted: String = if is_escaped { escape(INJECTION) } else { INJECTION.to_owned() };
+        let json = JsonText::Array(vec![json, JsonText::String(String::new())]);
+        let count = json.write(&mut String::new(), usize::MAX, "", 0);
+        let mut text = String::new();
+        json.write(&mut text, at.index(count), &planted, 0);
+        let forwarded = RawValue::from_string(text).unwrap();
+        let scanner = scanner(&json!("refuse"), &json!({})).unwrap();
+        for verdict in [scanner.scan_result(&forwarded), scanner.scan_error("no", Some(&forwarded))] {
+            let verdict = verdict.unwrap();
+            prop_assert!(verdict.withheld);
+            let found = kinds(Some(verdict));
+            let is_found = found.contains(&FindingKind::InstructionOverride);
+            prop_assert!(is_found || found.len() == MAX_FINDINGS, "{found:?}");
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStr
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
 use crate::server::{Server, endpoint_resolution};
-use crate::session::SessionLimits;
+use crate::session::{SessionDirectory, SessionLimits};
 use crate::shutdown::AwaitedShutdowns;
 use crate::start;
 use crate::tasks::{self, BackgroundTasks};
@@ -317,7 +317,7 @@ impl HostBuilder {
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
         let servers =
-            endpoint_resolution::prepare(config.servers.values(), &environment, &connectors)?;
+            endpoint_resolution::prepare_start(config.servers.values(), &environment, &connectors)?;
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
         let bare = config.host.allow_bare_names;
@@ -343,6 +343,7 @@ impl HostBuilder {
             log_levels,
             sign_in: auth,
             events,
+            sessions: SessionDirectory::default(),
             secret_fingerprints: Arc::default(),
             telemetry,
             tasks: tasks.clone(),

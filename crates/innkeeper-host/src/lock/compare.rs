@@ -143,14 +143,16 @@ pub(super) fn classify_text_change(
 fn added_tool(names: &ToolNames<'_>, server: &str, tool: &str, pin: &PinnedTool) -> Vec<PinChange> {
     let mut changes = ChangeCollector { server, tool: Some(tool), list: Vec::new() };
     let definition = definition::parse_definition(&pin.definition);
-    let text =
-        definition.as_ref().map_or_else(|| pin.definition.get().to_owned(), model_visible_text);
+    let text = model_visible_text(pin.definition.get());
     let (change_class, description) =
         match (names.find_look_alike(server, tool), new_warning(names, server, "", &text)) {
             (Some(other), _) => {
                 (ChangeClass::Suspicious, format!("tool added: its name looks like `{other}`"))
             }
             (None, Some(reason)) => (ChangeClass::Suspicious, format!("tool added: {reason}")),
+            (None, None) if definition::has_ambiguous_members(pin) => {
+                (ChangeClass::Suspicious, format!("tool added: {}", definition::AMBIGUOUS))
+            }
             (None, None) => (ChangeClass::Compatible, "tool added".to_owned()),
         };
     changes.add(change_class, description, None, definition);

@@ -1,5 +1,6 @@
 //! Compares two definitions of a tool.
 
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -22,6 +23,15 @@ pub(super) fn parse_definition(definition: &RawValue) -> Option<Value> {
     serde_json::from_str(definition.get()).ok()
 }
 
+/// The reason of a change to a definition with ambiguous members.
+pub(super) const AMBIGUOUS: &str = "two members have the same name";
+
+/// Returns whether two members of one object have the same name. A parsed value has only the last
+/// of them, but the definition is forwarded with both.
+pub(super) fn has_ambiguous_members(pin: &PinnedTool) -> bool {
+    skim::has_duplicate_key(pin.definition.get())
+}
+
 /// Returns the changes from `before` to `after`, the most severe first; at least one.
 pub(super) fn compare_definitions(
     names: &ToolNames<'_>,
@@ -34,7 +44,9 @@ pub(super) fn compare_definitions(
     if let (Some(Value::Object(old)), Some(Value::Object(new))) = (&old, &new) {
         compare_members(names, &mut changes, old, new);
     }
-    if changes.list.is_empty() {
+    if has_ambiguous_members(after) {
+        changes.add(ChangeClass::Suspicious, AMBIGUOUS, old, new);
+    } else if changes.list.is_empty() {
         // The hashes differ in a detail that parsed values do not show: a number beyond precision.
         changes.add(ChangeClass::Suspicious, "definition changed", old, new);
     }

@@ -154,7 +154,7 @@ impl SchemaComparison<'_, '_> {
     }
 
     fn report_added_property(&mut self, path: &str, name: &str, added: &Value, required: bool) {
-        let text = format!("{name}\n{}", model_visible_text(added));
+        let text = format!("{name}\n{}", model_visible_text(&added.to_string()));
         let (change_class, reason) = match new_warning(self.names, self.changes.server, "", &text) {
             Some(reason) => (ChangeClass::Suspicious, format!("added, {reason}")),
             None if self.is_output => (ChangeClass::Compatible, "added".to_owned()),
@@ -272,8 +272,9 @@ impl SchemaComparison<'_, '_> {
         before: KeywordValue<'_>,
         after: KeywordValue<'_>,
     ) {
-        let news = after.map(model_visible_text).unwrap_or_default();
-        let olds = before.map(model_visible_text).unwrap_or_default();
+        let text = |value: &Value| model_visible_text(&value.to_string());
+        let (olds, news) =
+            (before.map(text).unwrap_or_default(), after.map(text).unwrap_or_default());
         let alarmed = new_warning(self.names, self.changes.server, &olds, &news);
         let (change_class, reason) = match (alarmed, wider) {
             (Some(reason), _) => (ChangeClass::Suspicious, reason),

@@ -39,6 +39,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
         callbacks: callbacks.clone(),
         events: events.clone(),
         tasks: tasks.clone(),
+        sessions: Default::default(),
     };
     let config = server.config();
     let connection = Connection {

@@ -24,16 +24,27 @@ impl ResultSchema {
         schema_within_limits(raw).map(Self)
     }
 
-    /// Returns the first problem of a result's structured content. Returns `None` if the content
-    /// matches, or if it cannot be checked: content above 256 KiB, a too costly schema, or an
+    /// Returns the first problem of a result's structured content: a violation of the schema, or
+    /// two members with the same name. Returns `None` if the content matches, or if it cannot be checked: content above 256 KiB, a too costly schema, or an
     /// invalid schema.
     pub(crate) fn check(&self, result: &RawValue) -> Option<Violation> {
-        let Some(content) = skim::member(result.get(), "structuredContent") else {
+        let is_content = |(key, _): &(&str, _)| skim::decode_key(key) == "structuredContent";
+        let mut contents = skim::members(result.get()).filter(is_content);
+        let Some((_, content)) = contents.next() else {
             let message = "`structuredContent` is missing".to_owned();
             return Some(Violation::of_whole_value(message));
         };
+        // The check reads one member of each name, and the application may read another.
+        if contents.next().is_some() {
+            let message = "`structuredContent` occurs twice".to_owned();
+            return Some(Violation::of_whole_value(message));
+        }
         if content.len() > MAX_CHECKED_BYTES {
             return None;
+        }
+        if skim::has_duplicate_key(content) {
+            let message = "two members of one object have the same name".to_owned();
+            return Some(Violation::of_whole_value(message));
         }
         self.0.first_violation(&serde_json::from_str(content).ok()?).unwrap_or_default()
     }
@@ -68,6 +79,26 @@ mod tests {
         let list = json!({"type": "array", "items": {"type": "integer"}});
         assert_eq!(check(&list, &json!({"structuredContent": [1, 2]})), None);
         assert!(check(&list, &json!({"structuredContent": [1, "2"]})).is_some());
+    }
+
+    #[test]
+    fn two_members_with_the_same_name_are_reported_since_the_schema_is_checked_for_one() {
+        let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}});
+        let schema = ResultSchema::new(&to_raw_value(&schema).unwrap()).unwrap();
+        let problem = |result: &str| {
+            schema.check(&RawValue::from_string(result.to_owned()).unwrap()).map(|it| it.message)
+        };
+        let twice = "two members of one object have the same name";
+        assert_eq!(
+            problem(r#"{"structuredContent":{"sum":"three","s\u0075m":3}}"#).as_deref(),
+            Some(twice)
+        );
+        assert_eq!(
+            problem(r#"{"structuredContent":{"sum":"three"},"structuredContent":{"sum":3}}"#)
+                .as_deref(),
+            Some("`structuredContent` occurs twice")
+        );
+        assert_eq!(problem(r#"{"a":{"b":1,"b":1},"structuredContent":{"sum":3}}"#), None);
     }
 
     #[test]

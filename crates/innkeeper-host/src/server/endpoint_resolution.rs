@@ -12,6 +12,7 @@ use innkeeper_process::{Confinement, ProcessSpec};
 use super::ServerSettings;
 use super::connector::Connectors;
 use super::launch::Endpoint;
+use crate::audit::AuditEvent;
 use crate::error::{ConnectorError, StartFailureReason};
 use crate::transport::RemoteEndpoint;
 
@@ -109,6 +110,30 @@ pub(crate) fn prepare<'c>(
     } else {
         Ok(prepared)
     }
+}
+
+/// Does the same as [`prepare`] before a start: writes each server whose problem prevents the start
+/// to the audit log.
+pub(crate) fn prepare_start<'c>(
+    servers: impl IntoIterator<Item = &'c ServerConfig>,
+    parent: &Environment,
+    connectors: &Connectors,
+) -> Result<Vec<ServerSettings>, ConfigError> {
+    let servers: Vec<_> = servers.into_iter().collect();
+    let prepared = prepare(servers.iter().copied(), parent, connectors);
+    if prepared.is_err() {
+        for server in servers.into_iter().filter(|server| server.required) {
+            let problem = match resolve_endpoint(server, parent, connectors) {
+                Ok(endpoint) => endpoint.diagnostic().filter(|problem| problem.is_error()).cloned(),
+                Err(problem) => Some(problem),
+            };
+            if let Some(problem) = problem {
+                let error = ConfigError(vec![problem]);
+                AuditEvent::StartFailed { required: true, error: &error }.emit(&server.name);
+            }
+        }
+    }
+    prepared
 }
 
 fn resolve_endpoint(

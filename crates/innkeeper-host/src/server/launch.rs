@@ -26,7 +26,7 @@ use crate::connection::log_level::LogLevels;
 use crate::error::{StartFailureReason, StartPhase, UnavailableReason};
 use crate::event::EventPublisher;
 use crate::guard::SecretFingerprints;
-use crate::session::{Session, SessionLimits};
+use crate::session::{Session, SessionDirectory, SessionLimits};
 use crate::stderr::StderrTail;
 use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
@@ -60,6 +60,7 @@ pub(crate) struct Launcher {
     pub(crate) log_levels: LogLevels,
     pub(crate) sign_in: AuthManager,
     pub(crate) events: EventPublisher,
+    pub(crate) sessions: SessionDirectory,
     pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
     pub(crate) telemetry: Telemetry,
     pub(crate) tasks: BackgroundTasks,

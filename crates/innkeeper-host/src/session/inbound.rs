@@ -42,6 +42,9 @@ impl SessionState {
             self.budget.wait_for_capacity().await;
         }
         if self.rate_limiter.should_throttle() {
+            if self.neighbours.are_idle(&self.server) {
+                return self.rate_limiter.forgive();
+            }
             if self.rate_limiter.take_first_report() {
                 tracing::warn!(
                     server = &*self.server,

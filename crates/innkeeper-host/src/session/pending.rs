@@ -107,6 +107,11 @@ impl PendingRequests {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether a caller waits for a response.
+    pub(super) fn has_calls(&self) -> bool {
+        self.table().call_count > 0
+    }
+
     /// Adds a request; returns whether it is the only call.
     pub(super) fn insert(
         &self,

@@ -12,7 +12,13 @@ fn open_session(limits: SessionLimits) -> (InMemoryServer, Session, BackgroundTa
     let (peer, reader, writer) = InMemoryServer::new();
     let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
     let (server, events) = ("fx".into(), EventPublisher::new());
-    let owner = SessionContext { server, callbacks, events, tasks: tasks.clone() };
+    let owner = SessionContext {
+        server,
+        callbacks,
+        events,
+        tasks: tasks.clone(),
+        sessions: Default::default(),
+    };
     let session = Session::open(owner, reader, writer, limits);
     (peer, session, tasks)
 }
@@ -493,11 +499,20 @@ async fn a_request_counts_as_open_until_its_caller_has_the_answer_or_is_gone() {
 
 /// Opens a session whose server can write a whole flood at once.
 fn open_with_wide_pipe() -> (tokio::io::DuplexStream, Session) {
+    open_beside_others("fx", &SessionDirectory::default())
+}
+
+/// Opens a session of a host with these sessions, whose server can write a whole flood at once.
+fn open_beside_others(
+    server: &str,
+    sessions: &SessionDirectory,
+) -> (tokio::io::DuplexStream, Session) {
+    let (server_name, sessions) = (server.into(), sessions.clone());
     let (server, client) = tokio::io::duplex(16 << 20);
     let (reader, writer) = tokio::io::split(client);
     let (tasks, callbacks) = (BackgroundTasks::default(), CallbackRegistry::default());
-    let owner =
-        SessionContext { server: "fx".into(), callbacks, events: EventPublisher::new(), tasks };
+    let events = EventPublisher::new();
+    let owner = SessionContext { server: server_name, callbacks, events, tasks, sessions };
     (server, Session::open(owner, reader, writer, SessionLimits::default()))
 }
 
@@ -528,33 +543,111 @@ async fn a_flood_that_is_always_ready_to_read_lets_other_tasks_run() {
     assert!(yields >= reads, "{yields} turns beside {reads} reads");
 }
 
+/// Writes notices and then the response to a request, and returns the time until the response.
+async fn time_behind_flood(
+    server: &mut tokio::io::DuplexStream,
+    session: &Session,
+    notices: usize,
+    bytes: usize,
+) -> Duration {
+    let (id, started, params) = (session.next_id(), Instant::now(), json!({}));
+    let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    let result = json!({"text": "x".repeat(bytes)});
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let flood = format!("{line}\n").repeat(notices) + &format!("{response}\n");
+    server.write_all(flood.as_bytes()).now_or_never().unwrap().unwrap();
+    let deadline = started + Duration::from_mins(10);
+    session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)).await.unwrap();
+    started.elapsed()
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_unsolicited_messages_is_rate_limited_and_responses_are_not() {
-    let (mut server, session) = open_with_wide_pipe();
+async fn a_flood_is_read_at_a_limited_rate_while_another_server_has_a_call_and_responses_are_not() {
+    let sessions = SessionDirectory::default();
+    let (mut server, session) = open_beside_others("flood", &sessions);
+    let (_silent, other) = open_beside_others("other", &sessions);
     let params = json!({});
     let deadline = Instant::now() + Duration::from_mins(10);
-    let send =
-        |id| session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline));
-    let mut flood = |id, notices: usize, text: usize| {
-        let line = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-        let result = json!({"text": "x".repeat(text)});
-        let response = json!({"jsonrpc": "2.0", "id": id, "result": result});
-        let flood = format!("{line}\n").repeat(notices) + &format!("{response}\n");
-        server.write_all(flood.as_bytes()).now_or_never().unwrap().unwrap();
+    let id = other.next_id();
+    let waiting = other.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline));
+    let floods = async {
+        let asked_for = time_behind_flood(&mut server, &session, 0, 15 << 20).await;
+        assert_eq!(asked_for, Duration::ZERO, "15 MiB that were asked for");
+        let took = time_behind_flood(&mut server, &session, 10_000, 0).await;
+        assert!((280..320).contains(&took.as_millis()), "10 000 notices took {took:?}");
+        session.stop_throttling();
+        let took = time_behind_flood(&mut server, &session, 100_000, 0).await;
+        assert_eq!(took, Duration::ZERO, "its process has ended");
     };
+    tokio::select! {
+        biased;
+        _ = waiting => panic!("no response was sent"),
+        () = floods => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_is_read_without_a_pause_while_no_other_server_has_a_request() {
+    let sessions = SessionDirectory::default();
+    let (mut server, session) = open_beside_others("flood", &sessions);
+    let (mut quiet, other) = open_beside_others("other", &sessions);
+    assert_eq!(time_behind_flood(&mut server, &session, 100_000, 0).await, Duration::ZERO);
+    time_behind_flood(&mut quiet, &other, 0, 0).await;
+    let after_call = time_behind_flood(&mut server, &session, 100_000, 0).await.as_millis();
+    assert!((100..120).contains(&after_call), "another server had a request: {after_call} ms");
+    assert_eq!(time_behind_flood(&mut server, &session, 100_000, 0).await, Duration::ZERO);
+}
+
+/// Sends these bytes and then a response, and returns the time until its caller has the response.
+async fn time_to_read(before_response: &[u8]) -> Duration {
+    let (mut server, session) = open_with_wide_pipe();
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_mins(10);
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    let bytes = [before_response, format!("\n{response}\n").as_bytes()].concat();
+    server.write_all(&bytes).now_or_never().unwrap().unwrap();
     let started = Instant::now();
-    let id = session.next_id();
-    flood(id, 0, 15 << 20);
-    send(id).await.unwrap();
-    assert_eq!(started.elapsed(), Duration::ZERO, "15 MiB that were asked for");
-    let id = session.next_id();
-    flood(id, 10_000, 0);
-    send(id).await.unwrap();
-    let took = started.elapsed();
-    assert!((280..320).contains(&took.as_millis()), "10 000 notices took {took:?}");
-    let (id, started) = (session.next_id(), Instant::now());
-    flood(id, 100_000, 0);
-    session.stop_throttling();
-    send(id).await.unwrap();
-    assert_eq!(started.elapsed(), Duration::ZERO, "its process has ended");
+    session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)).await.unwrap();
+    started.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn blank_bytes_are_read_at_the_rate_of_unsolicited_ones() {
+    let took = time_to_read(&vec![b'\n'; 8 << 20]).await;
+    assert!((90..200).contains(&took.as_millis()), "8 MiB of line ends took {took:?}");
+    let took = time_to_read(&vec![b' '; 8 << 20]).await;
+    assert!(took.as_millis() < 200, "8 MiB of blanks in one line took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn batches_that_answer_nothing_are_read_at_the_rate_of_their_messages_and_bytes() {
+    let notice = |text: usize| {
+        let params = json!({"data": "x".repeat(text)});
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params}).to_string()
+    };
+    let large = format!("[{}]", notice(8 << 20));
+    let took = time_to_read(large.as_bytes()).await;
+    assert!((90..110).contains(&took.as_millis()), "a batch of 8 MiB took {took:?}");
+    let thousand = format!("[{}]\n", vec![notice(0); 1000].join(","));
+    let took = time_to_read(thousand.repeat(10).as_bytes()).await;
+    assert!((280..330).contains(&took.as_millis()), "10 batches of 1000 notices took {took:?}");
+    let unknown = r#"{"jsonrpc":"2.0","id":99,"result":{}}"#;
+    let thousand = format!("[{}]\n", vec![unknown; 1000].join(","));
+    let took = time_to_read(thousand.repeat(10).as_bytes()).await;
+    assert!((280..330).contains(&took.as_millis()), "10 000 unasked responses took {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
+    let (mut server, session) = open_with_wide_pipe();
+    let (id, params) = (session.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_mins(10);
+    let result = json!({"text": "x".repeat(8 << 20)});
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    let batch = json!([notice, {"jsonrpc": "2.0", "id": id, "result": result}, notice]);
+    let started = Instant::now();
+    server.write_all(format!("{batch}\n").as_bytes()).now_or_never().unwrap().unwrap();
+    session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    assert!(!session.0.rate_limiter.should_throttle());
 }

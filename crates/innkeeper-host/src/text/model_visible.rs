@@ -1,50 +1,71 @@
 //! Selects the text of a definition that a model sees, and detects hidden text.
 
-use serde_json::Value;
+use std::ops::ControlFlow;
+
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 
 use super::is_deceptive_char;
+use super::json_walk::{JsonNode, JsonType, PathSegment, segment_names, walk_json};
 
 /// Members with an address or a pattern, which a model does not see.
 const NOT_MODEL_VISIBLE: [&str; 4] = ["$schema", "$id", "$ref", "pattern"];
 
 /// Returns whether a model sees a member of a definition; `parent` is the name of the object. A
 /// member with an unexpected type, and a property of such a name, count as visible.
-pub(crate) fn is_model_visible(parent: Option<&str>, name: &str, value: &Value) -> bool {
-    let by_nature = match value {
-        Value::String(_) => NOT_MODEL_VISIBLE.contains(&name),
+fn is_model_visible(parent: Option<&str>, name: &str, value_type: JsonType) -> bool {
+    let by_nature = match value_type {
+        JsonType::String => NOT_MODEL_VISIBLE.contains(&name),
         // Only a tool has icons, not its parts.
-        Value::Array(_) => parent.is_none() && name == "icons",
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+        JsonType::Array => parent.is_none() && name == "icons",
+        JsonType::Other => false,
     };
     !by_nature || parent == Some("properties")
 }
 
-/// Returns all text of a definition that a model may see, including member names.
-pub(crate) fn model_visible_text(value: &Value) -> String {
-    let mut visible = String::new();
-    collect_text(None, value, &mut visible);
-    visible
+/// Follows a walk through a definition and distinguishes the parts that a model sees.
+#[derive(Debug, Default)]
+pub(crate) struct VisibleMembers {
+    /// The length of the path of the object whose current member a model does not see.
+    hidden_below: Option<usize>,
 }
 
-fn collect_text(parent: Option<&str>, value: &Value, visible: &mut String) {
-    match value {
-        Value::String(text) => {
-            visible.push_str(text);
-            visible.push('\n');
+impl VisibleMembers {
+    /// Returns whether a model sees the next part of the walk.
+    pub(crate) fn is_visible(&mut self, path: &[PathSegment<'_>], node: JsonNode<'_, '_>) -> bool {
+        if self.hidden_below.is_some_and(|length| path.len() > length) {
+            return false;
         }
-        Value::Array(items) => items.iter().for_each(|item| collect_text(parent, item, visible)),
-        Value::Object(members) => {
-            for (name, value) in
-                members.iter().filter(|(name, value)| is_model_visible(parent, name, value))
-            {
-                visible.push_str(name);
-                visible.push('\n');
-                collect_text(Some(name), value, visible);
+        self.hidden_below = match node {
+            JsonNode::Member { name, value_type } => {
+                let parent = segment_names(path).next_back();
+                (!is_model_visible(parent, name, value_type)).then_some(path.len())
+            }
+            JsonNode::ObjectStart | JsonNode::String(_) | JsonNode::ObjectEnd { .. } => None,
+        };
+        self.hidden_below.is_none()
+    }
+}
+
+/// Returns all text of a definition that a model may see, including member names. If several
+/// members have the same name, the text contains all of them.
+pub(crate) fn model_visible_text(definition: &str) -> String {
+    let mut text = String::new();
+    let mut visible = VisibleMembers::default();
+    let _end = walk_json(definition, |path, node| {
+        if visible.is_visible(path, node) {
+            match node {
+                JsonNode::Member { name, .. } => text.extend([name, "\n"]),
+                JsonNode::String(raw) => {
+                    // Text that cannot be decoded counts as written.
+                    text.extend([&*skim::decode_string(raw).unwrap_or(raw.into()), "\n"]);
+                }
+                JsonNode::ObjectStart | JsonNode::ObjectEnd { .. } => {}
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+        ControlFlow::Continue(())
+    });
+    text
 }
 
 /// Returns the deceptive characters of a text ([`is_deceptive_char`]), except those that ordinary
@@ -77,10 +98,7 @@ pub(crate) fn has_hidden_characters(definition: &RawValue) -> bool {
     if !spelled.contains("\\u") && !spelled.contains(is_deceptive_char) {
         return false;
     }
-    let read = serde_json::from_str::<Value>(spelled);
-    // Unparsable JSON is checked as text.
-    let visible = read.map_or_else(|_| spelled.to_owned(), |value| model_visible_text(&value));
-    !hidden_characters(&visible).is_empty()
+    !hidden_characters(&model_visible_text(spelled)).is_empty()
 }
 
 #[cfg(test)]
@@ -112,6 +130,17 @@ mod tests {
             !hides_characters(r#"{"inputSchema":{"pattern":"\u200b"}}"#),
             "a pattern is not said"
         );
+    }
+
+    #[test]
+    fn each_of_two_members_with_the_same_name_is_checked() {
+        for definition in [
+            r#"{"description":"a\u200bb","description":"ab"}"#,
+            r#"{"inputSchema":{"title":"a\u200bb"},"inputSchema":{}}"#,
+            r#"{"pattern":"a","icons":[],"pattern":["\u200b"]}"#,
+        ] {
+            assert!(hides_characters(definition), "{definition}");
+        }
     }
 
     #[test]

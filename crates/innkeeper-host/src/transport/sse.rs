@@ -247,6 +247,7 @@ mod tests {
             callbacks: CallbackRegistry::default(),
             events: EventPublisher::new(),
             tasks: BackgroundTasks::default(),
+            sessions: Default::default(),
         };
         let (session, inbound, _orders) = Session::over_transport(owner, SessionLimits::default());
         let deadline = Instant::now() + Duration::from_hours(1);

@@ -61,6 +61,12 @@ async fn assert_responds(host: &Host, server: &str) {
     assert_eq!(echo(host, server, "still here").await.unwrap(), "still here");
 }
 
+/// Panics unless the server applied faults to this number of requests.
+fn assert_fault_count(remote: &RemoteServer, count: usize) {
+    let faults = remote.applied_faults();
+    assert_eq!(faults.len(), count, "{faults:?}");
+}
+
 /// Call options without retries.
 fn without_retries() -> CallOptions {
     CallOptions { retries: Some(0), ..CallOptions::default() }

@@ -156,6 +156,29 @@ async fn a_new_or_changed_command_is_not_started_unless_it_was_decided_on() {
 }
 
 #[tokio::test]
+async fn pending_settings_end_when_the_file_has_others_that_have_no_approval() {
+    let test_env = TestEnv::new();
+    let path = test_env.path("mcp.json");
+    let write_level =
+        |level: &str| write_config(&path, [test_env.fixture("one").env("LEVEL", level)]);
+    write_level("1");
+    let host = watching_host(&path, TrustPolicy::from_fn(|_| false)).await;
+    let mut events = host.events();
+    write_level("2");
+    wait_reloaded(&mut events).await;
+    assert_eq!(host.status()["one"].pending_restart, [""; 0]);
+    // An explicit reload by the application counts as approval.
+    host.reload().await.unwrap();
+    assert_eq!(host.status()["one"].pending_restart, ["env"]);
+    drain_events(&mut events);
+    write_level("3");
+    wait_for_event(&mut events, |event| matches!(event, HostEvent::NotTrusted { .. })).await;
+    assert_eq!(host.status()["one"].pending_restart, [""; 0]);
+    host.shutdown().await;
+    test_env.assert_gone().await;
+}
+
+#[tokio::test]
 async fn a_guard_is_not_turned_off_or_down_unless_that_was_decided_on_and_is_turned_up() {
     let test_env = TestEnv::new();
     let path = test_env.path("mcp.json");

@@ -169,11 +169,12 @@ impl ErrorObject {
 fn parse_error_object(error: &RawValue) -> Option<ErrorObject> {
     let (mut code, mut message, mut data) = (None, None, None);
     for (key, value) in skim::members(error.get()) {
-        match key {
-            "code" => code = RequestId::from_raw(value),
-            "message" => message = text::decode_string(value),
-            "data" if value != "null" => data = RawValue::from_string(value.to_owned()).ok(),
-            _ => {}
+        if text::key_is(key, "code") {
+            code = RequestId::from_raw(value);
+        } else if text::key_is(key, "message") {
+            message = text::decode_string(value);
+        } else if text::key_is(key, "data") && value != "null" {
+            data = RawValue::from_string(value.to_owned()).ok();
         }
     }
     let Some(RequestId::Integer(code)) = code else { return None };

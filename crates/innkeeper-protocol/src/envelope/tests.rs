@@ -3,7 +3,9 @@
 mod malformed;
 mod write;
 
-use super::{Incoming, Message, error_without_id, parse};
+use serde_json::value::RawValue;
+
+use super::{ErrorObject, Incoming, Message, error_without_id, parse};
 use crate::id::RequestId;
 
 pub(super) fn parse_single(line: &str) -> Incoming<'_> {
@@ -73,6 +75,27 @@ fn an_error_has_a_code_a_message_and_maybe_data() {
 }
 
 #[test]
+fn an_error_object_outside_of_a_response_is_read_in_the_same_way() {
+    let read = |json: &str| ErrorObject::from_raw(&RawValue::from_string(json.to_owned()).unwrap());
+    let error = read(r#"{"code":-32000,"message":"no","data":[1]}"#).unwrap();
+    assert_eq!((error.code, error.message.as_str()), (-32000, "no"));
+    assert_eq!(error.data.unwrap().get(), "[1]");
+    assert!(read(r#"{"code":1,"message":"","data":null}"#).unwrap().data.is_none());
+    for other in ["null", "{}", "[]", r#"{"code":1}"#, r#"{"code":"1","message":""}"#] {
+        assert!(read(other).is_none(), "{other}");
+    }
+}
+
+#[test]
+fn escapes_in_names_of_an_error_object_are_read() {
+    let line = r#"{"jsonrpc":"2.0","id":3,"error":{"c\u006fde":-1,"m\u0065ssage":"no"}}"#;
+    let Incoming::Response { outcome: Err(error), .. } = parse_single(line) else {
+        panic!("no error")
+    };
+    assert_eq!((error.code, error.message.as_str()), (-1, "no"));
+}
+
+#[test]
 fn an_error_that_is_null_is_no_error() {
     let line = r#"{"jsonrpc":"2.0","id":3,"error":null,"result":{}}"#;
     assert!(matches!(parse_single(line), Incoming::Response { outcome: Ok(_), .. }));
@@ -106,6 +129,16 @@ fn half_a_character_does_not_lose_the_message() {
         panic!("no error")
     };
     assert!(error.message.starts_with("cut \u{FFFD}"), "{}", error.message);
+}
+
+/// Proves: TR3.7
+#[test]
+fn half_a_character_in_the_name_of_an_unknown_member_does_not_lose_the_message() {
+    let line = r#"{"jsonrpc":"2.0","\ud83d":1,"id":3,"result":{"\ude00":1}}"#;
+    assert_eq!(parse_response_id(line), RequestId::Integer(3));
+    let batch = format!("[{line}]");
+    let Ok(Message::Batch(items)) = parse(batch.as_bytes()) else { panic!("no batch") };
+    assert!(matches!(items[..], [Ok(Incoming::Response { .. })]), "{items:?}");
 }
 
 #[test]

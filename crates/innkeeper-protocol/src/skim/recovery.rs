@@ -2,6 +2,7 @@
 
 use super::cursor::string_end;
 use crate::id::RequestId;
+use crate::text::key_is;
 
 /// Finds the id of a message that is not valid JSON: truncated, not UTF-8, nested too deeply, or
 /// preceded by NUL bytes.
@@ -33,17 +34,23 @@ struct TopLevelMembers {
 
 impl TopLevelMembers {
     fn record(&mut self, key: &[u8], value: &[u8]) {
-        match key {
-            b"id" => {
+        match top_level_name(key) {
+            Some("id") => {
                 let id = std::str::from_utf8(value).ok().and_then(RequestId::from_raw);
                 self.has_conflicting_ids |= self.id.is_some() && self.id != id;
                 self.id = id.or(self.id.take());
             }
-            b"method" => self.has_method = true,
-            b"result" | b"error" => self.has_outcome = true,
-            _ => {}
+            Some("method") => self.has_method = true,
+            Some("result" | "error") => self.has_outcome = true,
+            Some(_) | None => {}
         }
     }
+}
+
+/// Returns the name of a relevant member, also if the key is written with escapes.
+fn top_level_name(key: &[u8]) -> Option<&'static str> {
+    let key = std::str::from_utf8(key).ok()?;
+    ["id", "method", "result", "error"].into_iter().find(|name| key_is(key, name))
 }
 
 /// A position in bytes that resemble JSON.

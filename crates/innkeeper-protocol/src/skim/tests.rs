@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::brackets::{container_end, depth_within};
-use super::{elements, member, members, recover_top_level_id};
+use super::{
+    Token, decode_key, decode_string, elements, has_duplicate_key, member, members,
+    recover_top_level_id, tokens,
+};
 use crate::id::RequestId;
 
 fn recovered_id(line: &str) -> (Option<i64>, bool) {
@@ -55,6 +58,68 @@ fn text_that_is_not_json_ends_the_iteration() {
 }
 
 #[test]
+fn every_token_is_read_in_order_and_members_with_the_same_key_are_all_read() {
+    let json = r#" {"a" : [1,"x\"", {}, []], "a":{"b":null} } "#;
+    let expected = [
+        Token::ObjectStart,
+        Token::Key("a"),
+        Token::ArrayStart,
+        Token::Scalar("1"),
+        Token::String(r#""x\"""#),
+        Token::ObjectStart,
+        Token::ObjectEnd,
+        Token::ArrayStart,
+        Token::ArrayEnd,
+        Token::ArrayEnd,
+        Token::Key("a"),
+        Token::ObjectStart,
+        Token::Key("b"),
+        Token::Scalar("null"),
+        Token::ObjectEnd,
+        Token::ObjectEnd,
+    ];
+    assert_eq!(tokens(json).collect::<Vec<_>>(), expected);
+    assert_eq!(tokens("7").collect::<Vec<_>>(), [Token::Scalar("7")]);
+    for text in ["", "{\"a\"", "[1", "{\"a\":", "[,", "]", "{:", "[\"", "{\"a\":[{\"b\""] {
+        assert!(tokens(text).count() <= 7, "{text}");
+    }
+}
+
+#[test]
+fn a_key_that_occurs_twice_in_one_object_is_found_at_any_level() {
+    for json in [
+        r#"{"a":1,"a":1}"#,
+        r#"[[{"x":{"a":1,"b":2,"\u0061":3}}]]"#,
+        r#"{"a":{"a":{}},"b":1,"a":2}"#,
+        r#"{"":1,"":2}"#,
+    ] {
+        assert!(has_duplicate_key(json), "{json}");
+    }
+    for json in [r#"{"a":{"a":1},"A":[{"a":1},{"a":1}]}"#, "[]", "\"a\"", r#"{"a":"a"}"#] {
+        assert!(!has_duplicate_key(json), "{json}");
+    }
+    for count in [7_u32, 8, 9, 1023, 1024, 1025, 5000] {
+        let object = |first: u32| {
+            let keys = (1..count).map(|number| format!(r#""{number}":0"#));
+            let first = std::iter::once(format!(r#""{first}":0"#));
+            format!("{{{}}}", first.chain(keys).collect::<Vec<_>>().join(","))
+        };
+        assert!(!has_duplicate_key(&object(0)), "{count}");
+        assert!(has_duplicate_key(&object(count - 1)), "{count}");
+        assert!(has_duplicate_key(&object(1)), "{count}");
+    }
+}
+
+#[test]
+fn strings_and_keys_are_decoded_and_half_characters_are_replaced() {
+    assert_eq!(decode_string(r#""a\u0062""#).as_deref(), Some("ab"));
+    assert_eq!(decode_string("1"), None);
+    assert_eq!(decode_key(r"a\u0062"), "ab");
+    assert!(decode_key(r"a\ud800").starts_with("a\u{fffd}"));
+    assert_eq!(decode_key(r"a\"), r"a\");
+}
+
+#[test]
 fn only_an_id_of_the_outermost_object_counts() {
     assert_eq!(recovered_id(r#"{"result":{"id":7},"id":3}"#), (Some(3), true));
     assert_eq!(recovered_id(r#"{"id":3,"error":{"id":7}"#), (Some(3), true));
@@ -78,6 +143,17 @@ fn an_id_is_found_in_what_cannot_be_parsed() {
     let deep_message =
         format!("{{\"result\":{}1{},\"id\":3}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(recovered_id(&deep_message), (Some(3), true));
+}
+
+#[test]
+fn an_id_is_found_however_its_name_is_escaped_and_whatever_other_names_are() {
+    assert_eq!(recovered_id(r#"{"\u0069d":3,"res\u0075lt":cut"#), (Some(3), true));
+    assert_eq!(recovered_id(r#"{"\ud83d":1,"id":3,"result":cut"#), (Some(3), true));
+    let bytes =
+        [&b"{\"\xFF\":1,\"id\":3,\"result\":1}"[..], b"{\"\xFF\\u\":1,\"id\":3,\"error\":1}"];
+    for bytes in bytes {
+        assert_eq!(recover_top_level_id(bytes), (Some(RequestId::Integer(3)), true));
+    }
 }
 
 #[test]
@@ -137,6 +213,12 @@ proptest! {
             true
         });
         prop_assert_eq!(depth_within(&bytes, limit), usize::try_from(deepest)? <= limit);
+    }
+
+    #[test]
+    fn tokens_of_bytes_that_are_not_json_end(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let text = String::from_utf8_lossy(&bytes);
+        prop_assert!(tokens(&text).count() <= 2 * text.len() + 1);
     }
 
     #[test]

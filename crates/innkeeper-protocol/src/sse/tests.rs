@@ -190,6 +190,42 @@ fn names_and_ids_at_the_limit_are_kept_and_one_past_it_are_ignored() {
 }
 
 #[test]
+fn a_field_received_in_pieces_has_the_same_limit() {
+    let half = vec![b'x'; MAX_FIELD_BYTES / 2];
+    let name_of_pieces = |pieces: &[&[u8]]| {
+        let mut decoder = SseDecoder::new(1000);
+        assert_eq!(feed(&mut decoder, b"event:"), []);
+        for piece in pieces {
+            assert_eq!(feed(&mut decoder, piece), []);
+        }
+        match &feed(&mut decoder, b"\ndata: a\n\n")[..] {
+            [OwnedEvent::Message(name, _, _)] => name.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(name_of_pieces(&[&half, &half]), MAX_FIELD_BYTES);
+    for pieces in
+        [&[&half[..], &half, b"x"][..], &[&half, b"x", &half], &[&half, &half, &half, b"x"]]
+    {
+        assert_eq!(name_of_pieces(pieces), "message".len());
+    }
+}
+
+#[test]
+fn a_field_name_received_in_pieces_is_compared_whole() {
+    for pieces in [["dat", "a"], ["", "data"]] {
+        let mut decoder = SseDecoder::new(1000);
+        assert!(pieces.iter().all(|piece| feed(&mut decoder, piece.as_bytes()).is_empty()));
+        assert_eq!(feed(&mut decoder, b": a\n\n"), [message("a")]);
+    }
+    for pieces in [["dataaaa", "a"], ["longer name", "data"], ["x", "data"], ["data", "data"]] {
+        let mut decoder = SseDecoder::new(1000);
+        assert!(pieces.iter().all(|piece| feed(&mut decoder, piece.as_bytes()).is_empty()));
+        assert_eq!(feed(&mut decoder, b": a\n\n"), [], "{pieces:?}");
+    }
+}
+
+#[test]
 fn text_that_is_not_utf8_is_replaced_in_names_and_ids_and_kept_in_data() {
     let mut decoder = SseDecoder::new(1000);
     decoder.feed(b"event: \xFF\nid: \xFE\ndata: \xFD\n\n");

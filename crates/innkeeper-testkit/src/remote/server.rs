@@ -39,6 +39,7 @@ pub(super) struct ServerState {
     log: RequestLog,
     tasks: ServerTasks,
     match_counts: Mutex<Vec<usize>>,
+    applied_faults: Mutex<Vec<String>>,
     sessions: Mutex<HashMap<String, Arc<McpSession>>>,
     shared_bridge: Mutex<Option<Arc<Bridge>>>,
     bridges: Mutex<Vec<Weak<Bridge>>>,
@@ -93,6 +94,7 @@ impl ServerState {
             log: RequestLog::new(),
             tasks: ServerTasks::default(),
             match_counts,
+            applied_faults: Mutex::default(),
             sessions: Mutex::default(),
             shared_bridge: Mutex::default(),
             bridges: Mutex::default(),
@@ -158,7 +160,12 @@ impl ServerState {
                 }
             }
         }
+        lock(&self.applied_faults).extend(matched.iter().map(|action| format!("{action:?}")));
         matched
+    }
+
+    pub(super) fn applied_faults(&self) -> Vec<String> {
+        lock(&self.applied_faults).clone()
     }
 
     /// Starts a session with this id; none if there are too many sessions.

@@ -34,34 +34,52 @@ impl<'s> RootSchema<'s> {
 
     /// Returns the types that `schema` allows, including references and alternatives. `None` if the
     /// schema does not restrict types.
-    pub(super) fn allowed_types(self, schema: &'s Value, nested: usize) -> Option<TypeSet> {
-        if nested >= MAX_REFERENCES {
+    ///
+    /// Each schema on the way takes one of `remaining_visits`. At zero the types count as
+    /// unrestricted, because references and alternatives in turn form a tree whose size is not
+    /// bounded by the schema.
+    pub(super) fn allowed_types(
+        self,
+        schema: &'s Value,
+        nested: usize,
+        remaining_visits: &mut usize,
+    ) -> Option<TypeSet> {
+        *remaining_visits = remaining_visits.saturating_sub(1);
+        if *remaining_visits == 0 || nested >= MAX_REFERENCES {
             return None;
         }
         if let Some(target) = self.resolve_reference(schema) {
-            return self.allowed_types(target?, nested + 1);
+            return self.allowed_types(target?, nested + 1, remaining_visits);
         }
         if let Some(kinds) = TypeSet::from_schema(schema) {
             return Some(kinds);
         }
         for keyword in ["anyOf", "oneOf"] {
             let branches = subschemas(schema, keyword);
-            if !branches.is_empty() {
-                let kinds = branches.iter().map(|branch| self.allowed_types(branch, nested + 1));
-                return kinds.reduce(|all, next| Some(all?.union(next?))).flatten();
+            if let Some((first, others)) = branches.split_first() {
+                let kinds = self.allowed_types(first, nested + 1, remaining_visits)?;
+                return others.iter().try_fold(kinds, |kinds, branch| {
+                    let more = self.allowed_types(branch, nested + 1, remaining_visits)?;
+                    Some(kinds.union(more))
+                });
             }
         }
         let all_of = subschemas(schema, "allOf").iter();
         all_of
-            .filter_map(|subschema| self.allowed_types(subschema, nested + 1))
+            .filter_map(|subschema| self.allowed_types(subschema, nested + 1, remaining_visits))
             .reduce(TypeSet::intersection)
     }
 
     /// Whether a value that matches no branch may be intended for this branch: the branch allows
     /// the value's type, or allows a type other than null and the value is neither an array nor an
     /// object.
-    pub(super) fn may_be_intended(self, branch: &'s Value, json: &Json) -> bool {
-        let Some(kinds) = self.allowed_types(branch, 0) else { return true };
+    pub(super) fn may_be_intended(
+        self,
+        branch: &'s Value,
+        json: &Json,
+        remaining_visits: &mut usize,
+    ) -> bool {
+        let Some(kinds) = self.allowed_types(branch, 0, remaining_visits) else { return true };
         match json {
             Json::Array(_) | Json::Object(_) => kinds.accepts(json),
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {

@@ -184,6 +184,35 @@ fn a_schema_that_branches_into_itself_ends_and_changes_nothing() {
     assert!(repairs.is_empty());
 }
 
+/// References and alternatives in turn: the types behind them are a tree of 200⁸ leaves.
+#[test]
+fn a_wide_schema_of_references_to_itself_takes_bounded_work() {
+    let branches = vec![json!({"$ref": "#"}); 200];
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        let schema = json!({keyword: branches});
+        let text = Json::String("1".to_owned());
+        assert_eq!(coerce(text.clone(), &schema, &mut Vec::new()), text, "{keyword}");
+        assert_eq!(coerce_text("1", Some(&schema), &schema), text, "{keyword}");
+        let inside = json!({"properties": {"x": {"anyOf": [{"type": "integer"}, schema]}},
+            "$defs": {"again": schema}});
+        let arguments = parse_strict(r#"{"x": {"y": "1"}}"#).unwrap();
+        assert_eq!(coerce(arguments.clone(), &inside, &mut Vec::new()), arguments, "{keyword}");
+    }
+    let listed = json!({"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/wide"}],
+        "$defs": {"wide": {"type": "array", "anyOf": [{"$ref": "#/$defs/wide/anyOf/1"}, {"allOf": vec![json!({"$ref": "#/$defs/wide/anyOf/1"}); 200]}]}}});
+    let text = Json::String("x".to_owned());
+    assert_eq!(coerce(text.clone(), &listed, &mut Vec::new()), text);
+}
+
+#[test]
+fn the_types_of_alternatives_are_unknown_as_soon_as_one_of_them_is() {
+    let read = |schema: Value| coerce_text("3", Some(&schema), &schema).to_string();
+    assert_eq!(read(json!({"anyOf": [{"type": "integer"}, {"type": "null"}]})), "3");
+    assert_eq!(read(json!({"anyOf": [{"type": "integer"}, {}]})), r#""3""#);
+    assert_eq!(read(json!({"oneOf": [{}, {"type": "integer"}]})), r#""3""#);
+    assert_eq!(read(json!({"allOf": [{}, {"type": "integer"}]})), "3");
+}
+
 #[test]
 fn arguments_at_the_limit_of_visits_are_changed_and_larger_ones_are_not() {
     let schema = json!({"type": "array", "items": {"type": "integer"}});

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::MAX_VISITS;
 use super::schema::{RootSchema, TypeSet};
 use crate::json::Json;
 use crate::parse;
@@ -19,8 +20,9 @@ use crate::parse;
 ///
 /// `properties` and `items` also count as types: such a schema does not mean text.
 pub fn coerce_text(text: &str, schema: Option<&Value>, root: &Value) -> Json {
+    let mut remaining_visits = MAX_VISITS;
     let kinds = schema.and_then(|schema| {
-        RootSchema(root).allowed_types(schema, 0).or_else(|| {
+        RootSchema(root).allowed_types(schema, 0, &mut remaining_visits).or_else(|| {
             let object = schema.get("properties").map(|_| TypeSet::OBJECT);
             object.or_else(|| schema.get("items").map(|_| TypeSet::ARRAY))
         })

@@ -265,6 +265,24 @@ fn closers_are_added_only_where_the_model_stopped_by_itself() {
 }
 
 #[test]
+fn a_bracket_of_the_other_kind_closes_nothing() {
+    let object_end = |at| expected_error(ExpectedSyntax::CommaOrObjectEnd, at);
+    let array_end = |at| expected_error(ExpectedSyntax::CommaOrArrayEnd, at);
+    for (text, expected) in [
+        (r#"{"a":1]"#, object_end(']')),
+        (r#"{"a":"x"]"#, object_end(']')),
+        (r#"{"a":{"b":[]]"#, object_end(']')),
+        ("[1}", array_end('}')),
+        (r#"[{"a":1}}"#, array_end('}')),
+        (r#"{"a":[1}}"#, array_end('}')),
+    ] {
+        assert_eq!(parse_strict(text).unwrap_err().kind, expected, "{text}");
+        assert_rejected(text, &expected);
+        assert_eq!(error_kind(text, Completeness::Stopped), expected, "{text}");
+    }
+}
+
+#[test]
 fn an_unfinished_value_is_never_closed() {
     let open =
         ["", "{", "[", "[1", "[02", "[1,", r#"["a"#, r#"["a\"#, r#"{"a""#, r#"{"a":"#, "[tru"];

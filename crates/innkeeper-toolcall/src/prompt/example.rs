@@ -7,6 +7,10 @@ use crate::{ModelFamily, Tool, Tools, sanitize};
 /// Maximum depth of the schema; deeper values are `null`.
 const MAX_DEPTH: usize = 8;
 
+/// Maximum number of values in an example; further values are `null`. A schema of N required
+/// properties that refers to itself has a tree of N⁴ values within [`MAX_DEPTH`].
+const MAX_VALUES: usize = 256;
+
 /// Maximum number of items in an example array, regardless of `minItems`.
 const MAX_ITEMS: u64 = 3;
 
@@ -24,7 +28,7 @@ pub(super) fn example_call(family: ModelFamily, tools: &Tools) -> Option<String>
     };
     let tool = tools.iter().find(has_required).or_else(|| tools.iter().next())?;
     let arguments =
-        ExampleBuilder { root: &tool.input_schema }.value_for(&tool.input_schema, "", MAX_DEPTH);
+        ExampleBuilder::new(&tool.input_schema).value_for(&tool.input_schema, "", MAX_DEPTH);
     let arguments = if arguments.is_object() { arguments } else { json!({}) };
     Some(format!(
         "{}{}{}",
@@ -37,21 +41,27 @@ pub(super) fn example_call(family: ModelFamily, tools: &Tools) -> Option<String>
 /// Generates values for the subschemas of a schema.
 struct ExampleBuilder<'a> {
     root: &'a Value,
+    remaining_values: usize,
 }
 
-impl ExampleBuilder<'_> {
+impl<'a> ExampleBuilder<'a> {
+    fn new(root: &'a Value) -> Self {
+        Self { root, remaining_values: MAX_VALUES }
+    }
+
     /// Returns a value for a schema. The property name may determine the content.
-    fn value_for(&self, schema: &Value, name: &str, depth: usize) -> Value {
-        if depth == 0 {
+    fn value_for(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
+        if depth == 0 || self.remaining_values == 0 {
             return Value::Null;
         }
+        self.remaining_values -= 1;
         if let Some(preset) = preset_value(schema) {
             return preset.clone();
         }
         let reference = schema.get("$ref").and_then(Value::as_str);
         if let Some(pointer) = reference.and_then(|text| text.strip_prefix('#')) {
-            return self
-                .root
+            let root = self.root;
+            return root
                 .pointer(pointer)
                 .map_or(Value::Null, |target| self.value_for(target, name, depth - 1));
         }
@@ -80,7 +90,7 @@ impl ExampleBuilder<'_> {
     }
 
     /// Returns an object with only the required properties.
-    fn object_for(&self, schema: &Value, depth: usize) -> Value {
+    fn object_for(&mut self, schema: &Value, depth: usize) -> Value {
         let mut members = Map::new();
         for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
             let Some(name) = name.as_str() else { continue };
@@ -93,15 +103,15 @@ impl ExampleBuilder<'_> {
         Value::Object(members)
     }
 
-    fn array_for(&self, schema: &Value, name: &str, depth: usize) -> Value {
+    fn array_for(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
         if let Some(prefix) = schema.get("prefixItems").and_then(Value::as_array) {
             return prefix.iter().map(|item| self.value_for(item, name, depth - 1)).collect();
         }
         let limit = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
         let count = limit("minItems").unwrap_or(1).clamp(1, MAX_ITEMS);
         let count = count.min(limit("maxItems").unwrap_or(count));
-        let item = self.value_for(schema.get("items").unwrap_or(&Value::Null), name, depth - 1);
-        (0..count).map(|_| item.clone()).collect()
+        let item = schema.get("items").unwrap_or(&Value::Null);
+        (0..count).map(|_| self.value_for(item, name, depth - 1)).collect()
     }
 }
 
@@ -189,7 +199,7 @@ mod tests {
                 "t": {"type": ["string", "null"], "format": "date"},
             }, "$defs": {"o": {"type": "object", "required": ["in"], "properties": {"in": {"const": {"a": [1]}}}}}}),
         ] {
-            let value = ExampleBuilder { root: &schema }.value_for(&schema, "", MAX_DEPTH);
+            let value = ExampleBuilder::new(&schema).value_for(&schema, "", MAX_DEPTH);
             assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&value), "{value}");
         }
     }
@@ -207,6 +217,16 @@ mod tests {
             example_call(ModelFamily::Generic, &tools_with_schema(recursive)).unwrap(),
             r#"{"tool": "b", "params": {}}"#
         );
+        let names: Vec<String> = (0..200).map(|name| name.to_string()).collect();
+        let properties: Map<String, Value> =
+            names.iter().map(|name| (name.clone(), json!({"$ref": "#"}))).collect();
+        let wide = json!({"required": names, "properties": properties});
+        let example = example_call(ModelFamily::Generic, &tools_with_schema(wide)).unwrap();
+        assert!(example.len() < 20_000, "{}", example.len());
+        let tuples = json!({"required": ["x"], "properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {
+                "type": "array", "prefixItems": vec![json!({"$ref": "#/$defs/x"}); 200]}}});
+        let example = example_call(ModelFamily::Generic, &tools_with_schema(tuples)).unwrap();
+        assert!(example.len() < 20_000, "{}", example.len());
         let large = json!({"required": ["x"], "properties": {"x": {
             "type": "array", "minItems": 1e9 as u64, "items": {"type": "string", "minLength": 1e9 as u64},
         }}});

@@ -210,3 +210,68 @@ fn a_call_of_an_unknown_tool_is_shown_and_not_run() {
     let tagged = r#"<tool_call>{"name": "nobody", "arguments": {}}</tool_call>"#;
     assert_eq!(parse_at_every_cut(tagged), expected_output(tagged, &[], &["unknown"]));
 }
+
+/// Proves: S46
+#[test]
+fn a_bracket_of_the_other_kind_makes_a_call_malformed() {
+    for text in [
+        r#"{"tool": "echo", "params": {"a": 1]}"#,
+        r#"{"tool": "echo", "params": {"a": [1}}"#,
+        r#"[{"name": "echo", "arguments": {"a": 1]}]"#,
+        r#"<tool_call>{"name": "echo", "arguments": {"a": 1]}"#,
+        r#"[TOOL_CALLS][{"name": "echo", "arguments": {"a": 1]}]"#,
+        r#"[TOOL_CALLS]echo{"a": 1]"#,
+    ] {
+        assert_eq!(parse_at_every_cut(text), expected_output(text, &[], &["malformed"]), "{text}");
+    }
+}
+
+/// Proves: S46
+#[test]
+fn a_call_behind_a_marker_is_shown_and_not_run_where_it_breaks_before_its_name() {
+    for text in [
+        r#"<tool_call>{"arguments": {"a": ]}}"#,
+        r#"<tool_call>{"a": 1]"#,
+        r#"<tool_call>{"name": 5]"#,
+        r#"[TOOL_CALLS][{"name": ]"#,
+    ] {
+        assert_eq!(parse_at_every_cut(text), expected_output(text, &[], &["malformed"]), "{text}");
+    }
+    for text in [
+        "<tool_call>",
+        "<tool_call>\n",
+        r#"<tool_call>{"argum"#,
+        r#"<tool_call>{"name": "ec"#,
+        "<tool_call>ec",
+        "<function=ec",
+        "[TOOL_CALLS]ec",
+        r#"[TOOL_CALLS][{"na"#,
+    ] {
+        for (text_end, reason) in [(TextEnd::Stop, "Stopped"), (TextEnd::Length, "Length")] {
+            let output = parse_at_every_cut_with_finish(text, text_end);
+            assert_eq!(output, expected_output(text, &[], &[reason]), "{text}");
+        }
+    }
+}
+
+/// Proves: S46
+#[test]
+fn an_argument_whose_value_has_no_tag_makes_a_call_malformed() {
+    let call = |between: &str| format!("<tool_call>echo<arg_key>a</arg_key>{between}");
+    for between in ["x", " x", "  \n  x", "  \n\t<", "<arg_values>", " é", " <arg_value"] {
+        let text = call(&format!("{between}!"));
+        assert_eq!(
+            parse_at_every_cut(&text),
+            expected_output(&text, &[], &["malformed"]),
+            "{text}"
+        );
+    }
+    for between in ["", " ", "  \n  ", "\n<arg_va"] {
+        let text = call(between);
+        let output = parse_at_every_cut_with_finish(&text, TextEnd::Stop);
+        assert_eq!(output, expected_output(&text, &[], &["Stopped"]), "{text}");
+    }
+    let complete = call("  \n  <arg_value> x </arg_value></tool_call>");
+    let output = parse_at_every_cut(&complete);
+    assert_eq!(output, expected_output("", &[r#"echo{"a":" x "}"#], &[]));
+}

@@ -48,7 +48,12 @@ proptest! {
     fn strict_reading_agrees_with_the_library(text in almost_json()) {
         let library = serde_json::from_str::<Value>(&text);
         if let Ok(json) = parse_strict(&text) {
-            prop_assert!(library.is_ok(), "{json}");
+            // The library rejects a number that no `f64` holds, unless it keeps numbers as text.
+            let mut scalars = Vec::new();
+            collect_scalars(&json, &mut scalars);
+            let too_large =
+                |text: &String| text.parse().is_ok_and(|number: f64| number.is_infinite());
+            prop_assert!(library.is_ok() || scalars.iter().any(too_large), "{json}");
         }
     }
 

@@ -7,12 +7,12 @@ use innkeeper_agent::run_json::RunJson;
 use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
-use super::{shutdown_json, truncate};
+use super::{MAX_SHOWN_CHARS, shutdown_json};
 use crate::commands::CommandContext;
 use crate::commands::local_model::{LocalModel, find_installed, limit_settings};
 use crate::exit::CliError;
 use crate::hosting::with_host;
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, shorten};
 
 /// Prompts, each in a conversation of its own: the model is too small for two tasks at once, and
 /// these are among the few tasks that it can do.
@@ -86,9 +86,16 @@ fn print_run(output: &mut Output, prompt: &str, report: &RunResult) -> std::io::
     for call in &report.tool_calls {
         let ToolCallRecord { tool, arguments, result_text: result, origin, .. } = &**call;
         let tool = output.paint(Style::Good, tool);
-        output.print_data(&format!("        → {tool} {}", truncate(&arguments.to_string())))?;
-        output.print_data(&format!("        ← {} ({})", truncate(result), origin.name()))?;
+        output.print_data(&format!(
+            "        → {tool} {}",
+            shorten(&arguments.to_string(), MAX_SHOWN_CHARS)
+        ))?;
+        output.print_data(&format!(
+            "        ← {} ({})",
+            shorten(result, MAX_SHOWN_CHARS),
+            origin.name()
+        ))?;
     }
     let text = if report.text.is_empty() { "(no text)" } else { &report.text };
-    output.print_data(&format!("reply   {}\n", truncate(text)))
+    output.print_data(&format!("reply   {}\n", shorten(text, MAX_SHOWN_CHARS)))
 }

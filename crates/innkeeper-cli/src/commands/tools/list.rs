@@ -98,10 +98,10 @@ fn print_server_line(output: &mut Output, name: &str, server: &CatalogServer) ->
 fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result<()> {
     for server in failed_servers(host).iter().filter(|server| *server.name == *name) {
         let name = output.paint(Style::Strong, &escape_inline(name));
-        output.print_data(&format!("{name}: {}", escape_inline(&server.reason)))?;
+        output.print_message(&format!("{name}: {}", escape_inline(&server.reason)))?;
         for hint in &server.hints {
             let label = output.paint(Style::Hint, "hint");
-            output.print_data(&format!("  {label}: {}", escape_inline(hint)))?;
+            output.print_message(&format!("  {label}: {}", escape_inline(hint)))?;
         }
     }
     Ok(())
@@ -110,7 +110,7 @@ fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result
 /// Prints a warning for each list that the server declares and that could not be read.
 fn print_missing_lists(output: &mut Output, listing: &ServerListing) -> io::Result<()> {
     for MissingList { list, reason } in &listing.missing {
-        output.print_data(&format!(
+        output.print_message(&format!(
             "  {}: could not list its {}: {}",
             output.paint(Style::Note, "warning"),
             list_noun(list),
@@ -140,7 +140,7 @@ fn print_findings(
     let findings = catalog.warnings().into_iter().chain(catalog.guard_findings());
     for finding in findings.filter(is_shown) {
         let subject = finding.tool.as_deref().or(finding.item.as_deref()).unwrap_or("instructions");
-        output.print_data(&format!(
+        output.print_message(&format!(
             "  {}: {}: {}",
             output.paint(Style::Note, "warning"),
             escape_inline(subject),

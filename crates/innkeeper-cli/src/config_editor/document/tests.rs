@@ -191,3 +191,33 @@ fn a_text_that_is_no_configuration_is_an_error() {
         assert!(ConfigDocument::parse(text).is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_replaced_server_on_one_line_stays_on_one_line() {
+    let server = definition(&json!({
+        "command": "npx", "args": ["-y", "files"], "env": {"KEY": "${KEY}"}
+    }));
+    let after = edit(COMMENTED, |document| document.set_server("files", &server));
+    insta::assert_snapshot!(diff(COMMENTED, &after), @r#"
+    +        "files": { "command": "npx", "args": ["-y", "files"], "env": { "KEY": "${KEY}" } }, // stays
+    -        "files": { "command": "files-server", "args": ["-v"] }, // stays
+    "#);
+    let narrow = "{\"servers\": {\n  \"a\": {\"command\": \"x\"}\n}}\n";
+    let after = edit(narrow, |document| document.set_server("a", &server));
+    assert!(
+        after.contains(
+            r#""a": {"command": "npx", "args": ["-y", "files"], "env": {"KEY": "${KEY}"}}"#
+        ),
+        "{after}"
+    );
+}
+
+#[test]
+fn a_map_of_servers_without_its_last_server_is_an_empty_configuration() {
+    let map = "{\n  \"files\": { \"command\": \"x\" }\n}\n";
+    let after = edit(map, |document| assert!(document.remove_server("files")));
+    assert_eq!(after, "{\n  \"servers\": {}\n}\n");
+    let config = "{ \"servers\": { \"files\": { \"command\": \"x\" } } }";
+    let after = edit(config, |document| assert!(document.remove_server("files")));
+    assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), json!({"servers": {}}));
+}

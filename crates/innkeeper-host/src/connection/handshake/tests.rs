@@ -20,8 +20,13 @@ async fn handshake_with<F: Future<Output = InMemoryServer>>(
     let (peer, reader, writer) = InMemoryServer::new();
     let server: Arc<str> = "fx".into();
     let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
-    let owner =
-        SessionContext { server: server.clone(), callbacks, events: EventPublisher::new(), tasks };
+    let owner = SessionContext {
+        server: server.clone(),
+        callbacks,
+        events: EventPublisher::new(),
+        tasks,
+        sessions: Default::default(),
+    };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let started = Instant::now();
     let info = ClientInfo::default();

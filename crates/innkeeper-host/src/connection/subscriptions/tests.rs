@@ -38,6 +38,7 @@ fn connect() -> (Connection, InboundSink, OutboundReceiver) {
         callbacks: callbacks.clone(),
         events: events.clone(),
         tasks: BackgroundTasks::default(),
+        sessions: Default::default(),
     };
     let (session, inbound, outbound) = Session::over_transport(owner, SessionLimits::default());
     (connection_over(session, Revision::LATEST_LEGACY, callbacks, events), inbound, outbound)

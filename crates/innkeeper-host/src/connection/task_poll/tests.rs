@@ -35,6 +35,7 @@ pub(in crate::connection) fn connect(
         callbacks: callbacks.clone(),
         events: events.clone(),
         tasks: tasks.clone(),
+        sessions: Default::default(),
     };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     (peer, Arc::new(connection_over(session, revision, callbacks, events)), tasks)

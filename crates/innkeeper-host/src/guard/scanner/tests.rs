@@ -14,7 +14,8 @@ fn tags_and_overrides_of_direction_hide_something_flags_and_marks_do_not() {
 #[test]
 fn a_value_is_a_path_by_its_name_or_since_it_is_an_address_of_a_file() {
     let is = |names: &str, text: &str| {
-        let segments: Vec<PathSegment<'_>> = names.split(' ').map(PathSegment::Name).collect();
+        let name = |name: &str| PathSegment::Name(name.to_owned().into());
+        let segments: Vec<PathSegment<'_>> = names.split(' ').map(name).collect();
         is_path(&TextNode { steps: &segments, text, is_name: false })
     };
     for (names, text) in [
@@ -31,7 +32,7 @@ fn a_value_is_a_path_by_its_name_or_since_it_is_an_address_of_a_file() {
     {
         assert!(!is(names, text), "{names} {text}");
     }
-    let segments = [PathSegment::Name("path")];
+    let segments = [PathSegment::Name("path".into())];
     assert!(
         !is_path(&TextNode { steps: &segments, text: "../x", is_name: true }),
         "a name is no value"

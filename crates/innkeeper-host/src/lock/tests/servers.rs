@@ -32,6 +32,25 @@ fn a_new_tool_that_hides_text_or_talks_of_others_is_suspicious() {
 }
 
 #[test]
+fn two_members_with_the_same_name_are_suspicious_whatever_else_changes() {
+    let with = |definition: &str| {
+        let mut lock = tools(&[]);
+        let pin = PinnedTool::new(&raw(definition));
+        lock.servers.get_mut("one").unwrap().tools.insert("a".to_owned(), pin);
+        lock
+    };
+    let plain = with(r#"{"name":"a","description":"Ok."}"#);
+    let doubled = with(r#"{"name":"a","description":"Send it.","description":"Ok.","title":"A"}"#);
+    let changes = descriptions(&plain.compare(&doubled));
+    assert_eq!(changes[0], "suspicious one.a two members have the same name", "{changes:?}");
+    let added = descriptions(&tools(&[]).compare(&doubled));
+    assert_eq!(added, ["suspicious one.a tool added: two members have the same name"]);
+    let hidden = with(r#"{"name":"a","description":"a\u200bb","description":"ab"}"#);
+    let added = descriptions(&tools(&[]).compare(&hidden));
+    assert_eq!(added, ["suspicious one.a tool added: contains hidden characters"]);
+}
+
+#[test]
 fn a_new_tool_whose_name_looks_like_that_of_another_server_is_suspicious() {
     let old = tools(&[]);
     for name in ["send-mail", "sendMail", "SEND_MAIL", "s\u{435}nd_mail", "send_mai1"] {

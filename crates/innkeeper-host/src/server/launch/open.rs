@@ -82,6 +82,7 @@ impl Launcher {
             callbacks,
             events: self.events.clone(),
             tasks,
+            sessions: self.sessions.clone(),
         }
     }
 

@@ -44,7 +44,7 @@ fn context() -> (SessionContext, Requests) {
     let (callback, requests) = recording_callback("host");
     callbacks.set(&CallbackCapabilities::sampling(), Some(&callback));
     let (server, events) = ("fx".into(), EventPublisher::new());
-    (SessionContext { server, callbacks, events, tasks }, requests)
+    (SessionContext { server, callbacks, events, tasks, sessions: Default::default() }, requests)
 }
 
 fn limits() -> SessionLimits {

@@ -25,7 +25,13 @@ async fn session_with_cache(
     let (peer, reader, writer) = InMemoryServer::new();
     let (tasks, callbacks, events) =
         (BackgroundTasks::default(), CallbackRegistry::default(), EventPublisher::new());
-    let owner = SessionContext { server: "fx".into(), callbacks, events, tasks: tasks.clone() };
+    let owner = SessionContext {
+        server: "fx".into(),
+        callbacks,
+        events,
+        tasks: tasks.clone(),
+        sessions: Default::default(),
+    };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let policy = CacheConfig { ttl: TEST_TIMEOUT, max_entries: 9, max_bytes: 1 << 20 };
     let cache = Arc::new(Cache::new(policy));

@@ -33,6 +33,7 @@ impl Fixture {
             callbacks: CallbackRegistry::default(),
             events: publisher.clone(),
             tasks: BackgroundTasks::default(),
+            sessions: Default::default(),
         };
         let events = publisher.subscribe();
         let (session, sink, _outbound) = Session::over_transport(owner, SessionLimits::default());

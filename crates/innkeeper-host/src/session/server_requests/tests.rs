@@ -44,7 +44,13 @@ fn open_session() -> (InMemoryServer, Session, Steps) {
     let callbacks = CallbackRegistry::default();
     callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
     let (tasks, events) = (BackgroundTasks::default(), EventPublisher::new());
-    let owner = SessionContext { server: "fx".into(), callbacks, events, tasks };
+    let owner = SessionContext {
+        server: "fx".into(),
+        callbacks,
+        events,
+        tasks,
+        sessions: Default::default(),
+    };
     let (peer, reader, writer) = InMemoryServer::new();
     let limits = SessionLimits { callback_timeout: MAX_TOTAL_TIMEOUT, ..SessionLimits::default() };
     (peer, Session::open(owner, reader, writer, limits), steps)

@@ -80,6 +80,7 @@ async fn request_outcome(
         callbacks: CallbackRegistry::default(),
         events: EventPublisher::new(),
         tasks: BackgroundTasks::default(),
+        sessions: Default::default(),
     };
     let limits = SessionLimits { max_line_bytes: MAX_LINE_BYTES, ..SessionLimits::default() };
     let (session, inbound, _orders) = Session::over_transport(owner, limits);

@@ -134,3 +134,44 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
         assert!(!spec(&other).is_covered_by(&first), "{other}");
     }
 }
+
+/// Without the length of each part, the kind letter of a part could be text of the part before it.
+#[test]
+fn parts_of_a_launch_cannot_be_taken_for_one_another() {
+    let local = |args: Value, env: Value| spec(&json!({"command": "t", "args": args, "env": env}));
+    let helped = |url: &str, helper: Value| spec(&json!({"url": url, "headersHelper": helper}));
+    let none = || json!({});
+    let pairs = [
+        (local(json!(["x", "y"]), none()), local(json!(["xay"]), none())),
+        (local(json!(["x"]), json!({"A": "1"})), local(json!(["xvA=1"]), none())),
+        (local(json!([]), json!({"A": "1"})), local(json!(["vA=1"]), none())),
+        (local(json!([]), json!({"A": "1vB=2"})), local(json!([]), json!({"A": "1", "B": "2"}))),
+        (local(json!([]), json!({"A": null})), local(json!(["uA"]), none())),
+        (spec(&json!({"command": "tax"})), spec(&json!({"command": "t", "args": ["x"]}))),
+        (
+            helped("https://a.example", json!(["x", "y"])),
+            helped("https://a.example", json!(["xpy"])),
+        ),
+    ];
+    for (one, other) in pairs {
+        assert_ne!(one.fingerprint(), other.fingerprint(), "{one:?} {other:?}");
+        assert!(!one.is_covered_by(&other) && !other.is_covered_by(&one), "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn the_file_of_an_identity_token_is_part_of_the_launch_after_its_variables_are_expanded() {
+    let launch = |file: &str, program: &str| {
+        let enterprise = json!({"issuer": "https://idp.example", "clientId": "we",
+            "tokenEndpoint": "https://idp.example/token", "idTokenFile": file});
+        let oauth = json!({"clientId": "us", "clientSecret": "${KEY}", "enterprise": enterprise});
+        let file = json!({"servers": {"one": {"url": "https://a.example", "oauth": oauth}}});
+        let env = Environment::from_pairs([("KEY", "hunter2"), ("PROGRAM", program)]);
+        let config = Config::from_value(&file, "mcp.json", Path::new("/"), &env).unwrap();
+        LaunchSpec::for_server(&config.servers["one"], Some(Path::new("/here")))
+    };
+    let first = launch("/run/${PROGRAM}", "token");
+    assert!(launch("/run/${PROGRAM}", "token").is_covered_by(&first));
+    assert!(!launch("/run/${PROGRAM}", "other").is_covered_by(&first));
+    assert!(!launch("/run/other", "token").is_covered_by(&first));
+}

@@ -1,5 +1,6 @@
 //! Sign-in with an assertion of an enterprise identity provider.
 
+use innkeeper_host::ReloadOptions;
 use serde_json::{Value, json};
 
 use super::oauth_server::{CANARY, OauthServerOptions, OauthTestServer};
@@ -39,6 +40,33 @@ async fn a_user_whom_the_provider_vouches_for_needs_no_browser_and_no_renewal() 
     assert!(tokens[0].contains("grant-type%3Ajwt-bearer&assertion="), "{tokens:?}");
     assert!(!tokens[0].contains("canary-7c1e-id"), "the ID token is the provider's alone");
     oauth_server.revoke();
+    call(&host).await.unwrap();
+    assert_eq!(oauth_server.requests("/provider").len(), 2);
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_server_that_a_reload_removes_are_gone_when_the_server_is_back() {
+    let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
+    let test_env = TestEnv::new();
+    let keys = enterprise_config(&oauth_server, ("idToken", "id"));
+    let mut entry = json!({"type": "http", "url": oauth_server.url()});
+    entry["oauth"] = keys["oauth"].clone();
+    let config = || test_env.config_from(&json!({"servers": {"inn": entry}}));
+    let host = crate::setup::builder(config()).start().await.unwrap();
+    let reload = async |config| {
+        let options = ReloadOptions { config: Some(config), ..ReloadOptions::default() };
+        host.reload_with(options).await.unwrap()
+    };
+    call(&host).await.unwrap();
+    // A reload without a change keeps the sign-in.
+    assert!(reload(config()).await.is_empty());
+    call(&host).await.unwrap();
+    assert_eq!(oauth_server.requests("/provider").len(), 1);
+    let report = reload(test_env.config([test_env.fixture("other")])).await;
+    assert_eq!(&*report.removed[0], "inn");
+    let report = reload(config()).await;
+    assert_eq!((&*report.added[0], report.failed.len()), ("inn", 0));
     call(&host).await.unwrap();
     assert_eq!(oauth_server.requests("/provider").len(), 2);
     host.shutdown().await;

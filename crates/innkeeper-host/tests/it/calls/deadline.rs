@@ -7,7 +7,7 @@ use innkeeper_host::{
     CallError, CallErrorKind, CallOptions, ErrorClass, Host, HostEvent, Progress,
 };
 use innkeeper_testkit::Fixture;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -61,6 +61,27 @@ async fn the_time_of_the_call_counts_before_the_servers_and_the_servers_before_t
         [by_call, by_server, by_host, above],
         [millis(100), millis(300), millis(400), millis(500)]
     );
+    host.shutdown().await;
+}
+
+/// Proves: FR4.10
+#[tokio::test]
+async fn the_time_of_the_call_counts_before_the_tools_and_the_tools_before_the_servers() {
+    let test_env = TestEnv::new();
+    let server = |name: &str, timeouts: Value| {
+        let server = tolerant_fixture(&test_env, name).switch("--hang-calls");
+        server.config_key("timeout", 0.3).config_key("tools", json!({"timeouts": timeouts}))
+    };
+    let own = server("own", json!({"add": 0.5, "e*": 0.2, "echo": 9}));
+    let other = server("other", json!({"add": 0.5}));
+    let host = test_env.start([own, other]).await.unwrap();
+    let millis = Duration::from_millis;
+    let (by_call, by_tool, by_server) = tokio::join!(
+        allowed_time(&host, "own.echo", with_timeout(millis(100))),
+        allowed_time(&host, "own.echo", CallOptions::default()),
+        allowed_time(&host, "other.echo", CallOptions::default()),
+    );
+    assert_eq!([by_call, by_tool, by_server], [millis(100), millis(200), millis(300)]);
     host.shutdown().await;
 }
 

@@ -7,8 +7,9 @@ use innkeeper_host::{CallError, CallOptions};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{DEADLINE_TOLERANCE, host_with_call_script, result_json, with_timeout};
-use crate::setup::{LogCapture, TestEnv, result_text};
+use super::{DEADLINE_TOLERANCE, host_with_call_script, result_json, tagged_config, with_timeout};
+use crate::setup::{LogCapture, TestEnv, builder, result_text};
+use crate::shell_server::ShellServer;
 
 /// Fault 1.
 #[tokio::test]
@@ -120,6 +121,28 @@ async fn a_result_that_its_output_schema_forbids_is_handed_on_with_its_text_and_
     assert_eq!(result_json(&result)["structuredContent"]["sum"], "not a number");
     assert_eq!(result.output_schema_violation().unwrap().pointer, "/sum");
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_structured_content_of_a_tool_error_is_not_held_against_the_output_schema() {
+    for (is_error, has_violation) in [(true, false), (false, true)] {
+        let test_env = TestEnv::new();
+        let result = json!({"content": [], "isError": is_error, "structuredContent": {"sum": "x"}});
+        let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}});
+        let tool =
+            json!({"name": "any", "inputSchema": {"type": "object"}, "outputSchema": schema});
+        let shell = ShellServer {
+            tools_result: &json!({"tools": [tool]}).to_string(),
+            call_result: &result.to_string(),
+            ..ShellServer::default()
+        };
+        let config = test_env.config_from(&tagged_config(&test_env, &shell));
+        let host = builder(config).start().await.unwrap();
+        let result = host.call_tool("sh.any", ()).await.unwrap();
+        assert_eq!(result.is_error(), is_error);
+        assert_eq!(result.output_schema_violation().is_some(), has_violation);
+        host.shutdown().await;
+    }
 }
 
 /// Fault 27.

@@ -37,3 +37,22 @@ async fn a_server_request_without_a_callback_is_reported() {
     assert_eq!((&line["what"], &line["count"]), (&json!("sampling/createMessage"), &json!(1)));
     host.shutdown().await;
 }
+
+/// Proves: TR10.5
+#[cfg(unix)]
+#[tokio::test]
+async fn a_command_without_permission_to_execute_is_reported_as_a_failed_start() {
+    let (log, test_env) = (LogCapture::capture(), TestEnv::new());
+    let program = test_env.path("server");
+    std::fs::write(&program, "#!/bin/sh\n").unwrap();
+    let denied = test_env.fixture("one").config_key("command", program.to_str().unwrap());
+    let error = test_env.start([denied, test_env.fixture("two")]).await.unwrap_err();
+    assert!(error.to_string().contains("is not executable"), "{error}");
+    let lines = log.security_lines();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    let line = &lines[0];
+    assert_eq!((&line["audit"], &line["level"]), (&json!("start-failed"), &json!("ERROR")));
+    assert_eq!((&line["server"], &line["required"]), (&json!("one"), &json!(true)));
+    assert!(line.to_string().contains("is not executable"), "{line}");
+    assert!(test_env.journal().entries.is_empty(), "no server starts");
+}

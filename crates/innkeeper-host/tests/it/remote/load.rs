@@ -9,7 +9,9 @@ use serde_json::{Map, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{assert_responds, echo, start_host_with_neighbour, tolerant_fixture};
+use super::{
+    assert_fault_count, assert_responds, echo, start_host_with_neighbour, tolerant_fixture,
+};
 use crate::setup::{TEST_TIMEOUT, TestEnv};
 
 const TRANSPORTS: [fn(RemoteServerBuilder) -> RemoteServerBuilder; 4] = [
@@ -122,6 +124,14 @@ async fn a_server_that_is_busy_at_the_start_is_asked_again() {
         let busy = Fault::status(503).on_rpc_method(method).first_n(1);
         let remote = RemoteServer::for_fixture(server).fault(busy).start().await;
         let host = start_host_with_neighbour(&test_env, &remote).await;
+        assert_fault_count(&remote, 1);
+        let requests = remote.requests();
+        let asked: Vec<_> =
+            requests.iter().filter(|request| request.rpc_method() == Some(method)).collect();
+        assert_eq!(asked[0].status, Some(503), "{method}");
+        // After `server/discover`, the handshake goes on with `initialize`.
+        let count = if method == "server/discover" { 1 } else { 2 };
+        assert_eq!(asked.len(), count, "{method}");
         assert_responds(&host, "a").await;
         host.shutdown().await;
     }

@@ -46,11 +46,8 @@ async fn an_html_page_or_another_content_type_is_a_protocol_error() {
         (Fault::html_page(), "text/html"),
         (Fault::content_type("text/plain; charset=utf-8"), "text/plain"),
         (Fault::body(200, "application/json-seq", "{}"), "application/json-seq"),
-        (Fault::body(200, "a/\u{7f}b", "{}").only_nth(1), ""),
-    ]
-    .into_iter()
-    .take(3)
-    {
+        (Fault::body(200, "", "{}"), "no content type"),
+    ] {
         match protocol_error_of(fault).await {
             ProtocolError::UnexpectedContentType(kind) => assert_eq!(&*kind, expected),
             other => panic!("another fault: {other:?}"),

@@ -9,7 +9,10 @@ use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
 
-use super::{assert_responds, echo, protocol_error, start_host_with_neighbour, unavailable_error};
+use super::{
+    assert_fault_count, assert_responds, echo, protocol_error, start_host_with_neighbour,
+    unavailable_error,
+};
 use crate::setup::{TestEnv, drain_events};
 
 /// A server with short retry delays of at most `max_delay` seconds.
@@ -44,6 +47,7 @@ async fn a_start_whose_connection_is_cut_is_tried_again() {
         let reset = Fault::reset_before_response().first_n(1);
         let remote = plan(fixture_with_retry(&test_env, 1.0)).fault(reset).start().await;
         let host = start_host_with_neighbour(&test_env, &remote).await;
+        assert_fault_count(&remote, 1);
         assert_responds(&host, "a").await;
         host.shutdown().await;
     }

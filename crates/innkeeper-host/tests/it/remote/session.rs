@@ -146,6 +146,31 @@ async fn a_stream_is_left_with_its_session_and_subscriptions_go_on_in_the_next_o
 }
 
 #[tokio::test]
+async fn a_repeated_subscription_that_fails_leaves_the_earlier_one() {
+    let test_env = TestEnv::new();
+    let refused = Fault::status(200)
+        .rpc_error(-32603, "the store is down")
+        .on_rpc_method("resources/subscribe")
+        .only_nth(2);
+    let gone_fault = Fault::status(404).on_rpc_method("tools/call").only_nth(1);
+    let remote = RemoteServer::for_fixture(test_env.fixture("a"))
+        .with_json_responses()
+        .fault(refused)
+        .fault(gone_fault)
+        .start()
+        .await;
+    let host = start_host_with_neighbour(&test_env, &remote).await;
+    let subscribe = || host.subscribe_resource("fx://a/static", None, CallOptions::default());
+    subscribe().await.unwrap();
+    let error = subscribe().await.unwrap_err();
+    assert!(error.to_string().contains("the store is down"), "{error}");
+    assert_responds(&host, "a").await;
+    // The new session has the subscription. The refused request does not reach the fixture server.
+    test_env.wait_for_journal(|journal| journal.count("resources/subscribe") == 2).await;
+    host.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_session_that_cannot_be_re_established_stays_and_the_call_that_noticed_has_not_run() {
     for failed in [
         Fault::status(200).rpc_error(-32603, "the store is down"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::shutdown::StopStage;
+use innkeeper_host::shutdown::{ShutdownReport, StopStage};
 use innkeeper_testkit::remote::RemoteServerBuilder;
 use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
@@ -46,19 +46,19 @@ async fn a_host_that_is_dropped_leaves_no_connection() {
     }
 }
 
-/// Shuts down a host during a call and returns the duration.
-async fn timed_shutdown(test_env: &TestEnv, remote: &RemoteServer) -> Duration {
+/// Shuts down a host during a call, and returns the report and the duration.
+async fn timed_shutdown(test_env: &TestEnv, remote: &RemoteServer) -> (ShutdownReport, Duration) {
     let host = start_host(test_env, [("a", remote.config_entry())]).await;
     let calling = host.call_tool("a.sleep", json!({"ms": 60_000}));
     let ending = async {
         test_env.wait_for_journal(|journal| journal.count("tools/call") == 1).await;
         let started_at = Instant::now();
-        host.shutdown().await;
-        started_at.elapsed()
+        let report = host.shutdown().await;
+        (report, started_at.elapsed())
     };
-    let (result, elapsed) = tokio::join!(calling, ending);
+    let (result, ended) = tokio::join!(calling, ending);
     result.unwrap_err();
-    elapsed
+    ended
 }
 
 #[tokio::test]
@@ -73,8 +73,9 @@ async fn a_server_that_does_not_answer_the_session_end_is_left_within_its_timeou
         let server = tolerant_fixture(&test_env).config_key("shutdownTimeout", 1);
         let remote =
             RemoteServer::for_fixture(server).fault(fault.on_http_method("DELETE")).start().await;
-        let elapsed = timed_shutdown(&test_env, &remote).await;
+        let (report, elapsed) = timed_shutdown(&test_env, &remote).await;
         assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
+        assert!(report.is_clean(), "a remote server leaves no process: {report:?}");
         assert_eq!(remote.requests().last().unwrap().method, "DELETE");
     }
 }

@@ -9,8 +9,8 @@ use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
 
 use super::{
-    assert_responds, echo, start_host, start_host_with_neighbour, tolerant_fixture,
-    unavailable_error,
+    assert_fault_count, assert_responds, echo, start_host, start_host_with_neighbour,
+    tolerant_fixture, unavailable_error,
 };
 use crate::setup::{TestEnv, wait_for_event};
 
@@ -38,9 +38,10 @@ async fn fragments_pings_binary_frames_and_repetitions_are_all_the_same() {
         Fault::stall_for(Duration::from_millis(50)),
     ] {
         let test_env = TestEnv::new();
-        let (host, _remote) = host_with_fault(&test_env, fault.clone()).await;
+        let (host, remote) = host_with_fault(&test_env, fault.clone()).await;
         let echoed = echo(&host, "a", "whatever the frame").await;
         assert_eq!(echoed.unwrap(), "whatever the frame", "{fault:?}");
+        assert_fault_count(&remote, 1);
         assert_responds(&host, "a").await;
         assert_responds(&host, "b").await;
         assert!(host.shutdown().await.is_clean());

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::envelope::{MalformedKind, MalformedMessage};
 use crate::id::RequestId;
+use crate::text::key_is;
 
 /// The members of an envelope as raw JSON. Unknown members are skipped.
 #[derive(Debug, Default)]
@@ -77,7 +78,10 @@ impl<'de> Deserialize<'de> for EnvelopeMembers<'de> {
                 mut map: A,
             ) -> Result<EnvelopeMembers<'de>, A::Error> {
                 let mut members = EnvelopeMembers::default();
-                while let Some(key) = map.next_key()? {
+                // Raw keys, because serde_json decodes no key with a lone surrogate, and the name of
+                // an unknown member must not lose the message.
+                while let Some(raw_key) = map.next_key::<&RawValue>()? {
+                    let key = MemberKey::from_raw(raw_key.get());
                     if key == MemberKey::Other {
                         map.next_value::<IgnoredAny>()?;
                     } else {
@@ -103,30 +107,19 @@ enum MemberKey {
     Other,
 }
 
-impl<'de> Deserialize<'de> for MemberKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-
-        impl Visitor<'_> for KeyVisitor {
-            type Value = MemberKey;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E: Error>(self, name: &str) -> Result<MemberKey, E> {
-                Ok(match name {
-                    "jsonrpc" => MemberKey::Jsonrpc,
-                    "id" => MemberKey::Id,
-                    "method" => MemberKey::Method,
-                    "params" => MemberKey::Params,
-                    "result" => MemberKey::Result,
-                    "error" => MemberKey::Error,
-                    _ => MemberKey::Other,
-                })
-            }
-        }
-
-        deserializer.deserialize_identifier(KeyVisitor)
+impl MemberKey {
+    /// Reads a key with its quotes.
+    fn from_raw(raw_key: &str) -> Self {
+        const NAMES: [(&str, MemberKey); 6] = [
+            ("jsonrpc", MemberKey::Jsonrpc),
+            ("id", MemberKey::Id),
+            ("method", MemberKey::Method),
+            ("params", MemberKey::Params),
+            ("result", MemberKey::Result),
+            ("error", MemberKey::Error),
+        ];
+        let key = raw_key.trim_matches('"');
+        let found = NAMES.into_iter().find(|(name, _)| key_is(key, name));
+        found.map_or(Self::Other, |(_, key)| key)
     }
 }

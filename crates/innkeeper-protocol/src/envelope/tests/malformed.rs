@@ -157,6 +157,39 @@ fn a_line_over_the_limit_is_reported_with_its_head() {
 }
 
 #[test]
+fn the_detail_has_the_reason_and_the_start_of_the_line() {
+    let not_json = parse_malformed(br#"{"jsonrpc":"2.0" "id":3}"#);
+    let reason = "expected `,` or `}` at line 1 column 18";
+    assert_eq!(not_json.detail, format!(r#"{reason}: {{"jsonrpc":"2.0" "id":3}}"#));
+    let log_line = format!("{}|{}", "x".repeat(120), "y".repeat(500));
+    let detail = parse_malformed(log_line.as_bytes()).detail;
+    assert!(detail.ends_with(&"x".repeat(120)), "{detail}");
+    assert_eq!(parse_malformed(b"\xFFabc").detail, "\u{FFFD}abc");
+    assert_eq!(MalformedMessage::too_long(b"abc").detail, "abc");
+    let details = [
+        ("[[]]", "invalid type: sequence, expected a JSON-RPC object at line 1 column 0"),
+        (r#"[{"jsonrpc":"1.0"}]"#, r#""1.0""#),
+        (r#"[{"jsonrpc":"2.0","id":true,"method":"x"}]"#, "true"),
+        (r#"[{"jsonrpc":"2.0","id":true,"method":["x"]}]"#, r#"["x"]"#),
+        (r#"[{"jsonrpc":"2.0","id":1,"error":[2]}]"#, "[2]"),
+        (r#"[{"jsonrpc":"2.0","id":1,"id":1}]"#, "id"),
+        (r#"[{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}]"#, "error -1: no"),
+        (r#"[{"jsonrpc":"2.0","id":1}]"#, ""),
+    ];
+    for (batch, detail) in details {
+        let Ok(Message::Batch(items)) = parse(batch.as_bytes()) else { panic!("{batch}") };
+        assert_eq!(items[0].as_ref().unwrap_err().detail, detail, "{batch}");
+    }
+}
+
+#[test]
+fn a_batch_over_the_limit_says_how_many_messages_are_omitted() {
+    let batch = format!("[{}1]", "1,".repeat(MAX_BATCH_MESSAGES + 6));
+    let Ok(Message::Batch(items)) = parse(batch.as_bytes()) else { panic!("no batch") };
+    assert_eq!(items.last().unwrap().as_ref().unwrap_err().detail, "7 messages omitted");
+}
+
+#[test]
 fn a_message_about_a_line_shows_no_byte_of_it_raw_and_stays_short() {
     let wild = "\x1b[31m\u{202e}\u{7}\u{200b}\\".repeat(50);
     for line in [wild.clone(), format!(r#"{{"jsonrpc":{wild:?},"id":3,"result":1}}"#)] {

@@ -36,7 +36,13 @@ async fn run_handshake(
     let (mut peer, reader, writer) = InMemoryServer::new();
     let server: Arc<str> = "fx".into();
     let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
-    let owner = SessionContext { server, callbacks, events: EventPublisher::new(), tasks };
+    let owner = SessionContext {
+        server,
+        callbacks,
+        events: EventPublisher::new(),
+        tasks,
+        sessions: Default::default(),
+    };
     let session = Session::open(owner, reader, writer, SessionLimits::default());
     let params = json!({});
     let outgoing =

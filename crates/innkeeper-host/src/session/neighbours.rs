@@ -1,0 +1,76 @@
+//! Whether the other servers of a host do work, so that a flood of one server may not take their CPU
+//! time.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::SessionState;
+
+/// Time without a request after which another server counts as idle. One request a second keeps a
+/// server idle, a user who waits for one call after another does not.
+const QUIET_TIME: Duration = Duration::from_millis(100);
+
+/// The sessions of a host.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionDirectory(Arc<Mutex<Vec<Weak<SessionState>>>>);
+
+/// The requests to all other servers at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OtherRequests {
+    /// Whether a caller waits for a response.
+    are_open: bool,
+    /// Grows with each request.
+    sent: u64,
+}
+
+impl SessionDirectory {
+    /// Adds a session, and forgets those that no longer exist.
+    pub(super) fn add(&self, session: &Arc<SessionState>) {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
+    }
+
+    fn requests_to_others(&self, server: &str) -> OtherRequests {
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = sessions.iter().filter_map(Weak::upgrade);
+        let others = others.filter(|session| &*session.server != server);
+        others.fold(OtherRequests { are_open: false, sent: 0 }, |sum, session| OtherRequests {
+            are_open: sum.are_open || session.pending.has_calls(),
+            sent: sum.sent.wrapping_add(session.next_id.load(Ordering::Relaxed)),
+        })
+    }
+}
+
+/// The view of one server on the others.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    directory: SessionDirectory,
+    last: Mutex<Option<(OtherRequests, Instant)>>,
+}
+
+impl Neighbours {
+    pub(super) fn new(directory: SessionDirectory) -> Self {
+        Self { directory, last: Mutex::default() }
+    }
+
+    /// Returns whether no other server has an open call, or had a request in the last
+    /// [`QUIET_TIME`]. The first question finds all servers idle that have no open call.
+    pub(super) fn are_idle(&self, server: &str) -> bool {
+        let requests = self.directory.requests_to_others(server);
+        let now = Instant::now();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy_at = match *last {
+            _ if requests.are_open => Some(now),
+            Some((earlier, busy_at)) if earlier.sent == requests.sent => Some(busy_at),
+            Some(_) => Some(now),
+            None => now.checked_sub(QUIET_TIME),
+        };
+        let busy_at = busy_at.unwrap_or(now);
+        *last = Some((requests, busy_at));
+        now.duration_since(busy_at) >= QUIET_TIME
+    }
+}
