@@ -11,6 +11,8 @@ mod tidy;
 
 mod requirements;
 
+mod attacks;
+
 mod test;
 
 mod conformance;
@@ -56,6 +58,7 @@ usage: cargo xtask COMMAND
   install                   installs test servers, benchmark data and a small model
   tidy                      the project's own lints
   requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
+  attacks [--write]         the attacks of the tests by surface; writes docs/attacks.md
   conformance [REVISION …]  the official MCP conformance suite, with this host as the client
   toolcalls                 a public suite for tool-call parsers
   providers [FILE …]        the providers' own clients against the scripted model; FILE has recorded
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         "servers" => servers::run(rest),
         "tidy" => tidy::run(rest),
         "requirements" | "rows" => requirements::run(rest),
+        "attacks" => attacks::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "providers" => providers::run(rest),

@@ -9,7 +9,7 @@ use crate::repository::Repository;
 use crate::{TaskResult, output};
 use table::Requirement;
 use verifications::Verification;
-pub(crate) use verifications::test_names as tests_of;
+pub(crate) use verifications::{next_test_name, test_names as tests_of};
 
 /// Finished issues: each of their requirements needs a test or a command.
 const FINISHED_ISSUES: &[&str] = &["SPINE", "PROMISES", "TOOLCALL", "PROVIDERS"];

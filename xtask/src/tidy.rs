@@ -1,5 +1,6 @@
 //! `tidy`: the project's own lints as functions over the repository's texts.
 
+mod attacks;
 mod dependencies;
 mod documents;
 mod facade;
@@ -58,6 +59,7 @@ const RULES: &[TidyRule] = &[
     documents::check_decision_numbers,
     links::check_links,
     faults::check_fault_rows,
+    attacks::check_attacks,
     retired_names::check_retired_names,
 ];
 

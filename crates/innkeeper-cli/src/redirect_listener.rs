@@ -153,6 +153,8 @@ mod tests {
         response
     }
 
+    /// Attack: remote | another program sends a redirect with a wrong state | the redirect is
+    /// rejected, and the right one is accepted | Secrets stay with their owner
     #[tokio::test]
     async fn only_the_redirect_with_the_right_state_is_accepted() {
         let browser = RedirectListener::listen().unwrap();
@@ -169,6 +171,8 @@ mod tests {
         assert_eq!(target, Ok(expected));
     }
 
+    /// Attack: remote | 20 silent connections to the redirect listener | the redirect of the
+    /// browser is accepted in time | No unbounded wait
     #[tokio::test]
     async fn silent_connections_do_not_delay_the_browser() {
         let browser = RedirectListener::listen().unwrap();

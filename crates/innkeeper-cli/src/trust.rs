@@ -207,6 +207,8 @@ mod tests {
         LaunchSpec::all(&config)
     }
 
+    /// Attack: terminal | a launch contains secrets and escape codes | the approval request
+    /// contains neither | Foreign text stays text
     #[test]
     fn everything_a_launch_is_made_of_is_shown_and_no_secret_and_no_escape_code() {
         let (mut output, out, err) = capture::captured_output(false, false);
@@ -216,6 +218,8 @@ mod tests {
         assert!(!err.text().contains("hunter2"));
     }
 
+    /// Attack: terminal | an argument contains back-ticks and quotes to look like two arguments |
+    /// the approval request quotes the argument like a shell | Foreign text stays text
     #[test]
     fn an_argument_with_a_backtick_is_shown_as_one_argument() {
         let file = json!({"servers": {"a": {"command": "run", "args": ["x` `-y", "it's`"]}}});

@@ -206,6 +206,7 @@ mod tests {
         (tail, lines)
     }
 
+    /// Attack: flow control | 1 MiB on stderr | the output is not delayed | No unbounded wait
     /// Proves: TR2.2
     #[cfg(unix)]
     #[tokio::test]
@@ -239,6 +240,8 @@ mod tests {
         assert_eq!(tail.tail(100), "one\n\ntwo\nthr\u{fffd}ee");
     }
 
+    /// Attack: secrets | a server prints the secrets of its environment on stderr | the lines and
+    /// the stored tail contain a mask | Secrets do not print
     #[tokio::test(start_paused = true)]
     async fn a_value_of_the_environment_is_masked_in_lines_and_in_the_tail() {
         let values =
@@ -261,6 +264,8 @@ mod tests {
         assert_eq!((lines[0].len(), lines[1].as_str()), (MAX_LINE_BYTES, "next"));
     }
 
+    /// Attack: flow control | a line on stderr is four times as long as the stored tail | the line
+    /// and the tail stay at their limits | No unbounded memory
     #[tokio::test(start_paused = true)]
     async fn an_endless_line_stays_bounded_and_its_end_is_kept() {
         let (tail, lines) =
@@ -271,6 +276,8 @@ mod tests {
         assert!(tail.tail(100).ends_with("the end"));
     }
 
+    /// Attack: flow control | more lines on stderr than the limit per second | the rest is counted
+    /// in one line | No unbounded memory
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_lines_is_counted_and_summarised_once_a_second() {
         let (mut server, source) = tokio::io::duplex(1 << 20);

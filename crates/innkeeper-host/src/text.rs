@@ -61,6 +61,8 @@ mod tests {
         assert!(matches!(display_safe(text), Cow::Borrowed(same) if same == text));
     }
 
+    /// Attack: terminal | text with escape codes, direction marks and invisible characters | each
+    /// character is escaped | Foreign text stays text
     #[test]
     fn what_steers_a_terminal_or_hides_is_escaped_and_the_rest_kept() {
         for (text, safe) in [

@@ -180,6 +180,8 @@ mod tests {
         environment.iter().map(|(name, _)| name.as_str()).collect()
     }
 
+    /// Attack: secrets | the environment of the host contains secrets, loader variables and shell
+    /// functions | the server inherits none of them | Secrets stay with their owner
     /// Proves: TR10.2
     #[test]
     fn a_server_inherits_neither_secrets_nor_loader_hooks_nor_shell_functions() {

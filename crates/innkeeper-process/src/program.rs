@@ -180,6 +180,8 @@ mod tests {
         assert_eq!(resolve(absolute.to_str().unwrap(), &[], Path::new("/")), Ok(absolute));
     }
 
+    /// Attack: files | `PATH` contains empty or relative entries | no program of the directory is
+    /// selected | Approval first
     #[test]
     fn an_entry_of_path_that_is_not_absolute_is_passed_over() {
         let dir = programs();

@@ -88,6 +88,8 @@ mod tests {
         assert!(!inherits("npx", "UV_INDEX_URL", "x") && !inherits("uvx", "npm_config_ca", "x"));
     }
 
+    /// Attack: secrets | a setting of a package runner contains a token or a password, also in a
+    /// URL | the runner does not inherit the setting | Secrets stay with their owner
     #[test]
     fn a_setting_with_a_secret_in_its_name_or_its_value_is_not_inherited() {
         for name in [
@@ -123,6 +125,8 @@ mod tests {
         }
     }
 
+    /// Attack: secrets | a setting of a package runner names a script shell or Node.js options |
+    /// the runner does not inherit the setting | Approval first
     #[test]
     fn a_setting_that_loads_code_is_not_inherited() {
         for name in ["npm_config_node_options", "NPM_CONFIG_SCRIPT_SHELL", "npm_config_shell"] {

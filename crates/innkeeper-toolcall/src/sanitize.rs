@@ -174,6 +174,8 @@ mod tests {
         );
     }
 
+    /// Attack: model | text of a server contains the call markers of a model family | the quoted
+    /// text contains no marker | Foreign text stays text
     #[test]
     fn every_marker_of_every_format_is_changed_by_quoting_it() {
         let mut texts = vec!["<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "<s>", "</s>"];
@@ -194,6 +196,8 @@ mod tests {
     }
 
     proptest! {
+        /// Attack: model | generated text with parts of markers and line ends | the quoted text is
+        /// one line without markup and with the same value | Foreign text stays text
         #[test]
         fn what_is_quoted_reads_back_as_it_was_and_holds_no_markup(
             text in "(<\\||</|\\[INST|```|\n|.|\\PC){0,20}",

@@ -58,7 +58,7 @@ pub(crate) fn test_names(source: &SourceFile) -> BTreeSet<String> {
 }
 
 /// The name of the next test, after comments and attributes only.
-fn next_test_name(lines: &[(&str, &str)]) -> Option<String> {
+pub(crate) fn next_test_name(lines: &[(&str, &str)]) -> Option<String> {
     let mut is_test = false;
     for (comment, code) in lines {
         let code = code.trim();

@@ -105,6 +105,8 @@ async fn unread_text_stops_the_reading_when_its_buffer_is_full() {
     );
 }
 
+/// Attack: model | a model writes without end while nobody reads the text | the stream ends at the
+/// limit of unread bytes | No unbounded memory
 #[tokio::test]
 async fn endless_text_ends_at_its_limit_where_only_results_are_taken() {
     let endless = stream::repeat("x".repeat(1 << 20));

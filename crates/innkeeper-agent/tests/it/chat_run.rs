@@ -54,6 +54,8 @@ async fn run_always_calling(
     (result, requests)
 }
 
+/// Attack: model | a model calls a tool in each response | the run ends at its iteration limit | No
+/// unbounded wait
 /// Proves: S42
 #[tokio::test]
 async fn a_model_that_always_calls_a_tool_is_stopped_and_zero_iterations_run_nothing() {

@@ -183,6 +183,8 @@ fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Attack: secrets | a provider repeats the API key in responses, errors and broken streams | no
+/// log, error or record contains the key | Secrets do not print
 #[tokio::test]
 async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provider_does() {
     let capture = install_capture();
@@ -282,6 +284,8 @@ impl ToolRunner for LeakingTools {
     }
 }
 
+/// Attack: secrets | a model and tools repeat the API key in calls and results | no log contains
+/// the key | Secrets do not print
 #[tokio::test]
 async fn a_key_that_models_and_tools_say_is_in_no_log_of_a_chat() {
     let capture = install_capture();

@@ -189,11 +189,11 @@ mod tests {
         }
     }
 
+    /// Attack: files | others can write a parent's file | the file is not used | Approval first
     #[cfg(unix)]
     #[test]
     fn a_file_of_a_parent_that_others_can_change_is_ignored() {
         use std::os::unix::fs::PermissionsExt as _;
-
         let root = tempfile::tempdir().unwrap();
         directories(root.path(), &[".vscode"]);
         let set_mode = |path: &str, mode| {

@@ -105,6 +105,8 @@ fn create_file(directory: &Path, stem: &str, extension: &str) -> io::Result<(Fil
 mod tests {
     use super::*;
 
+    /// Attack: files | a server chooses the type of a blob that exists as a file | the file gets a
+    /// new name; no file is replaced | Foreign text stays text
     #[test]
     fn a_new_file_has_the_extension_of_its_type_and_replaces_no_file() {
         let parent = tempfile::tempdir().unwrap();
@@ -124,6 +126,8 @@ mod tests {
         }
     }
 
+    /// Attack: files | the directory for blobs contains a link to a file elsewhere | the file
+    /// elsewhere stays unchanged | Foreign text stays text
     #[test]
     fn a_link_in_the_directory_is_not_followed() {
         let directory = tempfile::tempdir().unwrap();

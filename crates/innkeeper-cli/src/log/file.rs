@@ -63,6 +63,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     }
 
+    /// Attack: files | the log file is a pipe or a directory | the file is rejected at once | No
+    /// unbounded wait
     #[test]
     fn a_fifo_and_a_directory_are_refused_at_once() {
         let directory = tempfile::tempdir().unwrap();

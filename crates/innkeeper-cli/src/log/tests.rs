@@ -90,6 +90,8 @@ fn a_json_line_has_time_severity_event_and_then_the_fields_with_their_types() {
     "#);
 }
 
+/// Attack: terminal | a field has the name of a member of the log line | the field gets another
+/// name | Foreign text stays text
 #[test]
 fn fields_cannot_take_the_names_of_the_line() {
     let lines = json_lines(LogLevel::Info, || {
@@ -119,6 +121,8 @@ fn an_error_field_carries_its_whole_chain() {
     assert_eq!(lines[0]["error"], "outer: inner");
 }
 
+/// Attack: terminal | a field contains line ends, forged JSON and escape codes | the event is one
+/// line in both formats | Foreign text stays text
 #[test]
 fn control_and_bidi_characters_leave_as_escapes_and_arrive_whole() {
     let nasty = "\u{1b}[2J\r\n{\"forged\":1}\u{202e}\u{9b}\u{e0041}";

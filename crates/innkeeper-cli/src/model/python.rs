@@ -193,6 +193,8 @@ fn wheel_bytes(dir: &Path) -> u64 {
 mod tests {
     use super::*;
 
+    /// Attack: files | the directory and `PYTHONPATH` contain `pip.py` and five more modules |
+    /// Python imports none of them | Approval first
     #[tokio::test]
     async fn python_loads_no_module_of_the_working_directory_or_of_pythonpath() {
         let planted = tempfile::tempdir().unwrap();
@@ -220,12 +222,16 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&marker).unwrap_or_default(), "");
     }
 
+    /// Attack: files | `PATH` contains relative directories | no Python of the directory runs |
+    /// Approval first
     #[test]
     fn python_is_not_searched_in_relative_directories() {
         let environment = Environment::from_pairs([("PATH", ".:bin:")]);
         assert!(matches!(Python::find(&environment), Err(PythonError::Missing)));
     }
 
+    /// Attack: secrets | the environment contains an API key while Python downloads a model |
+    /// Python gets the settings of pip only | Secrets stay with their owner
     #[test]
     fn python_gets_the_settings_of_pip_and_no_other_secret() {
         let parent = Environment::from_pairs([

@@ -145,6 +145,8 @@ async fn a_fetched_model_is_complete_and_a_second_fetch_reports_it_as_installed(
     assert!(matches!(second_fetch, Ok(FetchOutcome::AlreadyInstalled(_))), "{second_fetch:?}");
 }
 
+/// Attack: files | a download is cut, extended or replaced | the file is not unpacked | Approval
+/// first
 #[tokio::test]
 async fn a_file_with_another_checksum_is_not_unpacked() {
     let bench = FetchFixture::new();

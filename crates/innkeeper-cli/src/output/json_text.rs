@@ -130,11 +130,15 @@ mod tests {
         })
     }
 
+    /// Attack: terminal | an object has two members with one name | both members are printed |
+    /// Lossless
     #[test]
     fn members_with_the_same_name_are_all_shown() {
         assert_eq!(indent_json(r#"{"a":1,"a":2}"#), "{\n  \"a\": 1,\n  \"a\": 2\n}");
     }
 
+    /// Attack: terminal | JSON contains direction marks and control characters | the output
+    /// contains JSON escapes of the same value | Foreign text stays text
     #[test]
     fn deceptive_characters_are_escaped_and_the_value_is_the_same() {
         let value = serde_json::json!({"a\u{202e}": "\u{9b}2J\u{7f}\u{e0041} é\n"});

@@ -183,6 +183,8 @@ mod tests {
         assert_eq!(table.width(), 25);
     }
 
+    /// Attack: terminal | a cell contains a line end and an escape code | both are escaped |
+    /// Foreign text stays text
     #[test]
     fn a_cell_cannot_break_out_of_its_row() {
         let mut table = Table::new(["NAME"]);

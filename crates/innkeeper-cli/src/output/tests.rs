@@ -19,6 +19,8 @@ fn colours_appear_only_where_the_stream_takes_them() {
     assert_eq!(err.text(), "\u{1b}[1m\u{1b}[31merror\u{1b}[0m: broken\n");
 }
 
+/// Attack: terminal | a message contains escape codes and a forged line | the codes and the line
+/// end are escaped | Foreign text stays text
 #[test]
 fn escape_codes_in_diagnostics_are_shown_and_not_obeyed() {
     let (mut output, _, err) = capture::captured_output(false, true);
@@ -26,6 +28,8 @@ fn escape_codes_in_diagnostics_are_shown_and_not_obeyed() {
     assert_eq!(err.text(), "\\u{1b}[2Jgone\\nforged line\n");
 }
 
+/// Attack: terminal | the text of a server clears the screen | a terminal gets escapes; a pipe gets
+/// the exact bytes | Foreign text stays text
 #[test]
 fn text_of_a_server_is_exact_for_a_program_and_harmless_on_a_terminal() {
     let text = "a\n\u{1b}[2Jb";
@@ -76,6 +80,8 @@ fn discarding_output(is_terminal: bool) -> Output {
     output
 }
 
+/// Attack: terminal | 1 MiB of JSON with as many values as possible | printing takes at most eight
+/// times the bytes | No unbounded memory
 #[test]
 fn json_of_any_shape_is_printed_in_at_most_eight_times_its_memory() {
     const BYTES: usize = 1 << 20;

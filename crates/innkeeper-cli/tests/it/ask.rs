@@ -219,6 +219,8 @@ async fn corrected_calls_can_be_stored_and_exported() {
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("lessons.jsonl:1"));
 }
 
+/// Attack: secrets | a model repeats the API key in rejected calls | the stored corrections contain
+/// a mask | Secrets do not print
 #[tokio::test]
 async fn an_api_key_in_a_response_is_not_stored_with_corrections() {
     let dir = tempfile::tempdir().unwrap();

@@ -160,6 +160,8 @@ fn what_is_imported_has_names_that_check_accepts() {
     assert_eq!(run(&["check"], dir.path()).status.code(), Some(0));
 }
 
+/// Attack: files | the file of another host is a pipe | the import ends with an error | No
+/// unbounded wait
 #[test]
 fn a_pipe_in_the_place_of_another_hosts_file_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,6 +174,8 @@ fn a_pipe_in_the_place_of_another_hosts_file_is_refused_by_name() {
     assert!(utf8(&output.stderr).contains("not a regular file"));
 }
 
+/// Attack: files | a named file is one byte longer than its limit | the file is rejected | No
+/// unbounded memory
 #[test]
 fn files_that_are_named_are_read_up_to_a_limit() {
     let dir = tempfile::tempdir().unwrap();

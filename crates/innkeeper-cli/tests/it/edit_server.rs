@@ -67,6 +67,8 @@ fn an_added_server_is_approved_and_can_be_called() {
     assert_eq!(project.stderr(&["call", "one.echo", "message=hi"], 0), "");
 }
 
+/// Attack: files | the file or `.env` adds variables to a server that the user adds | the server is
+/// not approved | Approval first
 #[test]
 fn an_added_server_whose_launch_the_file_or_a_dotenv_file_changes_is_not_approved() {
     let program = fixture_program();
@@ -200,6 +202,8 @@ fn a_file_that_is_a_map_of_servers_keeps_its_servers() {
     assert_eq!(project.config(), "{\n  \"servers\": {}\n}");
 }
 
+/// Attack: files | `mcp.json` is a link to a missing file elsewhere | no file is created there |
+/// Foreign text stays text
 #[cfg(unix)]
 #[test]
 fn a_link_to_a_missing_file_is_refused_and_stays() {

@@ -78,6 +78,8 @@ fn the_nearest_file_is_used_and_named() {
     assert!(stderr(&call).contains(line), "{}", stderr(&call));
 }
 
+/// Attack: files | a configuration file above the repository or the home directory | the file is
+/// not used | Approval first
 #[test]
 fn a_file_above_the_repository_or_the_home_directory_is_not_found() {
     let home = Home::with_directories(&["outer/repo/.git", "outer/repo/a"]);
@@ -90,6 +92,8 @@ fn a_file_above_the_repository_or_the_home_directory_is_not_found() {
     home.run("outer/plain", &["check"], 2);
 }
 
+/// Attack: files | the configuration file of a parent directory names a server | the server does
+/// not start before the approval | Approval first
 #[test]
 fn one_approval_of_a_file_covers_all_directories_below_and_servers_run_beside_the_file() {
     let home = Home::with_directories(&["repo/.git", "repo/a/b"]);
@@ -131,6 +135,8 @@ fn the_file_of_the_user_is_trusted() {
     assert_eq!(graph.stdout, b"wave 1: two\n");
 }
 
+/// Attack: files | a clone contains the program of a relative command in the user's own file | the
+/// program of the clone does not run | Approval first
 #[test]
 fn a_server_of_the_users_file_runs_beside_the_file_and_not_in_the_current_directory() {
     let home = Home::with_directories(&["clone", ".config/innkeeper"]);

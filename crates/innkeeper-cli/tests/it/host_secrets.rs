@@ -60,6 +60,8 @@ fn innkeeper_of_ordinary_user(args: &[&str], dir: &Path) -> Command {
     command
 }
 
+/// Attack: secrets | a server opens environment, memory and memory map of the program and of the
+/// supervisor, with and without a sandbox | each file is closed | Secrets stay with their owner
 #[test]
 fn a_server_reads_neither_environment_nor_memory_of_the_program_that_hosts_it() {
     let sandbox = json!({"read": ["."], "write": ["found", "ledger"], "network": true});

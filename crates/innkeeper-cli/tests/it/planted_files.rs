@@ -39,6 +39,8 @@ fn plant(dir: &Path, name: &str, code: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Attack: files | the directory contains Python modules, programs, `node_modules`, `.npmrc` and
+/// configuration files | no command runs the code | Approval first
 #[test]
 fn no_command_runs_code_of_the_current_directory_without_approval() {
     let folder = tempfile::tempdir().unwrap();

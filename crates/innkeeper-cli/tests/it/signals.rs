@@ -84,6 +84,8 @@ fn full_pipe() -> (OwnedFd, OwnedFd) {
     (read, write)
 }
 
+/// Attack: terminal | the reader of the output stops reading, and a signal arrives | the program
+/// ends with the code of the signal, and no process remains | No unbounded wait
 #[test]
 fn a_signal_ends_a_program_whose_output_nobody_reads() {
     for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {

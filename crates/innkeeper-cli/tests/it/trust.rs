@@ -81,6 +81,8 @@ fn servers_of_mcp_json_start_without_a_terminal_and_undecided_ones_are_a_warning
     assert_eq!(project.stderr_text(&call_args(&["--config", "mcp.json"]), 0), "", "it was named");
 }
 
+/// Attack: files | a file changes a variable of a server after the approval | the approval is not
+/// valid for the new launch | Approval first
 #[test]
 fn a_decision_is_stored_outside_the_project_until_the_launch_changes() {
     let project = TestProject::with_config("mcp.json", fixture("one").env("LEVEL", "1"));
@@ -97,6 +99,7 @@ fn a_decision_is_stored_outside_the_project_until_the_launch_changes() {
     assert!(page.contains("mcp.json") && !page.contains("LEVEL"), "{page}");
 }
 
+/// Attack: files | a clone links to an approved file | the link is not approved | Approval first
 #[cfg(unix)]
 #[test]
 fn a_link_to_a_decided_file_in_another_folder_needs_a_decision_of_its_own() {
@@ -108,6 +111,8 @@ fn a_link_to_a_decided_file_in_another_folder_needs_a_decision_of_its_own() {
     assert!(clone.stderr_text(&CALL_ARGS, 0).contains("without a trust decision"));
 }
 
+/// Attack: files | a cloned repository contains `.vscode/mcp.json` or `.mcp.json` | no server
+/// starts before the approval, and no secret is shown | Approval first
 #[test]
 fn files_of_other_programs_are_denied_without_a_terminal_until_approved() {
     for file in [".vscode/mcp.json", ".mcp.json"] {
@@ -132,6 +137,7 @@ fn files_of_other_programs_are_denied_without_a_terminal_until_approved() {
     }
 }
 
+/// Attack: files | an unapproved `mcp.json` sets `NODE_OPTIONS` | no server starts | Approval first
 #[test]
 fn variables_that_load_code_are_denied_from_every_undecided_file() {
     let project = TestProject::with_config(
@@ -146,6 +152,8 @@ fn variables_that_load_code_are_denied_from_every_undecided_file() {
     assert_eq!(project.stderr_text(&CALL_ARGS, 0), "");
 }
 
+/// Attack: files | an unapproved `mcp.json` with `INNKEEPER_TRUST=strict` | no server starts |
+/// Approval first
 #[test]
 fn a_machine_can_be_configured_to_start_nothing_undecided() {
     let project = TestProject::with_config("mcp.json", fixture("one"));

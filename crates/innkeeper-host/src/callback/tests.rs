@@ -33,6 +33,8 @@ async fn the_callback_of_a_server_takes_precedence_and_none_unregisters() {
     assert!(respond(&callbacks, "a", method::ROOTS_LIST).await.is_none());
 }
 
+/// Attack: data | an elicitation form requests a password | the form is rejected before the
+/// application is called | Secrets stay with their owner
 #[tokio::test]
 async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_it() {
     let properties = json!({ "password": { "type": "string" } });
@@ -56,6 +58,8 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
     assert!(callbacks.respond(other, None).unwrap().await.is_err());
 }
 
+/// Attack: data | a form has two schemas, of which the last requests no secret | the request is
+/// rejected | Complete checks
 #[tokio::test]
 async fn a_question_with_two_members_of_one_name_is_rejected() {
     let callbacks = CallbackRegistry::default();
@@ -84,6 +88,8 @@ async fn a_question_with_two_members_of_one_name_is_rejected() {
     assert_eq!(rejected("own/method", r#"{"a":1,"a":2}"#), None, "the host checks nothing of it");
 }
 
+/// Attack: data | an elicitation in a mode that the host does not declare | the request is rejected
+/// | Approval first
 #[tokio::test]
 async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_application_is_called() {
     let form = json!({ "city": {} });

@@ -201,6 +201,8 @@ mod tests {
     use super::*;
     use crate::callback::{Callback, CallbackCapabilities};
 
+    /// Attack: data | a request for input contains a form for a password after a harmless request |
+    /// no callback is called | Secrets stay with their owner
     #[tokio::test]
     async fn a_form_that_asks_for_a_secret_is_rejected_before_any_input_is_requested() {
         let input_request = |key: &str, method: &str, params: Value| InputRequest {

@@ -103,6 +103,8 @@ fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use super::*;
 
+    /// Attack: data | the address of a cloud metadata service as a number, in octal, in IPv6 or
+    /// inside another URL | the guard recognizes the address | Complete checks
     #[test]
     fn the_service_is_known_in_every_form_of_its_address() {
         for text in [
@@ -151,6 +153,8 @@ mod tests {
         assert!(!mentions_metadata_address(&at_word(MAX_WORDS)));
     }
 
+    /// Attack: data | 43,000 nested addresses in one word | the guard stops at its limit and does
+    /// not exhaust the stack | No unbounded memory
     #[test]
     fn as_many_addresses_in_one_another_are_read_as_the_limit_and_of_a_word_its_beginning() {
         let nested = |count: usize| format!("{}http://169.254.169.254/", "a://".repeat(count));

@@ -99,6 +99,8 @@ pub(super) fn path_components(path: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
+    /// Attack: data | the path of a credential file with `..`, as a URL, with back-slashes or
+    /// inside a command | the guard recognizes the file | Complete checks
     #[test]
     fn files_with_credentials_are_known_however_their_path_is_written() {
         for text in [

@@ -79,6 +79,9 @@ mod tests {
         format!("token={number:05}aBcDeFgHiJkLmNoPq")
     }
 
+    /// Attack: secrets | a credential that one server returned is part of a URL for another server
+    /// | the guard recognizes the credential, and stores a hash only | Secrets stay with their
+    /// owner
     #[test]
     fn a_credential_of_one_server_is_known_in_what_is_for_another_and_not_for_its_own() {
         let (fingerprints, one) = (SecretFingerprints::default(), Arc::from("one"));

@@ -103,6 +103,8 @@ mod tests {
         assert!(!to_sandbox(&serde_json::json!({"command": "x"})));
     }
 
+    /// Attack: data | a path that leaves the sandbox with `..`, percent encoding, `file:` or
+    /// another host | the guard recognizes the path | Complete checks
     #[test]
     fn a_path_outside_every_directory_is_excluded_however_it_is_written() {
         let sandbox = SandboxPaths(vec![vec!["srv".into(), "files".into()], vec!["tmp".into()]]);

@@ -54,6 +54,8 @@ pub(super) fn has_syntax(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Attack: data | an argument contains `;`, a pipe, a substitution or a redirection | the guard
+    /// reports shell syntax | Complete checks
     #[test]
     fn what_a_shell_would_run_is_found_in_a_value() {
         for text in [

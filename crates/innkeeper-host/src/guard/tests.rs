@@ -92,6 +92,9 @@ async fn patterns_are_compiled_by_the_start_or_a_reload_that_needs_them_and_by_n
     host.shutdown().await;
 }
 
+/// Attack: data | arguments with credential files, cloud metadata addresses, shell syntax, paths
+/// outside of the sandbox and hidden text | the guard reports each argument without its value |
+/// Complete checks
 #[test]
 fn each_kind_of_argument_is_found_and_reported_without_its_value() {
     for (arguments, kind) in [
@@ -130,6 +133,8 @@ fn prose_code_and_paths_inside_are_left() {
     }
 }
 
+/// Attack: data | an injection in an error, in its data or in structured content | the guard finds
+/// the injection | Complete checks
 #[test]
 fn errors_and_structured_results_are_read_as_well() {
     let content_scanner = scanner(&json!("flag"), &json!({})).unwrap();
@@ -147,6 +152,8 @@ fn errors_and_structured_results_are_read_as_well() {
     assert_eq!(verdict.findings[0].place, "result /structuredContent/*/*/0");
 }
 
+/// Attack: data | a credential or an injection is the name of a member | the finding does not
+/// repeat the name | Secrets do not print
 #[test]
 fn a_finding_in_a_name_is_reported_at_its_object_and_no_place_has_a_name_that_is_not_declared() {
     let schema = json!({"properties": {"a": {"properties": {"path": {}}}}});
@@ -228,6 +235,8 @@ fn the_bytes_of_a_file_in_contents_are_no_text() {
     assert_eq!(read("text/plain"), [FindingKind::InstructionOverride]);
 }
 
+/// Attack: data | an injection below 120 levels of long names | the reported place stays short | No
+/// unbounded memory
 #[test]
 fn a_place_has_an_end_however_deep_it_is() {
     let nested = (0..120).fold(json!(INJECTION), |inner, _| json!({"structuredContent": inner}));
@@ -235,6 +244,8 @@ fn a_place_has_an_end_however_deep_it_is() {
     assert!(verdict.findings[0].place.len() < 160, "{verdict:?}");
 }
 
+/// Attack: data | the property with the injection has the name of a keyword that the guard skips |
+/// the guard finds the injection | Complete checks
 #[test]
 fn a_property_named_like_a_keyword_that_models_do_not_see_is_read() {
     for name in ["pattern", "icons", "$ref"] {
@@ -250,6 +261,8 @@ fn a_property_named_like_a_keyword_that_models_do_not_see_is_read() {
     assert_eq!(scan_definition(ItemKind::Tool, &icons, GuardMode::Flag), None);
 }
 
+/// Attack: data | a result contains more injections than the limit of findings | the guard reports
+/// as many findings as the limit | No unbounded memory
 #[test]
 fn as_many_findings_are_reported_as_the_limit() {
     let many = |count: usize| json!({"content": vec![INJECTION; count]});
@@ -261,6 +274,8 @@ fn as_many_findings_are_reported_as_the_limit() {
     );
 }
 
+/// Attack: data | 2 MiB of text or images, or 200 levels, surround an injection | the guard finds
+/// the injection | Complete checks
 #[test]
 fn the_length_and_the_depth_of_a_result_hide_nothing_at_its_beginning_and_its_end() {
     const LENGTH: usize = 2 << 20;
@@ -293,6 +308,8 @@ fn the_length_and_the_depth_of_a_result_hide_nothing_at_its_beginning_and_its_en
     );
 }
 
+/// Attack: data | an injection stands in one of two members with one name, in ten places of a
+/// result | the guard reports the injection and the duplicate | Complete checks
 #[test]
 fn every_member_is_scanned_also_if_another_member_has_its_name() {
     let content_scanner = scanner(&json!("refuse"), &json!({})).unwrap();
@@ -320,6 +337,8 @@ fn every_member_is_scanned_also_if_another_member_has_its_name() {
     }
 }
 
+/// Attack: data | an object of a result has two members with one name | `refuse` withholds the
+/// result | Complete checks
 #[test]
 fn a_duplicate_key_is_a_finding_of_its_own_at_the_place_of_its_object() {
     let content_scanner = scanner(&json!("refuse"), &json!({})).unwrap();
@@ -435,6 +454,8 @@ fn wrapped() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    /// Attack: data | an injection in generated encodings and between generated lines | the guard
+    /// finds the injection | Complete checks
     #[test]
     fn an_order_is_found_in_every_wrapping_and_between_any_lines(
         text in wrapped(), before in "[a-z ]{0,60}", after in "[a-z ]{0,60}",
@@ -443,6 +464,8 @@ proptest! {
         prop_assert!(found.contains(&FindingKind::InstructionOverride), "{found:?}");
     }
 
+    /// Attack: data | an injection in a random string or name of generated JSON, also as escapes |
+    /// the guard withholds the JSON | Complete checks
     #[test]
     fn an_order_in_any_string_or_name_of_forwarded_json_is_found(
         json in json_text(), at in any::<proptest::sample::Index>(), is_escaped in any::<bool>(),
@@ -464,6 +487,8 @@ proptest! {
         }
     }
 
+    /// Attack: data | generated text with invalid encodings as result, argument and definition |
+    /// the guard does not panic | Libraries change no global state
     #[test]
     fn no_text_makes_it_panic(
         text in prop_oneof![any::<String>(), "(?s)[\\x00-\\x7f%+=/]{0,200}", "[A-Za-z0-9+/]{20,90}={0,2}"],

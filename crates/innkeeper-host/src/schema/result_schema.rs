@@ -81,6 +81,8 @@ mod tests {
         assert!(check(&list, &json!({"structuredContent": [1, "2"]})).is_some());
     }
 
+    /// Attack: data | structured content has two members with one name, one of them valid | the
+    /// check of the schema reports the duplicate | Complete checks
     #[test]
     fn two_members_with_the_same_name_are_reported_since_the_schema_is_checked_for_one() {
         let schema = json!({"type": "object", "properties": {"sum": {"type": "number"}}});
@@ -109,6 +111,8 @@ mod tests {
         assert_eq!(check(&schema, &text(MAX_CHECKED_BYTES + 1)), None);
     }
 
+    /// Attack: data | 50,000 violations below a name of 100,000 characters | the host creates one
+    /// short violation | No unbounded memory
     #[test]
     fn of_many_misfits_below_a_long_name_one_is_made() {
         let list = json!({"type": "array", "items": {"type": "string"}});

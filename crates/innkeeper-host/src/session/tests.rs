@@ -109,6 +109,8 @@ async fn a_handshake_that_is_given_up_is_never_cancelled_at_the_server() {
     peer.expect(method::INITIALIZED).await;
 }
 
+/// Attack: flow control | the server stops reading while 20 calls send 100 KiB each | each call
+/// ends at its deadline, and the queue stays at its limit | No unbounded wait
 /// Proves: TR4.2
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_reading_costs_each_call_its_deadline_and_bounded_memory() {
@@ -215,6 +217,8 @@ async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() 
     peer.expect(method::INITIALIZED).await;
 }
 
+/// Attack: framing | the server sends a request with the id of a waiting call | the request gets a
+/// response; the call waits for its own | Isolation
 #[tokio::test(start_paused = true)]
 async fn a_request_of_the_server_with_an_id_of_ours_is_not_taken_for_an_answer() {
     let (mut peer, session, _tasks) = open_default();
@@ -276,6 +280,8 @@ async fn a_malformed_answer_with_a_readable_id_fails_its_call_at_once() {
     }
 }
 
+/// Attack: framing | a response is longer than the line limit | the call fails, and the next call
+/// succeeds | No unbounded memory
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_the_line_limit_fails_its_call_and_the_connection_lives() {
     let (mut peer, session, _tasks) =
@@ -293,6 +299,8 @@ async fn an_answer_over_the_line_limit_fails_its_call_and_the_connection_lives()
     assert!(next.await.unwrap().is_ok());
 }
 
+/// Attack: flow control | large results come faster than the application takes them | the reading
+/// pauses at the limit of held bytes | No unbounded memory
 #[tokio::test(start_paused = true)]
 async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
     let limit = 256 << 10;
@@ -419,6 +427,8 @@ async fn progress_moves_a_deadline_as_far_as_the_hard_end_and_going_back_does_no
 }
 
 /// Fault 1: invalid lines are tolerated while valid messages arrive in between.
+/// Attack: framing | 1,001 lines in a row are no message | the session ends, and the waiting call
+/// learns the reason | No unbounded wait
 #[tokio::test(start_paused = true)]
 async fn a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_session() {
     let (mut peer, session, _tasks) = open_default();
@@ -445,6 +455,8 @@ async fn a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_s
 }
 
 /// Fault 3: the number of discarded bytes of endless lines is limited.
+/// Attack: framing | the server writes oversized lines without end | the session ends when the
+/// discarded bytes exceed the limit | No unbounded memory
 #[tokio::test(start_paused = true)]
 async fn a_server_that_writes_endless_lines_is_given_up_after_so_many_bytes() {
     let limits = SessionLimits {
@@ -516,6 +528,8 @@ fn open_beside_others(
     (server, Session::open(owner, reader, writer, SessionLimits::default()))
 }
 
+/// Attack: flow control | a flood of log messages is always ready to read | other tasks get a turn
+/// for each read | Isolation
 #[tokio::test(start_paused = true)]
 async fn a_flood_that_is_always_ready_to_read_lets_other_tasks_run() {
     let (mut server, session) = open_with_wide_pipe();
@@ -561,6 +575,8 @@ async fn time_behind_flood(
     started.elapsed()
 }
 
+/// Attack: flow control | 10,000 notifications while another server has a call | the notifications
+/// are read at a limited rate; responses are not delayed | Isolation
 #[tokio::test(start_paused = true)]
 async fn a_flood_is_read_at_a_limited_rate_while_another_server_has_a_call_and_responses_are_not() {
     let sessions = SessionDirectory::default();
@@ -611,6 +627,8 @@ async fn time_to_read(before_response: &[u8]) -> Duration {
     started.elapsed()
 }
 
+/// Attack: flow control | 8 MiB of line ends or blanks | the bytes count as unsolicited and are
+/// read at a limited rate | Isolation
 #[tokio::test(start_paused = true)]
 async fn blank_bytes_are_read_at_the_rate_of_unsolicited_ones() {
     let took = time_to_read(&vec![b'\n'; 8 << 20]).await;
@@ -619,6 +637,8 @@ async fn blank_bytes_are_read_at_the_rate_of_unsolicited_ones() {
     assert!(took.as_millis() < 200, "8 MiB of blanks in one line took {took:?}");
 }
 
+/// Attack: flow control | batches of notifications or of responses that nobody requested | the
+/// batches are read at the rate of their messages and bytes | Isolation
 #[tokio::test(start_paused = true)]
 async fn batches_that_answer_nothing_are_read_at_the_rate_of_their_messages_and_bytes() {
     let notice = |text: usize| {

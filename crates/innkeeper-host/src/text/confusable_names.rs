@@ -117,6 +117,8 @@ mod tests {
         names.find("b", other).is_some()
     }
 
+    /// Attack: data | names with look-alike letters, invisible characters or one other letter | the
+    /// names count as alike | Complete checks
     #[test]
     fn names_that_differ_in_case_separators_look_alike_letters_or_one_letter_are_alike() {
         for other in [
@@ -158,6 +160,8 @@ mod tests {
         );
     }
 
+    /// Attack: data | a server lists 1,000 names of one look to displace the name of another server
+    /// | the name of the other server is found | Complete checks
     #[test]
     fn a_server_with_many_names_of_one_look_does_not_hide_those_of_others() {
         let many: Vec<String> = (0..1_000).map(|n| format!("send{}mail", "_".repeat(n))).collect();

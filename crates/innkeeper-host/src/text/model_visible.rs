@@ -109,6 +109,8 @@ mod tests {
         has_hidden_characters(&RawValue::from_string(definition.to_owned()).unwrap())
     }
 
+    /// Attack: data | a definition contains invisible characters, also as JSON escapes and in names
+    /// | the characters are found | Complete checks
     #[test]
     fn tags_bidi_controls_zero_width_and_escape_codes_are_found_however_they_are_spelled() {
         for text in [
@@ -132,6 +134,8 @@ mod tests {
         );
     }
 
+    /// Attack: data | invisible characters in the first of two members with one name | the
+    /// characters are found | Complete checks
     #[test]
     fn each_of_two_members_with_the_same_name_is_checked() {
         for definition in [

@@ -237,6 +237,9 @@ async fn a_header_of_the_configuration_is_what_is_sent_and_nobody_signs_in() {
 }
 
 /// The URLs that a server or its authorization server names are untrusted.
+/// Attack: remote | the metadata of a sign-in name a metadata service, a file, another resource or
+/// a script | the sign-in ends without a browser and without a token request | Foreign text stays
+/// text
 #[tokio::test]
 async fn a_hostile_pointer_or_page_ends_the_sign_in_before_anything_is_asked_there() {
     let metadata = "http://169.254.169.254/latest/meta-data";
@@ -294,6 +297,8 @@ async fn a_hostile_pointer_or_page_ends_the_sign_in_before_anything_is_asked_the
     }
 }
 
+/// Attack: secrets | a token response is malformed and contains secrets | no log, error or status
+/// contains a secret | Secrets do not print
 #[tokio::test]
 async fn no_secret_of_a_sign_in_is_in_a_log_an_error_or_a_status() {
     let log = LogCapture::capture();

@@ -84,6 +84,8 @@ async fn a_definition_is_reported_or_excluded_by_the_mode_and_the_reason_is_seen
     }
 }
 
+/// Attack: data | an argument contains an encoded path of a credential file | `refuse` sends
+/// nothing, and the audit log does not contain the path | Complete checks
 #[tokio::test]
 async fn arguments_are_reported_or_rejected_before_anything_is_sent() {
     for (mode, withheld) in [("flag", false), ("refuse", true)] {
@@ -110,6 +112,8 @@ async fn arguments_are_reported_or_rejected_before_anything_is_sent() {
     }
 }
 
+/// Attack: data | a result contains an injection | `refuse` withholds the result without a second
+/// call | Complete checks
 #[tokio::test]
 async fn a_result_is_reported_or_withheld_by_the_mode_and_the_call_has_run_once() {
     for (mode, withheld) in [("flag", false), ("refuse", true)] {
@@ -165,6 +169,8 @@ async fn a_withheld_error_is_counted_as_such_and_its_message_is_in_no_log() {
     }
 }
 
+/// Attack: secrets | a model passes the session token of one server to another server | `refuse`
+/// rejects the call | Secrets stay with their owner
 #[tokio::test]
 async fn a_credential_that_one_server_gave_is_seen_on_its_way_to_another() {
     let test_env = TestEnv::new();

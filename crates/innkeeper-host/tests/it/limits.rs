@@ -21,6 +21,8 @@ async fn wait_unavailable(events: &mut tokio::sync::broadcast::Receiver<HostEven
     }
 }
 
+/// Attack: sandbox | a server allocates 256 MiB with a limit of 64 MiB | the server is unavailable;
+/// another server is not affected | Isolation
 /// Proves: TR10.4, N10
 #[tokio::test]
 async fn a_server_that_takes_more_memory_than_its_limit_is_out_and_its_neighbour_is_not() {
@@ -67,6 +69,8 @@ async fn a_server_that_uses_up_its_processor_time_is_out_and_the_reason_names_th
     test_env.assert_gone().await;
 }
 
+/// Attack: sandbox | a server starts a chain of 40 processes with a limit of 20 | the server is
+/// unavailable, and the reason names the limit | Confinement holds
 #[tokio::test]
 async fn a_server_with_more_processes_than_its_limit_is_out_and_the_reason_names_the_limit() {
     let test_env = TestEnv::new();
@@ -103,6 +107,8 @@ async fn limits_at_which_a_server_is_at_ease_change_nothing() {
     test_env.assert_gone().await;
 }
 
+/// Attack: sandbox | a sandboxed server reads a file that its entry does not name | the read fails
+/// | Confinement holds
 #[tokio::test]
 async fn a_server_in_a_sandbox_reads_what_is_allowed_and_nothing_else() {
     let test_env = TestEnv::new();
@@ -127,6 +133,8 @@ async fn a_server_in_a_sandbox_reads_what_is_allowed_and_nothing_else() {
     test_env.assert_gone().await;
 }
 
+/// Attack: sandbox | the supervisor is missing for a server with a sandbox | the server does not
+/// start; limits are reported as not applied | Confinement holds
 #[tokio::test]
 async fn without_a_shim_limits_are_reported_as_not_applied_and_a_sandbox_fails_the_start() {
     let (test_env, log) = (TestEnv::new(), LogCapture::capture());

@@ -61,6 +61,8 @@ async fn what_is_as_it_was_pinned_is_offered_and_nothing_is_reported() {
     host.shutdown().await;
 }
 
+/// Attack: data | a server changes a pinned tool, adds a tool and adds instructions | the host
+/// withholds the tools and the instructions and sends no call | Complete checks
 #[tokio::test]
 async fn a_changed_and_an_unknown_tool_are_refused_and_the_others_can_be_called() {
     let test_env = TestEnv::new();
@@ -101,6 +103,8 @@ async fn a_changed_and_an_unknown_tool_are_refused_and_the_others_can_be_called(
     host.shutdown().await;
 }
 
+/// Attack: data | a definition is larger than 1 MiB | the tool cannot be pinned and is withheld |
+/// No unbounded memory
 #[tokio::test]
 async fn a_definition_at_the_limit_is_pinned_and_one_past_it_is_refused() {
     let test_env = TestEnv::new();
@@ -140,6 +144,8 @@ async fn what_is_only_reported_is_offered() {
 /// The fixture returns the name and the arguments of the call.
 const EXPECTED_NEW: &str = r#"{"tool":"new","arguments":{}}"#;
 
+/// Attack: data | a running server adds a tool after the start | the tool stays withheld, also when
+/// other lists change | Complete checks
 #[tokio::test]
 async fn a_tool_that_comes_with_a_change_of_the_list_is_refused_and_reported_once() {
     let test_env = TestEnv::new();

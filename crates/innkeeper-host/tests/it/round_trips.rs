@@ -123,6 +123,8 @@ async fn a_call_that_needs_input_is_sent_again_with_the_answers_until_it_is_done
 }
 
 /// Fault 41.
+/// Attack: flow control | a call requests input without end | the call fails after 8 round trips |
+/// No unbounded wait
 #[tokio::test]
 async fn a_server_that_asks_for_ever_is_given_eight_round_trips() {
     let test_env = TestEnv::new();
@@ -149,6 +151,8 @@ async fn eight_round_trips_are_not_too_many() {
 }
 
 /// Fault 44.
+/// Attack: flow control | the state of a round trip is longer than 64 KiB | the call fails before a
+/// callback is called | No unbounded memory
 #[tokio::test]
 async fn a_state_of_sixty_four_kibibytes_goes_back_and_one_byte_more_is_refused() {
     for (bytes, fits) in [

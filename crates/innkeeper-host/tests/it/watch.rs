@@ -104,6 +104,8 @@ async fn a_file_that_cannot_be_used_is_reported_and_the_next_good_one_is_applied
     host.shutdown().await;
 }
 
+/// Attack: files | a watched file adds a server and sets `LD_PRELOAD` for another | neither launch
+/// starts without approval | Approval first
 #[tokio::test]
 async fn a_new_or_changed_command_is_not_started_unless_it_was_decided_on() {
     let test_env = TestEnv::new();
@@ -178,6 +180,8 @@ async fn pending_settings_end_when_the_file_has_others_that_have_no_approval() {
     test_env.assert_gone().await;
 }
 
+/// Attack: files | a watched file turns the guard off | the guard stays until the approval |
+/// Approval first
 #[tokio::test]
 async fn a_guard_is_not_turned_off_or_down_unless_that_was_decided_on_and_is_turned_up() {
     let test_env = TestEnv::new();
@@ -246,6 +250,7 @@ async fn a_path_that_is_no_file_is_reported_as_not_watched_and_the_host_runs() {
     host.shutdown().await;
 }
 
+/// Attack: files | the callback for approvals panics | the launch is rejected | Approval first
 #[tokio::test]
 async fn a_trust_callback_that_panics_denies_and_the_file_is_still_watched() {
     let test_env = TestEnv::new();
@@ -270,6 +275,8 @@ async fn a_trust_callback_that_panics_denies_and_the_file_is_still_watched() {
     host.shutdown().await;
 }
 
+/// Attack: files | a watched file becomes a pipe | the reload fails, and calls continue | No
+/// unbounded wait
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_became_a_pipe_refuses_a_reload_and_blocks_nothing() {

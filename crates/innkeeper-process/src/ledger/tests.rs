@@ -52,6 +52,8 @@ fn start_host(dir: &Path, tag: &ProcessTag, supervisor: &str) -> std::process::C
     host
 }
 
+/// Attack: processes | the host is killed, and the leader of the process group too | the next host
+/// ends the group | No orphan
 #[test]
 fn the_next_host_ends_the_group_that_a_killed_host_has_left() {
     for leaderless in [false, true] {
@@ -78,6 +80,8 @@ fn the_next_host_ends_the_group_that_a_killed_host_has_left() {
     }
 }
 
+/// Attack: processes | the supervisor is stopped when its host is killed | the next host wakes the
+/// supervisor, which ends the tree | No orphan
 #[test]
 fn the_next_host_wakes_the_shim_of_a_killed_host_to_end_its_tree() {
     let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
@@ -117,6 +121,8 @@ fn the_next_host_ends_the_server_whose_shim_died_with_its_host() {
     assert_eq!(report, SweepReport { dead_hosts: 1, killed: 2 });
 }
 
+/// Attack: processes | a second host opens the ledger of a running host | the sweep kills nothing |
+/// Isolation
 #[test]
 fn two_hosts_do_not_touch_each_other_s_servers() {
     let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
@@ -136,6 +142,8 @@ fn write_dead_host_file(dir: &Path, header: &HostHeader, entries: &[ProcessRecor
     file
 }
 
+/// Attack: processes | another process has the id of a recorded process, or the record is from
+/// another boot or namespace | the sweep does not kill the process | Isolation
 #[test]
 fn a_process_that_only_has_the_id_of_a_recorded_one_is_not_killed() {
     let dir = tempfile::tempdir().unwrap();
@@ -191,6 +199,8 @@ fn a_sweep_ends_in_time_also_within_one_file_and_leaves_the_rest_to_the_next() {
     shim.wait().unwrap();
 }
 
+/// Attack: files | the ledger directory contains invalid bytes, a directory and a link to a record
+/// elsewhere | the sweep follows no link and kills nothing | Isolation
 #[test]
 fn invalid_files_are_ignored() {
     let dir = tempfile::tempdir().unwrap();

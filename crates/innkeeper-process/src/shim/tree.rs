@@ -166,6 +166,8 @@ mod linux {
             assert!(stat.zombie);
         }
 
+        /// Attack: processes | the name of a process imitates the fields of `/proc/PID/stat` | the
+        /// true parent, session and start time are read | No orphan
         #[test]
         fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
             let pid = Pid::from_raw(42).unwrap();

@@ -56,6 +56,8 @@ async fn a_confined_server_gets_the_same_arguments_environment_directory_and_sig
     assert_eq!(stdout_of(&launch).await, free);
 }
 
+/// Attack: sandbox | variables of a server make the loader of the supervisor write a file | the
+/// loader of the server alone reads the variables, inside the sandbox | Confinement holds
 #[tokio::test]
 async fn what_a_server_is_given_in_its_environment_is_not_loaded_outside_of_its_sandbox() {
     let [open, closed] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -112,6 +114,8 @@ async fn a_confined_program_that_cannot_be_started_fails_as_it_would_without_con
     tag.wait_for_count(0);
 }
 
+/// Attack: sandbox | a child exceeds the limits, or the entry names a higher limit than the system
+/// | the limits hold for children and are never raised | Confinement holds
 #[tokio::test]
 async fn limits_hold_for_the_server_and_what_it_starts_and_are_never_raised() {
     let tag = ProcessTag::new();
@@ -133,6 +137,8 @@ async fn limits_hold_for_the_server_and_what_it_starts_and_are_never_raised() {
     assert_eq!(stdout_of(&launch).await, free);
 }
 
+/// Attack: sandbox | a program doubles a string without end | the program fails at its memory limit
+/// | Confinement holds
 /// Proves: TR10.4
 #[tokio::test]
 async fn a_program_that_takes_more_memory_than_its_limit_is_refused_it() {
@@ -145,6 +151,8 @@ async fn a_program_that_takes_more_memory_than_its_limit_is_refused_it() {
     expect_tree_gone(&mut process).await;
 }
 
+/// Attack: sandbox | a program uses the CPU without end | the kernel ends the program, and the exit
+/// status names the limit | Confinement holds
 /// Proves: TR10.4
 #[tokio::test]
 async fn a_program_that_uses_up_its_cpu_time_is_ended_and_the_exit_status_says_so() {
@@ -160,6 +168,8 @@ async fn a_program_that_uses_up_its_cpu_time_is_ended_and_the_exit_status_says_s
 }
 
 /// Fault 89.
+/// Attack: sandbox | a program writes more than its file size limit | the rest is not written |
+/// Confinement holds
 #[tokio::test]
 async fn a_program_that_writes_a_longer_file_than_its_limit_is_refused_the_rest() {
     let dir = tempfile::tempdir().unwrap();
@@ -181,6 +191,8 @@ async fn the_same_signal_without_that_limit_is_only_a_signal() {
     assert_eq!(expect_exit(&mut process).await.to_string(), "signal 24 (SIGXCPU)");
 }
 
+/// Attack: sandbox | a server starts more processes than its limit | the tree is ended, and the
+/// exit status names the limit | Confinement holds
 #[tokio::test]
 async fn a_tree_with_more_processes_than_its_limit_is_ended_and_the_exit_says_so() {
     let tag = ProcessTag::new();
@@ -198,6 +210,8 @@ async fn a_tree_with_more_processes_than_its_limit_is_ended_and_the_exit_says_so
     tag.wait_for_count(0);
 }
 
+/// Attack: sandbox | a sandboxed server and its child read, write and delete outside of the
+/// permitted paths | each access is refused | Confinement holds
 #[tokio::test]
 async fn a_sandbox_lets_a_server_read_and_write_what_is_allowed_and_nothing_else() {
     let tag = ProcessTag::new();
@@ -229,6 +243,8 @@ async fn a_relative_path_of_a_sandbox_starts_at_the_directory_of_the_server() {
     assert_eq!(stdout_of(&launch).await, "in\nno\n");
 }
 
+/// Attack: sandbox | a sandboxed server reads the environment of the host and sends a signal | both
+/// are refused | Secrets stay with their owner
 #[tokio::test]
 async fn a_sandbox_keeps_a_server_from_the_environment_and_the_processes_of_its_host() {
     let tag = ProcessTag::new();
@@ -242,6 +258,8 @@ async fn a_sandbox_keeps_a_server_from_the_environment_and_the_processes_of_its_
     assert_eq!(stdout_of(&launch).await, "unread\nunreached\nown\n");
 }
 
+/// Attack: sandbox | a server without network opens TCP and UDP connections | both are refused |
+/// Confinement holds
 #[tokio::test]
 async fn a_sandbox_without_network_refuses_connections_and_one_with_it_does_not() {
     let tag = ProcessTag::new();
@@ -257,6 +275,8 @@ async fn a_sandbox_without_network_refuses_connections_and_one_with_it_does_not(
     }
 }
 
+/// Attack: sandbox | a sandboxed server without a supervisor | the server does not start |
+/// Confinement holds
 #[tokio::test]
 async fn a_server_whose_sandbox_cannot_be_had_is_not_started() {
     let tag = ProcessTag::new();
@@ -293,6 +313,8 @@ async fn a_server_is_not_started_by_a_kernel_that_cannot_give_it_its_sandbox() {
     tag.wait_for_count(0);
 }
 
+/// Attack: sandbox | a confined server starts daemons, sessions and processes that ignore signals |
+/// a kill ends the whole tree | No orphan
 #[tokio::test]
 async fn a_confined_tree_is_ended_whatever_it_does() {
     let tag = ProcessTag::new();

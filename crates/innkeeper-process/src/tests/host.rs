@@ -49,6 +49,8 @@ fn copy_control_socket(process: &Process) {
     drop(Command::new("/bin/sleep").arg("600").stdin(copy).spawn().unwrap());
 }
 
+/// Attack: processes | the host of a hostile tree is killed with SIGKILL, with and without
+/// confinement | the whole tree ends | No orphan
 #[test]
 fn nothing_survives_a_host_that_is_killed() {
     for how in ["", "confined"] {
@@ -61,6 +63,8 @@ fn nothing_survives_a_host_that_is_killed() {
     }
 }
 
+/// Attack: processes | a forked copy of the killed host holds the sockets of the supervisor | the
+/// whole tree ends | No orphan
 #[test]
 fn nothing_survives_a_killed_host_although_a_copy_of_it_holds_its_sockets() {
     let tag = ProcessTag::new();

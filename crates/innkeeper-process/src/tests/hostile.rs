@@ -23,6 +23,8 @@ fn shim_pid(process: &Process) -> Pid {
     ProcessStat::read(main).and_then(|stat| stat.parent).unwrap()
 }
 
+/// Attack: processes | a server starts daemons, new sessions and processes that ignore signals | a
+/// kill ends the whole tree | No orphan
 /// Proves: TR2.4
 #[tokio::test]
 async fn nothing_of_a_tree_that_hides_in_sessions_and_daemons_survives_a_kill() {
@@ -35,6 +37,8 @@ async fn nothing_of_a_tree_that_hides_in_sessions_and_daemons_survives_a_kill() 
     assert_eq!(process.exit_status(), Some(ExitStatus::Signal(9)));
 }
 
+/// Attack: processes | the application drops the handle of such a server | the whole tree ends | No
+/// orphan
 #[tokio::test]
 async fn nothing_of_a_tree_survives_its_process_being_dropped() {
     let tag = ProcessTag::new();
@@ -44,6 +48,8 @@ async fn nothing_of_a_tree_survives_its_process_being_dropped() {
     tag.wait_for_count(0);
 }
 
+/// Attack: processes | a server exits while grandchildren hold its pipes | the exit is reported,
+/// and the grandchildren end | No orphan
 #[tokio::test]
 async fn a_main_process_that_exits_takes_its_grandchildren_and_the_pipes_they_hold_along() {
     let tag = ProcessTag::new();
@@ -68,6 +74,8 @@ async fn a_signal_to_the_shim_ends_the_tree() {
     }
 }
 
+/// Attack: processes | a server stops its supervisor with SIGSTOP | the kill wakes the supervisor,
+/// and the tree ends | No orphan
 #[tokio::test]
 async fn a_shim_that_the_server_stops_is_woken_to_do_its_work() {
     for dropped in [true, false] {
@@ -86,6 +94,8 @@ async fn a_shim_that_the_server_stops_is_woken_to_do_its_work() {
     }
 }
 
+/// Attack: processes | the supervisor of a hostile tree is killed with SIGKILL | the host ends the
+/// rest | No orphan
 #[tokio::test]
 async fn what_a_killed_shim_leaves_in_its_session_is_ended_by_the_host() {
     let tag = ProcessTag::new();
@@ -99,6 +109,8 @@ async fn what_a_killed_shim_leaves_in_its_session_is_ended_by_the_host() {
     assert_eq!(tag.pids(), []);
 }
 
+/// Attack: processes | a server kills its supervisor after its daemon left the session | the host
+/// ends the daemon | No orphan
 #[tokio::test]
 async fn a_daemon_that_a_killed_shim_leaves_elsewhere_is_ended_too() {
     let tag = ProcessTag::new();
@@ -112,6 +124,7 @@ async fn a_daemon_that_a_killed_shim_leaves_elsewhere_is_ended_too() {
     assert_eq!(tag.pids(), []);
 }
 
+/// Attack: processes | a server forks in a loop | a kill ends each process | No orphan
 #[tokio::test]
 async fn a_loop_that_forks_faster_than_it_is_counted_is_ended() {
     let tag = ProcessTag::new();
@@ -123,6 +136,8 @@ async fn a_loop_that_forks_faster_than_it_is_counted_is_ended() {
     assert_eq!(tag.pids(), []);
 }
 
+/// Attack: processes | each process starts its successor in a new session and exits | a kill ends
+/// the chain | No orphan
 #[tokio::test]
 async fn a_process_that_is_always_replaced_by_its_child_is_caught() {
     let tag = ProcessTag::new();
@@ -148,6 +163,8 @@ async fn orphans_that_end_are_reaped_while_the_server_runs() {
     });
 }
 
+/// Attack: secrets | a server opens the environment of its supervisor in `/proc` | the files belong
+/// to root and are unreadable | Secrets stay with their owner
 #[tokio::test]
 async fn the_environment_of_the_host_cannot_be_read_through_the_shim() {
     let tag = ProcessTag::new();
@@ -186,6 +203,8 @@ pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
     (dir, Supervisor::Shim { program: "/usr/bin/setpriv".into(), args: lead })
 }
 
+/// Attack: processes | a server starts 64 sessions that ignore SIGTERM | a kill ends the tree
+/// within 1 s | No orphan
 #[tokio::test]
 async fn a_tree_is_gone_within_a_second_of_a_kill_even_if_it_is_large() {
     let tag = ProcessTag::new();

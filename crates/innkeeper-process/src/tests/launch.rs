@@ -22,6 +22,8 @@ async fn spawn_error(launch: &ProcessSpec) -> SpawnError {
     by_shim
 }
 
+/// Attack: processes | arguments with shell syntax, quotes, line ends and escape codes | the server
+/// receives each argument unchanged; no shell runs | Foreign text stays text
 /// Proves: TR2.1, TR11.5
 #[tokio::test]
 async fn arguments_reach_the_server_literally() {
@@ -61,6 +63,8 @@ async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() 
     }
 }
 
+/// Attack: secrets | the application leaves a file descriptor inheritable | the server has no such
+/// descriptor | Secrets stay with their owner
 #[tokio::test]
 async fn a_file_that_the_application_left_open_does_not_reach_the_server() {
     let tag = ProcessTag::new();

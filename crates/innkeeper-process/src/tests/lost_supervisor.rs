@@ -146,6 +146,8 @@ impl Drop for LostHost {
     }
 }
 
+/// Attack: processes | host and supervisor are killed at one moment; the server ignores signals |
+/// the server ends without another host | No orphan
 #[test]
 fn a_server_ends_with_its_supervisor_and_its_host_without_another_host() {
     let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
@@ -154,6 +156,8 @@ fn a_server_ends_with_its_supervisor_and_its_host_without_another_host() {
     tag.wait_for_count(0);
 }
 
+/// Attack: processes | host and supervisor are killed; a daemon left its session and cleared its
+/// environment | the sweep of the next host ends the daemon | No orphan
 #[test]
 fn the_next_host_ends_a_daemon_that_left_session_and_environment() {
     let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
@@ -168,6 +172,8 @@ fn the_next_host_ends_a_daemon_that_left_session_and_environment() {
     assert_eq!(report, SweepReport::default());
 }
 
+/// Attack: processes | a daemon without session and environment loses its supervisor; one server
+/// changes its resource limit before | the host ends the daemon | No orphan
 #[test]
 fn a_host_ends_a_daemon_that_its_killed_supervisor_left() {
     for (adopts, before) in [(false, ""), (true, ""), (true, "prlimit --pid $$ --locks=1:1 &&")] {

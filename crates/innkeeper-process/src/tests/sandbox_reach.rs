@@ -144,6 +144,9 @@ fn supervisors() -> Vec<(Option<u32>, Supervisor, Option<tempfile::TempDir>)> {
     supervisors
 }
 
+/// Attack: sandbox | limits, signals, modes, owners, times, attributes, devices, keys and shared
+/// memory outside of the sandbox, as root and as a user | each attempt is refused | Confinement
+/// holds
 #[tokio::test]
 async fn a_sandboxed_server_changes_nothing_outside_of_its_sandbox() {
     for (user, supervisor, _dir) in supervisors() {
@@ -164,6 +167,8 @@ async fn a_sandboxed_server_changes_nothing_outside_of_its_sandbox() {
     }
 }
 
+/// Attack: sandbox | a server with one writable path makes devices, changes owners to users and
+/// limits of other processes | each attempt is refused | Confinement holds
 #[tokio::test]
 async fn a_writable_path_lets_a_server_change_modes_and_times_and_make_no_device() {
     for (user, supervisor, _dir) in supervisors() {
@@ -180,6 +185,8 @@ async fn a_writable_path_lets_a_server_change_modes_and_times_and_make_no_device
     }
 }
 
+/// Attack: sandbox | a sandboxed server of root uses its capabilities | seven capabilities remain,
+/// none over the machine | Confinement holds
 #[tokio::test]
 async fn a_sandbox_of_root_has_no_capability_over_the_machine() {
     let tag = ProcessTag::new();
@@ -222,6 +229,8 @@ async fn usual_programs_work_on_the_writable_paths_of_a_sandbox() {
 
 /// The rows of the page of the sandbox about what a sandbox does not do: the page may not promise
 /// more.
+/// Attack: sandbox | a sandboxed server tries each documented limitation and the access beside it |
+/// the limitations are those of the page, and file content stays closed | Confinement holds
 #[tokio::test]
 async fn what_a_sandbox_does_not_do_is_visible_from_inside() {
     use std::os::unix::net::UnixListener;

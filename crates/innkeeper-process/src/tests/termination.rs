@@ -90,6 +90,8 @@ async fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
     }
 }
 
+/// Attack: processes | a server ignores the end of its input and all signals | the server is killed
+/// after its grace | No unbounded wait
 /// Proves: FR2.10, TR2.4
 #[tokio::test]
 async fn a_server_that_ignores_every_request_is_killed_within_its_grace_and_a_second() {
@@ -122,6 +124,8 @@ async fn the_server_behind_a_launcher_may_finish_when_the_tree_is_asked_to_end()
     assert_eq!(std::fs::read_to_string(dir.path().join("state")).unwrap(), "saved\n");
 }
 
+/// Attack: processes | a server stops itself with SIGSTOP | the server is continued and terminated,
+/// or killed | No unbounded wait
 #[tokio::test]
 async fn a_server_that_stopped_itself_is_continued_to_end_and_can_be_killed() {
     for supervisor in [shim(), Supervisor::Group] {

@@ -88,6 +88,8 @@ fn a_line_at_the_limit_is_kept_and_one_past_it_is_not() {
     assert_eq!(feed(&mut framer, b"12345\r\n"), [OwnedFrame::TooLong(5)]);
 }
 
+/// Attack: framing | a line grows past the limit without its end | the line is reported once, at
+/// its first byte past the limit, and the next line is read | No unbounded memory
 #[test]
 fn a_line_that_is_too_long_is_reported_once_and_at_once() {
     let mut framer = LineFramer::new(1000);
@@ -132,6 +134,8 @@ fn the_buffer_grows_with_the_line_and_never_past_the_limit_and_one_read() {
     assert!(framer.buffer.capacity() <= limit + READ_BYTES);
 }
 
+/// Attack: framing | a line never ends | the buffer stays at the limit plus one read | No unbounded
+/// memory
 #[test]
 fn an_endless_line_takes_no_more_than_the_limit() {
     let limit = 3 * READ_BYTES;
@@ -144,6 +148,8 @@ fn an_endless_line_takes_no_more_than_the_limit() {
     assert_eq!(feed(&mut framer, b"\nnext\n"), [line("next")]);
 }
 
+/// Attack: framing | one huge line makes the buffer grow | the buffer shrinks after the line | No
+/// unbounded memory
 #[test]
 fn a_huge_line_does_not_keep_its_buffer() {
     let mut framer = LineFramer::new(4 * RETAINED_CAPACITY);

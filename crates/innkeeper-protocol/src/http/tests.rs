@@ -38,6 +38,8 @@ fn a_value_that_is_printable_stays_as_it_is() {
     }
 }
 
+/// Attack: remote | an argument that becomes a header contains line breaks, control characters or
+/// the prefix of an encoded value | the header contains Base64 | Foreign text stays text
 #[test]
 fn a_value_that_no_header_can_carry_is_base64() {
     let cases = [
@@ -240,6 +242,8 @@ fn annotations_at_the_limits_are_kept_and_one_past_them_are_not() {
     assert!(with_name_len(MAX_PARAM_NAME_BYTES + 1).is_err());
 }
 
+/// Attack: data | a schema with header annotations nests 100,000 levels | the schema is rejected
+/// without recursion | No unbounded memory
 #[test]
 fn a_schema_as_deep_as_a_message_may_be_is_read_and_a_deeper_one_is_refused() {
     use crate::envelope::MAX_MESSAGE_DEPTH;
@@ -252,6 +256,8 @@ fn a_schema_as_deep_as_a_message_may_be_is_read_and_a_deeper_one_is_refused() {
     assert_eq!(nested(100_000), Err(ParamHeaderError::TooDeep));
 }
 
+/// Attack: terminal | a schema names properties with escape codes, 500 times | the error is short
+/// and contains no escape code | Foreign text stays text
 #[test]
 fn what_an_error_quotes_is_safe_to_show() {
     let odd = "\u{1b}[2J".repeat(500);

@@ -153,6 +153,8 @@ fn data_at_the_limit_is_kept_and_one_past_it_is_not() {
     assert_eq!(feed(&mut decoder, b"data: 1\n\n"), [message("1")]);
 }
 
+/// Attack: framing | an event grows past the limit without its end | the event is reported once,
+/// and the next event is read | No unbounded memory
 #[test]
 fn an_event_that_is_too_long_is_reported_once_and_at_once_and_its_id_counts() {
     let mut decoder = SseDecoder::new(1000);
@@ -189,6 +191,8 @@ fn names_and_ids_at_the_limit_are_kept_and_one_past_it_are_ignored() {
     );
 }
 
+/// Attack: framing | an event name exceeds the limit in several pieces | the name is ignored | No
+/// unbounded memory
 #[test]
 fn a_field_received_in_pieces_has_the_same_limit() {
     let half = vec![b'x'; MAX_FIELD_BYTES / 2];
@@ -233,6 +237,8 @@ fn text_that_is_not_utf8_is_replaced_in_names_and_ids_and_kept_in_data() {
     assert_eq!(decoder.next_event(), Some(event));
 }
 
+/// Attack: framing | each field of an event stream is an endless line | the buffers stay bounded,
+/// and the next event is read | No unbounded memory
 #[test]
 fn endless_lines_take_no_more_than_the_limit() {
     let chunk = vec![b'x'; 64 * 1024];

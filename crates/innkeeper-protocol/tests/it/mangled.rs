@@ -66,6 +66,8 @@ fn parse_views(incoming: &Incoming<'_>) {
     }
 }
 
+/// Attack: framing | 100,000 messages with damaged bytes | each message is read or rejected;
+/// nothing panics | Libraries change no global state
 /// Proves: FR7.6, FR7.5, TR3.7
 #[test]
 fn a_hundred_thousand_mangled_messages_do_not_panic() {
@@ -86,6 +88,8 @@ fn a_hundred_thousand_mangled_messages_do_not_panic() {
     assert!(understood > 1000, "the damage is too great to try the views: {understood}");
 }
 
+/// Attack: framing | a message ends at any byte | the recovered id is the id of the message, or
+/// none | Isolation
 /// Proves: FR7.6
 #[test]
 fn a_truncated_message_has_its_own_id_or_none() {

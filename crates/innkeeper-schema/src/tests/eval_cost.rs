@@ -78,6 +78,8 @@ fn documents_of_many_kinds_of_parts_within_parts_are_checked_at_any_depth() {
     assert_eq!(only_message(&schema, &document(50, "sell")), UNLOCATED_MESSAGE);
 }
 
+/// Attack: data | deep arguments for a schema that uses much stack per level | the check is
+/// rejected before it starts | No unbounded memory
 #[test]
 fn what_is_nested_too_deep_for_the_stack_is_refused() {
     let mut recursive = json!({"properties": {"x": {"$ref": "#"}}});
@@ -91,6 +93,7 @@ fn what_is_nested_too_deep_for_the_stack_is_refused() {
     );
 }
 
+/// Attack: data | 30 arguments for an expensive schema | the check is rejected | No unbounded wait
 #[test]
 fn many_arguments_times_a_costly_schema_are_refused() {
     let mut parts: Map<String, Value> = (0..14)
@@ -137,6 +140,8 @@ mod patterns {
         json!({"properties": {"a": {"pattern": pattern}}})
     }
 
+    /// Attack: data | the pattern `^(a+)+$` for 50,000 characters | the match takes linear time |
+    /// No unbounded wait
     #[test]
     fn nested_repetition_takes_linear_time() {
         let mut text = "a".repeat(50_000);
@@ -146,6 +151,7 @@ mod patterns {
         assert_eq!(pointers(&schema, &json!({"a": text})), ["/a"]);
     }
 
+    /// Attack: data | the pattern `(a{1000}){1000}` | the schema is unusable | No unbounded memory
     #[test]
     fn a_huge_repetition_is_refused_when_it_is_compiled() {
         assert_eq!(
@@ -169,6 +175,8 @@ mod patterns {
         assert_eq!(only_message(&schema, &json!({"a": "a".repeat(50_000)})), TOO_LARGE);
     }
 
+    /// Attack: data | a pattern with back-references and exponential backtracking | the match ends
+    /// with a violation | No unbounded wait
     #[test]
     fn a_match_that_takes_too_many_turns_is_given_up() {
         let schema = matching(r"^(?:(a|a|a)\1?)*(?=b)c$");
@@ -185,6 +193,7 @@ mod patterns {
         assert_eq!(only_message(&schema, &json!({"1".repeat(50_000): 1})), TOO_LARGE);
     }
 
+    /// Attack: data | a schema with 65 patterns | the schema is rejected | No unbounded wait
     #[test]
     fn more_patterns_than_can_be_compiled_quickly_are_refused() {
         let each = |count: usize| -> Vec<Value> {

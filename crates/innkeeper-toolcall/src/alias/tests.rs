@@ -110,6 +110,8 @@ fn a_thousand_names_with_one_long_beginning_stay_apart() {
     }
 }
 
+/// Attack: model | a server lists the names that the aliases of another tool would get | each tool
+/// has an alias of its own | Isolation
 #[test]
 fn names_made_to_take_every_suffix_leave_the_victim_an_alias() {
     let mut names = vec!["a.b_c".to_owned(), "a_b.c".to_owned()];

@@ -161,6 +161,8 @@ fn arguments_are_never_renamed_added_or_dropped() {
     assert!(repairs.is_empty());
 }
 
+/// Attack: model | a string contains nested JSON past the depth limit | the string stays a string |
+/// No unbounded memory
 #[test]
 fn strings_in_strings_do_not_go_deeper_than_the_limit() {
     let schema = json!({"$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/l"}}}, "$ref": "#/$defs/l"});
@@ -185,6 +187,8 @@ fn a_schema_that_branches_into_itself_ends_and_changes_nothing() {
 }
 
 /// References and alternatives in turn: the types behind them are a tree of 200⁸ leaves.
+/// Attack: model | 200 alternatives of a schema refer to the schema itself | the conversion ends
+/// and changes nothing | No unbounded wait
 #[test]
 fn a_wide_schema_of_references_to_itself_takes_bounded_work() {
     let branches = vec![json!({"$ref": "#"}); 200];
@@ -299,6 +303,8 @@ fn schemas_inside_one_another_up_to_the_limit_are_applied_and_one_past_it_are_no
     assert!(!changed(MAX_SCHEMA_NESTING));
 }
 
+/// Attack: model | arguments at the depth limit under a recursive schema | the conversion fits on a
+/// stack of 1 MiB | No unbounded memory
 #[test]
 fn a_deep_value_under_a_recursive_schema_fits_on_a_small_stack() {
     let schema = json!({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#"}}]});

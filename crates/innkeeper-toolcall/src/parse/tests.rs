@@ -124,6 +124,8 @@ fn other_quotes_may_delimit_a_string() {
     assert_eq!(parse_strict(r#""“a” ‘b’""#).unwrap().as_str(), Some("“a” ‘b’"));
 }
 
+/// Attack: model | quotes inside a string make its end ambiguous | the arguments are rejected | No
+/// guessed call
 #[test]
 fn a_string_whose_end_is_a_guess_is_rejected() {
     assert_rejected(r#"{'a": 1, "b': 2}"#, &ParseErrorKind::MixedQuotes);
@@ -264,6 +266,7 @@ fn closers_are_added_only_where_the_model_stopped_by_itself() {
     assert_eq!(parse_with_slips("```json\n{}", Completeness::Stopped), Ok(fenced));
 }
 
+/// Attack: model | `]` stands in place of `}` | the arguments are rejected | No guessed call
 #[test]
 fn a_bracket_of_the_other_kind_closes_nothing() {
     let object_end = |at| expected_error(ExpectedSyntax::CommaOrObjectEnd, at);
@@ -291,6 +294,8 @@ fn an_unfinished_value_is_never_closed() {
     }
 }
 
+/// Attack: model | arguments with duplicate keys, also as escapes, or with `NaN` | the arguments
+/// are rejected | No guessed call
 #[test]
 fn duplicate_keys_and_non_finite_numbers_are_rejected_at_every_level() {
     let many: Vec<String> = (0..40).map(|at| format!("\"{at}\": 0")).collect();
@@ -338,6 +343,8 @@ fn an_error_leaves_the_repairs_as_they_were() {
 }
 
 /// The number of parser steps is at most the length of the text, at two sizes.
+/// Attack: model | 1 MB of open brackets, quotes, comments or escapes | the steps of the parser do
+/// not exceed the bytes | No unbounded wait
 #[test]
 fn steps_grow_with_the_text_and_no_faster() {
     let kinds: [fn(usize) -> String; 8] = [

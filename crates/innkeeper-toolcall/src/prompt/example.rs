@@ -204,6 +204,8 @@ mod tests {
         }
     }
 
+    /// Attack: model | a schema refers to itself, or requires 1,000,000,000 elements | the example
+    /// in the prompt stays small | No unbounded memory
     #[test]
     fn a_schema_that_goes_in_circles_ends_and_a_large_one_stays_small() {
         let circle = json!({"required": ["x"], "properties": {"x": {"$ref": "#"}}});

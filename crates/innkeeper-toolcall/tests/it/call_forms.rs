@@ -158,6 +158,8 @@ fn a_call_may_follow_another_at_once() {
     }
 }
 
+/// Attack: model | a call with invalid arguments, cut into any chunks | the call is shown as text |
+/// No guessed call
 /// Proves: S46
 #[test]
 fn a_malformed_call_is_shown_and_not_run() {
@@ -185,6 +187,8 @@ fn an_incomplete_call_is_shown_and_not_run_even_where_its_model_stopped() {
     );
 }
 
+/// Attack: model | the stream of a model breaks off at any byte of a call | the call does not run |
+/// No guessed call
 /// Proves: S46
 #[test]
 fn a_call_is_not_run_where_the_stream_breaks_off_in_it_wherever_that_is() {

@@ -316,6 +316,8 @@ fn closers_are_added_at_a_real_end_and_never_where_the_text_was_cut() {
     assert_eq!((inside.calls.len(), inside.incomplete.len()), (0, 1));
 }
 
+/// Attack: model | a call has duplicate or non-finite arguments | the call is rejected | No guessed
+/// call
 #[test]
 fn duplicate_keys_and_numbers_that_are_none_are_refused() {
     for arguments in
@@ -330,6 +332,8 @@ fn duplicate_keys_and_numbers_that_are_none_are_refused() {
     assert_eq!(parse_detected(duplicated).rejected.len(), 1);
 }
 
+/// Attack: model | a call stands in the middle of reasoning | the call does not run | No guessed
+/// call
 #[test]
 fn a_call_in_reasoning_counts_only_where_the_reasoning_ends_with_it() {
     let options =
@@ -404,6 +408,8 @@ fn a_call_may_be_as_long_as_its_limit_and_not_longer() {
     assert_eq!((longer.calls.as_slice(), longer.text.as_str()), (&["now {}".to_owned()][..], "> "));
 }
 
+/// Attack: model | the arguments of a call never end | the parser keeps at most the limit | No
+/// unbounded memory
 /// Proves: S44
 #[test]
 fn an_endless_call_keeps_no_more_than_its_limit() {
@@ -423,6 +429,8 @@ fn an_endless_call_keeps_no_more_than_its_limit() {
     }
 }
 
+/// Attack: model | the arguments of an unknown tool contain a call of a known tool | no call runs;
+/// the text stays as it is | No guessed call
 #[test]
 fn a_tool_nobody_offers_hides_no_call_in_its_arguments() {
     let long = "x".repeat(210);
@@ -434,6 +442,8 @@ fn a_tool_nobody_offers_hides_no_call_in_its_arguments() {
     assert_eq!((output.calls.len(), output.text.as_str()), (0, text.as_str()));
 }
 
+/// Attack: model | arguments nest 5,000 levels in four notations | the call is rejected | No
+/// unbounded memory
 #[test]
 fn what_is_nested_too_deep_is_refused_in_every_notation() {
     for levels in [127, 128, 5_000] {
@@ -451,6 +461,8 @@ fn what_is_nested_too_deep_is_refused_in_every_notation() {
     }
 }
 
+/// Attack: model | a list of 65 calls, or a call with 1,025 arguments | no call runs | No unbounded
+/// memory
 #[test]
 fn a_list_of_calls_and_of_arguments_has_an_end() {
     let fence = format!("```\n{}```", "{\"tool\": \"now\", \"params\": {}}\n".repeat(64));
@@ -468,6 +480,8 @@ fn a_list_of_calls_and_of_arguments_has_an_end() {
     );
 }
 
+/// Attack: model | a call has two names or two sets of arguments | the call is rejected | No
+/// guessed call
 #[test]
 fn arguments_that_are_given_twice_or_half_make_no_call() {
     for text in [
@@ -481,6 +495,8 @@ fn arguments_that_are_given_twice_or_half_make_no_call() {
     }
 }
 
+/// Attack: model | an argument contains the closing tag of the call | the tag is part of the value
+/// | No guessed call
 #[test]
 fn a_closing_tag_in_a_value_ends_nothing_and_line_ends_may_be_two_letters() {
     let invoke = "<invoke name=\"now\"><parameter name=\"path\">doc: </invoke> <b>x</b></parameter></invoke>";

@@ -71,6 +71,8 @@ async fn a_truncated_or_declined_response_is_reported_as_such() {
     }
 }
 
+/// Attack: model | a response ends at its length limit after a complete call | the call does not
+/// run | No guessed call
 /// Proves: G77
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_cut_is_never_run() {
@@ -84,6 +86,7 @@ async fn a_call_that_was_cut_is_never_run() {
     assert!(calls.is_empty(), "{calls:?}");
 }
 
+/// Attack: model | a model declines and writes calls | no call runs | No guessed call
 #[tokio::test(start_paused = true)]
 async fn no_call_of_an_answer_that_was_declined_is_run() {
     let calls =

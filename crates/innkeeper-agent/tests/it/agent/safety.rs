@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::{call_reply, harness, text_reply};
 
+/// Attack: model | a model calls a blocked tool | the tool does not run | Approval first
 /// Proves: P9
 #[tokio::test(start_paused = true)]
 async fn a_blocked_tool_is_not_offered_and_is_refused_when_it_is_called() {
@@ -66,6 +67,8 @@ async fn only_calls_that_may_change_something_need_a_yes() {
     }
 }
 
+/// Attack: model | a model calls a tool that needs approval, and nobody can approve | the tool does
+/// not run | Approval first
 #[tokio::test(start_paused = true)]
 async fn without_anyone_to_ask_or_by_policy_nothing_is_run() {
     for approval_policy in [ApprovalPolicy::Ask, ApprovalPolicy::DenyAll] {
@@ -121,6 +124,8 @@ async fn a_limit_of_no_requests_fails_at_once_even_where_waiting_is_wanted() {
     assert_eq!(report.stats.requests, 0);
 }
 
+/// Attack: model | a model calls a tool that a pattern blocks | the tool does not run | Approval
+/// first
 #[tokio::test(start_paused = true)]
 async fn a_blocked_tool_is_not_reached_by_a_similar_name() {
     let blocklist = ToolBlocklist::new(["fs.r?"]).unwrap();

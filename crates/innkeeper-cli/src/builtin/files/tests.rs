@@ -46,6 +46,8 @@ impl FilesFixture {
 
 const PATH_TOOLS: [&str; 3] = ["list_directory", "read_text_file", "file_info"];
 
+/// Attack: files | a model passes paths outside of the served directory | each path is rejected
+/// with the same message | Foreign text stays text
 #[test]
 fn paths_that_lead_out_are_rejected_alike_whether_or_not_they_exist() {
     let mut served = files_fixture();
@@ -67,6 +69,8 @@ fn paths_that_lead_out_are_rejected_alike_whether_or_not_they_exist() {
     assert_eq!(fs::read_to_string(secret).unwrap(), "beta secret");
 }
 
+/// Attack: files | links in the served directory lead outside | no link is read, written or
+/// searched | Foreign text stays text
 #[cfg(unix)]
 #[test]
 fn symbolic_links_that_lead_out_are_neither_read_nor_written_nor_searched() {
@@ -102,6 +106,8 @@ fn symbolic_links_within_the_folder_are_followed_and_kept() {
     assert_eq!(read["path"], "sub/b.md");
 }
 
+/// Attack: files | the served directory contains a pipe | the pipe is not opened | No unbounded
+/// wait
 #[cfg(unix)]
 #[test]
 fn a_pipe_is_never_opened() {
@@ -258,6 +264,8 @@ fn files_are_resources_as_text_or_as_base64() {
     assert_eq!(read(2)["mimeType"], "text/markdown");
 }
 
+/// Attack: files | a resource URI leaves the served directory with `..` or percent encoding | the
+/// resource does not exist | Foreign text stays text
 #[test]
 fn resources_outside_the_folder_do_not_exist() {
     let mut served = files_fixture();

@@ -266,6 +266,8 @@ mod tests {
         insta::assert_snapshot!(text.replace('\u{1b}', "␛"));
     }
 
+    /// Attack: terminal | each text of a tool definition contains escape codes | the output
+    /// contains no such character | Foreign text stays text
     #[test]
     fn escape_codes_of_a_server_are_shown_and_not_obeyed() {
         let text = text_of(

@@ -133,6 +133,8 @@ async fn keys_are_found_by_their_names_and_missing_ones_are_suggested() {
     assert_eq!(find_api_keys(&both).len(), 1);
 }
 
+/// Attack: terminal | the name of a model contains shell syntax or starts with `-` | the name is
+/// not part of the suggested command | Foreign text stays text
 #[test]
 fn a_name_is_shown_up_to_its_limit_and_only_if_it_is_shell_safe() {
     let name_from = |text: &str| shell_safe_name(Some(&json!(text)));

@@ -10,6 +10,8 @@ fn reveals_sample(text: &str) -> bool {
     normalized_forms(text).iter().any(|form| form.plain.contains(SAMPLE))
 }
 
+/// Attack: data | a text as Base64, percent encoding, tag characters, look-alike letters or with
+/// invisible characters | the guard reads the decoded text | Complete checks
 #[test]
 fn each_encoding_is_decoded_and_one_inside_another() {
     let tags: String =
@@ -49,6 +51,8 @@ fn as_many_encodings_are_decoded_as_the_limit_and_no_more() {
     assert!(!reveals_sample(&with_runs(MAX_RUNS)));
 }
 
+/// Attack: data | a sentence in any line of Base64 that is wrapped like a mail | the guard reads
+/// the sentence | Complete checks
 #[test]
 fn an_injection_in_any_line_of_wrapped_base64_is_read() {
     for filler in [20 * 57, 0, 29 * 57] {
@@ -68,6 +72,8 @@ fn an_injection_in_any_line_of_wrapped_base64_is_read() {
     );
 }
 
+/// Attack: data | ligatures that expand to 18 letters each | the decoded text grows up to its limit
+/// | No unbounded memory
 #[test]
 fn letters_that_stand_for_many_make_a_text_longer_up_to_the_limit_and_no_further() {
     // Each ligature has three bytes and expands to eighteen letters.

@@ -81,6 +81,8 @@ fn what_fits_is_read_once_and_of_more_than_that_the_beginning_and_the_end() {
     assert!(texts[0].starts_with("begin") && texts[1].ends_with("end"));
 }
 
+/// Attack: data | two members with one name, one of the names escaped | both texts are read, and
+/// the duplicate is reported | Complete checks
 #[test]
 fn each_of_two_members_with_the_same_name_is_read_and_reported() {
     let node = |segments: &str, text: &str| (segments.to_owned(), text.to_owned());
@@ -109,6 +111,8 @@ fn data_of_an_object_with_a_duplicate_key_is_read() {
     }
 }
 
+/// Attack: data | a list follows 2 MiB of other text | the last text of the list is read | Complete
+/// checks
 #[test]
 fn the_end_of_a_long_value_is_read_whatever_its_length() {
     let long = json!({"type": "x", "text": "x".repeat(2 << 20), "list": ["a", {"b": "the end"}]});

@@ -39,6 +39,8 @@ fn assert_argument_change(keyword: &str, before: &Value, after: &Value, expected
     assert_change("inputSchema", &schema(before), &schema(after), &change);
 }
 
+/// Attack: data | a pinned description gains an instruction, an address, a tool name or invisible
+/// characters | the change is suspicious | Complete checks
 #[test]
 fn changed_text_for_a_model_is_suspicious_white_space_is_not() {
     let old = json!("Reads a file.");
@@ -141,6 +143,8 @@ fn a_narrower_schema_is_breaking_and_a_wider_one_compatible() {
     );
 }
 
+/// Attack: data | a pinned tool gains another default or another description of an argument | the
+/// change is suspicious | Complete checks
 #[test]
 fn a_default_is_suspicious_and_the_text_of_an_argument_like_that_of_a_tool() {
     assert_argument_change("default", &json!("a"), &json!("b"), "suspicious changed");
@@ -174,6 +178,8 @@ fn a_result_may_gain_members_and_nothing_else() {
     assert_change("outputSchema", &Value::Null, &old, "compatible /outputSchema added");
 }
 
+/// Attack: data | a pinned tool claims to be read-only or not destructive | the change is
+/// suspicious | Complete checks
 #[test]
 fn a_hint_that_promises_more_is_suspicious_and_one_that_promises_less_breaks() {
     let none = Value::Null;

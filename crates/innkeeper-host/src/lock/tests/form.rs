@@ -38,6 +38,8 @@ fn the_canonical_form_keeps_numbers_and_doubled_members_and_nothing_else_of_the_
     assert_eq!(canonical::hash_text("abc"), abc);
 }
 
+/// Attack: data | a definition nests 10,000 levels | the pin has a hash that differs for another
+/// value | No unbounded memory
 #[test]
 fn nesting_without_end_is_hashed_all_the_same() {
     let nested = |inside: &str| format!("{}{inside}{}", "[".repeat(10_000), "]".repeat(10_000));
@@ -49,6 +51,8 @@ fn nesting_without_end_is_hashed_all_the_same() {
     Lock::from_text(&lock([("one", server)]).to_text().unwrap(), "mcp.lock").unwrap();
 }
 
+/// Attack: data | a definition changes the last digit of a number beyond 64 bits | the pin does not
+/// match | Complete checks
 #[test]
 fn a_number_beyond_precision_is_a_change_all_the_same() {
     let with = |number: &str| {
@@ -81,6 +85,7 @@ fn an_unreadable_lock_is_reported_with_the_file() {
     assert!(matches!(error, LockError::Unreadable { .. }), "{error}");
 }
 
+/// Attack: files | `mcp.lock` is larger than the limit | the file is rejected | No unbounded memory
 #[test]
 fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -95,6 +100,7 @@ fn a_file_at_the_limit_is_read_and_one_past_it_is_not() {
     assert!(Lock::from_file(file.path().with_extension("none")).unwrap().is_none());
 }
 
+/// Attack: files | `mcp.lock` is a pipe | the host reports the file at once | No unbounded wait
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_a_lock_is_not_waited_for() {

@@ -16,6 +16,8 @@ fn tools_come_compatibly_and_go_breakingly() {
     assert_eq!(descriptions(&many.compare(&few)), ["breaking one.b tool removed"]);
 }
 
+/// Attack: data | a new tool hides characters or names the tool of another server | the tool is
+/// suspicious | Complete checks
 #[test]
 fn a_new_tool_that_hides_text_or_talks_of_others_is_suspicious() {
     let old = tools(&[]);
@@ -31,6 +33,8 @@ fn a_new_tool_that_hides_text_or_talks_of_others_is_suspicious() {
     }
 }
 
+/// Attack: data | a definition has two descriptions, one of them as before | the change is
+/// suspicious | Complete checks
 #[test]
 fn two_members_with_the_same_name_are_suspicious_whatever_else_changes() {
     let with = |definition: &str| {
@@ -50,6 +54,8 @@ fn two_members_with_the_same_name_are_suspicious_whatever_else_changes() {
     assert_eq!(added, ["suspicious one.a tool added: contains hidden characters"]);
 }
 
+/// Attack: data | a new tool has the name of another server's tool in other case, letters or
+/// separators | the tool is suspicious | Complete checks
 #[test]
 fn a_new_tool_whose_name_looks_like_that_of_another_server_is_suspicious() {
     let old = tools(&[]);
@@ -75,6 +81,8 @@ fn added_and_removed_servers_are_reported_with_warnings_about_new_ones() {
     assert_eq!(descriptions(&one.compare(&none)), ["breaking one server removed"]);
 }
 
+/// Attack: data | a pinned server has another command, name or exact version | the change is
+/// suspicious | Complete checks
 #[test]
 fn another_launch_or_name_is_suspicious_and_another_version_where_it_was_exact() {
     let with = |command: &str, name: &str, version: &str, package: Option<&str>| {

@@ -169,6 +169,8 @@ mod tests {
             .allows(&Url::parse(url).unwrap())
     }
 
+    /// Attack: remote | a public server names loopback, private, metadata, unencrypted or non-HTTP
+    /// addresses, 24 in total | each address is refused | Foreign text stays text
     #[test]
     fn only_addresses_of_the_servers_class_are_allowed() {
         let public = "https://mcp.example.com/mcp";
@@ -208,6 +210,8 @@ mod tests {
         }
     }
 
+    /// Attack: remote | a server on loopback names an address of the local network | the address is
+    /// refused | Foreign text stays text
     #[test]
     fn a_server_on_this_machine_may_name_others_on_it_and_none_on_the_network_around() {
         let here = "http://127.0.0.1:8080/mcp";
@@ -221,6 +225,8 @@ mod tests {
         assert!(!allows("https://10.0.0.5/mcp", "https://127.0.0.1/"));
     }
 
+    /// Attack: remote | the name of an authorization server resolves to loopback | the address is
+    /// refused after the resolution | Foreign text stays text
     #[tokio::test]
     async fn a_name_that_leads_to_this_machine_is_refused_for_a_server_elsewhere() {
         let public =

@@ -198,6 +198,8 @@ fn headers_error(reason: &str) -> RequestError {
 mod tests {
     use super::*;
 
+    /// Attack: remote | a `headersHelper` prints line breaks, NUL or reserved headers | the output
+    /// is rejected and not quoted | Foreign text stays text
     #[test]
     fn names_and_values_that_forge_a_request_are_refused_and_not_quoted() {
         let output = br#"{"Authorization": "Bearer x", "X-Tenant": "1"}"#;
@@ -228,6 +230,8 @@ mod tests {
         HeadersHelper::new(Arc::new(launch), programs)
     }
 
+    /// Attack: remote | a `headersHelper` does not end | the request fails after 10 s | No
+    /// unbounded wait
     #[cfg(unix)]
     #[tokio::test(start_paused = true)]
     async fn a_program_that_does_not_end_is_given_up_after_ten_seconds() {

@@ -60,6 +60,8 @@ fn a_decision_is_kept_for_the_launch_it_was_made_on_and_for_no_other() {
     assert_eq!(test_project.undecided(&renamed), ["three"]);
 }
 
+/// Attack: files | another file or a link has the server of an approved file | the launch is not
+/// approved | Approval first
 #[test]
 fn a_decision_on_one_file_is_none_on_another_nor_on_a_link_to_it() {
     let test_project = TestProject::new();
@@ -85,6 +87,7 @@ fn a_decision_on_one_file_is_none_on_another_nor_on_a_link_to_it() {
     assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
+/// Attack: files | the file with the approvals is damaged | no launch is approved | Approval first
 #[test]
 fn an_invalid_decision_file_holds_no_decision_and_is_replaced() {
     let test_project = TestProject::new();
@@ -100,6 +103,8 @@ fn an_invalid_decision_file_holds_no_decision_and_is_replaced() {
     assert!(test_project.undecided(&one).is_empty());
 }
 
+/// Attack: files | the file with the approvals is a pipe | the host does not wait, and no launch is
+/// approved | No unbounded wait
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_a_decision_file_is_not_waited_for_and_is_replaced() {

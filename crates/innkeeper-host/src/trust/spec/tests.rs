@@ -60,6 +60,8 @@ fn packages_and_variables_that_load_code_are_among_what_is_shown() {
     assert_eq!((&*package.name, &package.version), ("p", &None));
 }
 
+/// Attack: files | an approved relative command runs in another directory | the launch is not
+/// approved | Approval first
 #[test]
 fn the_same_command_started_in_another_directory_is_another_launch() {
     let one = json!({"command": "sh", "args": ["./run.sh"]});
@@ -80,6 +82,8 @@ fn the_same_command_started_in_another_directory_is_another_launch() {
     assert!(!spec_in(&helped, "/here").is_covered_by(&spec_in(&helped, "/there")));
 }
 
+/// Attack: files | a file turns the guard off after the approval | the launch is not approved |
+/// Approval first
 #[test]
 fn a_guard_that_looks_at_less_needs_another_decision_and_one_that_looks_at_more_does_not() {
     let with = |guard: Value| spec(&json!({"command": "tool", "guard": guard}));
@@ -136,6 +140,8 @@ fn whatever_changes_a_launch_changes_its_fingerprint_and_nothing_else_does() {
 }
 
 /// Without the length of each part, the kind letter of a part could be text of the part before it.
+/// Attack: files | arguments and variables that concatenate to the bytes of an approved launch |
+/// the fingerprints differ | Approval first
 #[test]
 fn parts_of_a_launch_cannot_be_taken_for_one_another() {
     let local = |args: Value, env: Value| spec(&json!({"command": "t", "args": args, "env": env}));

@@ -94,6 +94,8 @@ async fn a_file_with_the_id_token_is_read_at_every_sign_in() {
     host.shutdown().await;
 }
 
+/// Attack: secrets | an identity provider returns an assertion for another resource | the host does
+/// not send the assertion | Secrets stay with their owner
 #[tokio::test]
 async fn an_assertion_for_another_resource_is_not_shown_to_anybody() {
     let log = LogCapture::capture();

@@ -47,6 +47,8 @@ async fn an_authorization_server_that_knows_no_clients_or_gives_no_token_is_repo
     }
 }
 
+/// Attack: remote | a server rejects each token | the sign-in ends after at most three attempts |
+/// No unbounded wait
 #[tokio::test]
 async fn a_server_that_takes_no_token_is_asked_a_few_times_and_reported() {
     let oauth_server = OauthTestServer::start(OauthServerOptions {

@@ -93,6 +93,8 @@ async fn a_program_that_fails_once_is_run_again_for_the_stream_of_the_servers_ow
     host.shutdown().await;
 }
 
+/// Attack: secrets | a `headersHelper` fails, prints invalid output or prints without end | the
+/// error does not contain the output, and nothing is sent | Secrets do not print
 #[tokio::test]
 async fn a_program_that_fails_or_prints_reserved_headers_is_reported_without_its_output() {
     let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;

@@ -17,6 +17,8 @@ fn client_credentials_config(more: &Value) -> Value {
 }
 
 /// For debugging, some servers print the headers of a request in their response.
+/// Attack: secrets | an endpoint repeats tokens and client secrets in its errors | logs and errors
+/// contain a mask | Secrets do not print
 #[tokio::test]
 async fn a_secret_that_a_refusal_repeats_is_masked_in_logs_and_errors() {
     let log = LogCapture::capture();
@@ -42,6 +44,8 @@ async fn a_secret_that_a_refusal_repeats_is_masked_in_logs_and_errors() {
 }
 
 /// An attacker who controls a server must not obtain its client secret.
+/// Attack: secrets | a server names another authorization server after a sign-in | the client
+/// secret is not sent there, also by the next host | Secrets stay with their owner
 #[tokio::test]
 async fn a_clients_secret_goes_to_no_other_authorization_server_than_the_first_or_the_one_named() {
     let (oauth_server, other) = (

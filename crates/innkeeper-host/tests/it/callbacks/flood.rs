@@ -87,6 +87,8 @@ async fn flood(
 }
 
 /// Fault 40.
+/// Attack: flow control | 2,000 sampling requests at once, over three transports | 4 requests reach
+/// the application at a time, 16 wait, and 1,980 are rejected | No unbounded memory
 #[tokio::test]
 async fn of_two_thousand_requests_at_once_four_are_asked_sixteen_wait_and_the_rest_is_refused() {
     for transport in [ServerTransport::Stdio, ServerTransport::Http, ServerTransport::Sse] {
@@ -111,6 +113,8 @@ async fn twenty_requests_at_once_are_all_answered_and_the_next_one_is_refused() 
 }
 
 /// Fault 42.
+/// Attack: flow control | 200 elicitations at once | the user sees one at a time; 195 are declined
+/// | No unbounded memory
 #[tokio::test]
 async fn a_user_is_asked_one_question_at_a_time_four_wait_and_the_rest_is_declined() {
     for transport in [ServerTransport::Stdio, ServerTransport::Http] {
@@ -123,6 +127,8 @@ async fn a_user_is_asked_one_question_at_a_time_four_wait_and_the_rest_is_declin
 }
 
 /// Fault 43.
+/// Attack: flow control | 2,000 pings during a call | each ping gets a response, and the call
+/// succeeds | No unbounded wait
 #[tokio::test]
 async fn a_flood_of_pings_is_answered_and_holds_nobody_up() {
     // The HTTP fixture stores at most 64 messages until the client opens a stream.
@@ -150,6 +156,8 @@ async fn a_flood_of_pings_is_answered_and_holds_nobody_up() {
 
 /// Fault 42: a callback that calls its own server waits for that call, and both end at the call's
 /// timeout.
+/// Attack: flow control | a callback calls the server that asks again inside of that call | the
+/// call ends; another server is not affected | No unbounded wait
 #[tokio::test]
 async fn a_question_inside_of_an_answer_ends_with_the_time_of_the_call() {
     let test_env = TestEnv::new();

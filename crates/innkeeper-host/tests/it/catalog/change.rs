@@ -93,6 +93,8 @@ async fn a_burst_of_notices_costs_one_or_two_readings() {
     host.shutdown().await;
 }
 
+/// Attack: flow control | the server reports changed tools after each reading of the list | the
+/// host reads the list at most four times per second | No unbounded memory
 #[tokio::test]
 async fn a_server_that_says_so_after_every_reading_is_read_four_times_a_second_at_most() {
     let test_env = TestEnv::new();

@@ -56,6 +56,8 @@ async fn of_two_tools_of_one_name_the_first_stays_and_the_second_is_reported() {
     host.shutdown().await;
 }
 
+/// Attack: data | names of tools that are empty, too long or contain control characters | the tools
+/// are excluded, and the report contains no control character | Foreign text stays text
 #[tokio::test]
 async fn unusable_names_are_reported_escaped_and_the_others_stay() {
     let test_env = TestEnv::new();
@@ -76,6 +78,8 @@ async fn unusable_names_are_reported_escaped_and_the_others_stay() {
     host.shutdown().await;
 }
 
+/// Attack: data | a list of tools contains numbers, text and null | the entries are reported; the
+/// valid tool can be called | Lossless
 #[tokio::test]
 async fn entries_that_are_no_objects_are_reported_and_the_others_stay() {
     let test_env = TestEnv::new();
@@ -90,6 +94,8 @@ async fn entries_that_are_no_objects_are_reported_and_the_others_stay() {
     host.shutdown().await;
 }
 
+/// Attack: data | a list repeats a cursor, or continues without end | the host stops at the
+/// repetition or after 64 pages | No unbounded wait
 #[tokio::test]
 async fn an_endless_list_is_truncated_and_reported_and_what_was_read_can_be_called() {
     for (switch, count, reason) in

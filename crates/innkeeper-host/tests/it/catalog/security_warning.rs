@@ -38,6 +38,8 @@ fn warning(server: &str, tool: &str, reason: &str) -> (String, Option<String>, S
 }
 
 /// Fault 51.
+/// Attack: data | a tool has a name that looks like the tool of another server | the host warns and
+/// names both tools | Complete checks
 #[tokio::test]
 async fn without_a_lock_a_name_that_looks_like_that_of_another_server_is_reported_and_offered() {
     let test_env = TestEnv::new();
@@ -55,6 +57,8 @@ async fn without_a_lock_a_name_that_looks_like_that_of_another_server_is_reporte
 }
 
 /// Fault 52.
+/// Attack: data | a description contains invisible characters | the host warns with the name of the
+/// tool | Complete checks
 #[tokio::test]
 async fn without_a_lock_hidden_text_in_a_definition_is_reported_and_offered() {
     let test_env = TestEnv::new();

@@ -12,6 +12,8 @@ use crate::setup::{LogCapture, TestEnv, builder, result_text};
 use crate::shell_server::ShellServer;
 
 /// Fault 1.
+/// Attack: framing | 900 lines that are no message precede each response | the call gets its result
+/// | No unbounded wait
 #[tokio::test]
 async fn thousands_of_lines_that_are_no_message_cost_their_reading_and_nothing_else() {
     let test_env = TestEnv::new();
@@ -24,6 +26,8 @@ async fn thousands_of_lines_that_are_no_message_cost_their_reading_and_nothing_e
 }
 
 /// Fault 2.
+/// Attack: framing | half of a response comes, and the rest after the timeout | the call ends at
+/// its deadline; the next call succeeds | No unbounded wait
 #[tokio::test]
 async fn half_an_answer_costs_the_time_of_its_call_and_the_other_half_nobody() {
     let test_env = TestEnv::new();
@@ -42,6 +46,8 @@ async fn half_an_answer_costs_the_time_of_its_call_and_the_other_half_nobody() {
 }
 
 /// Fault 3.
+/// Attack: framing | a response of 100 MB in one line | the call fails; the next call succeeds | No
+/// unbounded memory
 #[tokio::test]
 async fn an_answer_of_a_hundred_megabytes_fails_its_call_and_keeps_the_connection() {
     let test_env = TestEnv::new();
@@ -75,6 +81,8 @@ async fn an_answer_over_many_lines_ends_its_call_at_once_and_names_the_cause() {
 }
 
 /// Fault 14.
+/// Attack: framing | a response comes one byte at a time and never ends | the call ends at its
+/// deadline, and the process is gone after the shutdown | No unbounded wait
 #[tokio::test]
 async fn an_answer_that_drips_in_ends_its_call_at_its_deadline() {
     let test_env = TestEnv::new();
@@ -90,6 +98,8 @@ async fn an_answer_that_drips_in_ends_its_call_at_its_deadline() {
 }
 
 /// Fault 15.
+/// Attack: framing | a response is written into the middle of another response | each of the two
+/// calls ends with its own error, and no call gets the result of another | Isolation
 #[tokio::test]
 async fn an_answer_written_into_another_is_given_to_nobody() {
     let test_env = TestEnv::new();
@@ -146,6 +156,8 @@ async fn the_structured_content_of_a_tool_error_is_not_held_against_the_output_s
 }
 
 /// Fault 27.
+/// Attack: framing | the server responds to the id of the next request in advance | the next call
+/// gets its own result; the ids of two sessions differ | Isolation
 #[tokio::test]
 async fn an_answer_to_a_request_not_made_yet_answers_nothing() {
     let test_env = TestEnv::new();
@@ -167,6 +179,8 @@ async fn an_answer_to_a_request_not_made_yet_answers_nothing() {
 }
 
 /// Faults 5 to 6, 10 to 12 and 16 to 20: with real processes and the real clock.
+/// Attack: framing | ten kinds of malformed responses with a readable id | each call fails within
+/// 250 ms, and the connection remains | No unbounded wait
 #[tokio::test]
 async fn a_malformed_answer_with_a_readable_id_is_an_error_within_250_milliseconds() {
     const KINDS: [&str; 10] = [

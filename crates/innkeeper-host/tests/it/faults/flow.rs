@@ -11,6 +11,8 @@ use super::{DEADLINE_TOLERANCE, host_with_call_script, result_json, with_timeout
 use crate::setup::TestEnv;
 
 /// Fault 33.
+/// Attack: flow control | 300,000 malformed requests from a server that does not read | the calls
+/// and the shutdown end in time, and the process is gone | No unbounded wait
 #[tokio::test]
 async fn a_flood_of_malformed_requests_from_a_server_that_does_not_read_is_no_deadlock() {
     let test_env = TestEnv::new();
@@ -41,6 +43,8 @@ async fn a_flood_of_malformed_requests_from_a_server_that_does_not_read_is_no_de
 }
 
 /// Fault 34.
+/// Attack: flow control | 100,000 log messages precede a response, and the application reads no
+/// events | the call gets its result | No unbounded memory
 #[tokio::test]
 async fn the_answer_behind_a_hundred_thousand_log_messages_is_found() {
     let test_env = TestEnv::new();

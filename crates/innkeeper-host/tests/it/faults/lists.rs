@@ -32,6 +32,8 @@ fn quarantined(events: Vec<HostEvent>) -> Vec<(String, String)> {
 }
 
 /// Fault 44.
+/// Attack: data | a cursor of 65 KiB | the host does not send the cursor, and keeps the earlier
+/// pages | No unbounded memory
 #[tokio::test]
 async fn a_cursor_over_the_limit_is_not_sent_back_and_the_pages_before_it_stay() {
     for (longer, is_complete) in [(60 << 10, true), (65 << 10, false)] {
@@ -46,6 +48,8 @@ async fn a_cursor_over_the_limit_is_not_sent_back_and_the_pages_before_it_stay()
 }
 
 /// Fault 47.
+/// Attack: data | 100,000 tools in one page | the host keeps 10,000 tools and reports the rest | No
+/// unbounded memory
 #[tokio::test]
 async fn of_a_hundred_thousand_tools_in_one_page_the_first_ten_thousand_are_kept() {
     let test_env = TestEnv::new();
@@ -67,6 +71,8 @@ async fn of_a_hundred_thousand_tools_in_one_page_the_first_ten_thousand_are_kept
 }
 
 /// Faults 54, 55 and 57.
+/// Attack: data | schemas with 50,000 properties, with exponential references, and with a reference
+/// to a URL | the tools are excluded and reported; the other tools remain | No unbounded wait
 #[tokio::test]
 async fn tools_with_hostile_schemas_are_quarantined_and_reported_and_the_others_stay() {
     let test_env = TestEnv::new();
@@ -96,6 +102,8 @@ async fn tools_with_hostile_schemas_are_quarantined_and_reported_and_the_others_
 }
 
 /// Fault 58.
+/// Attack: data | the server never responds to its list requests | the start of the server fails at
+/// its timeout; another server is ready | No unbounded wait
 #[tokio::test]
 async fn a_server_whose_lists_never_come_is_out_in_time_and_its_neighbour_is_ready() {
     let test_env = TestEnv::new();

@@ -184,6 +184,8 @@ async fn of_a_server_whose_answers_are_no_json() {
     assert_neighbour_unaffected("of_a_server_whose_answers_are_no_json", faulty_server).await;
 }
 
+/// Attack: flow control | a server writes 900 lines of noise before each response | the calls to
+/// another server are not affected | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_server_among_noise() {
     let faulty_server =
@@ -272,6 +274,8 @@ async fn of_a_server_that_closes_its_output() {
     assert_neighbour_unaffected("of_a_server_that_closes_its_output", faulty_server).await;
 }
 
+/// Attack: flow control | a server uses a whole core | the calls to another server are not affected
+/// | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_server_that_spins() {
     let faulty_server =
@@ -279,6 +283,8 @@ async fn of_a_server_that_spins() {
     assert_neighbour_unaffected("of_a_server_that_spins", faulty_server).await;
 }
 
+/// Attack: flow control | a server starts a chain of 100 processes | the calls to another server
+/// are not affected | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_server_that_forks() {
     let faulty_server = |test_env: &TestEnv| {

@@ -41,6 +41,8 @@ async fn a_call_learns_within_250_milliseconds_that_its_server_is_gone() {
 }
 
 /// Fault 74.
+/// Attack: processes | a server exits while its child holds the pipes | the call fails, and another
+/// server is not affected | No unbounded wait
 #[tokio::test]
 async fn a_server_that_leaves_while_its_child_holds_the_pipes_is_known_to_be_gone() {
     let test_env = TestEnv::new();
@@ -61,6 +63,8 @@ async fn a_server_that_leaves_while_its_child_holds_the_pipes_is_known_to_be_gon
 }
 
 /// Fault 82.
+/// Attack: processes | a server stops itself during a call | the call ends at its deadline, and the
+/// shutdown ends the server | No unbounded wait
 #[tokio::test]
 async fn a_server_that_stops_itself_costs_its_call_its_time_and_can_be_ended() {
     let test_env = TestEnv::new();
@@ -73,6 +77,8 @@ async fn a_server_that_stops_itself_costs_its_call_its_time_and_can_be_ended() {
 }
 
 /// Fault 88.
+/// Attack: processes | a server opens the terminal of the user | the server has no terminal |
+/// Foreign text stays text
 #[tokio::test]
 async fn a_server_that_asks_at_the_terminal_finds_none() {
     let test_env = TestEnv::new();

@@ -98,6 +98,8 @@ async fn contents_are_reported_or_withheld_by_the_mode_and_counted_and_audited()
     }
 }
 
+/// Attack: data | the error for an unknown resource contains an injection | the guard withholds the
+/// error | Complete checks
 #[tokio::test]
 async fn an_error_in_place_of_contents_is_scanned_as_well() {
     let test_env = TestEnv::new();
@@ -116,6 +118,8 @@ async fn an_error_in_place_of_contents_is_scanned_as_well() {
     host.shutdown().await;
 }
 
+/// Attack: data | a resource with an injection is read twice | the cache does not store a withheld
+/// result | Complete checks
 #[tokio::test]
 async fn a_withheld_result_is_not_cached_and_a_flagged_copy_is_reported_again() {
     let test_env = TestEnv::new();
@@ -195,6 +199,8 @@ async fn the_copy_of_a_lost_server_is_scanned_by_the_current_mode_too() {
     host.shutdown().await;
 }
 
+/// Attack: secrets | a credential in a prompt is an argument for another server | the guard rejects
+/// the call | Secrets stay with their owner
 #[tokio::test]
 async fn a_credential_in_contents_is_known_again_in_arguments_for_another_server() {
     let test_env = TestEnv::new();
@@ -324,6 +330,8 @@ async fn an_excluded_resource_is_not_read_by_a_template_that_is_offered() {
     host.shutdown().await;
 }
 
+/// Attack: data | a server is lost after the cache stored a prompt that the guard now excludes |
+/// the host does not return the copy | Complete checks
 #[tokio::test]
 async fn a_copy_of_an_excluded_item_is_not_returned_for_a_lost_server() {
     let test_env = TestEnv::new();

@@ -44,6 +44,8 @@ async fn call_around_the_limit(
 }
 
 /// Fault 91.
+/// Attack: remote | a response over the size limit, over three transports | the call fails, and the
+/// next call succeeds | No unbounded memory
 #[tokio::test]
 async fn an_answer_over_the_limit_is_a_protocol_error_and_the_next_one_is_given() {
     for transport in [
@@ -60,6 +62,8 @@ async fn an_answer_over_the_limit_is_a_protocol_error_and_the_next_one_is_given(
 }
 
 /// Fault 99: a WebSocket connection cannot continue after a message that was not read.
+/// Attack: remote | a response over the size limit on a WebSocket | the connection ends; another
+/// server is not affected | Isolation
 #[tokio::test]
 async fn an_answer_over_the_limit_ends_a_websocket_and_nobody_elses_connection() {
     let (host, _remote, _scene, error) =
@@ -75,6 +79,8 @@ async fn an_answer_over_the_limit_ends_a_websocket_and_nobody_elses_connection()
 }
 
 /// Fault 91.
+/// Attack: remote | 100 MiB of events precede a response | the events are dropped, and the call
+/// gets its result | No unbounded memory
 #[tokio::test]
 async fn a_hundred_megabytes_that_nobody_asked_for_are_dropped_and_the_answer_is_given() {
     let test_env = TestEnv::new();
@@ -87,6 +93,8 @@ async fn a_hundred_megabytes_that_nobody_asked_for_are_dropped_and_the_answer_is
 }
 
 /// Fault 96: the host counts the bytes it reads and ignores the declared length.
+/// Attack: remote | 100 MiB precede a JSON response | the call fails; the next call succeeds | No
+/// unbounded memory
 #[tokio::test]
 async fn a_hundred_megabytes_of_nothing_before_an_answer_in_json_are_too_much() {
     let test_env = TestEnv::new();

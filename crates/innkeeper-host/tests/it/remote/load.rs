@@ -59,6 +59,8 @@ async fn large_arguments_reach_the_server_whole_over_every_way() {
 }
 
 /// Fault 32.
+/// Attack: remote | a remote server stops reading during 20 calls of 1 MiB | each call ends at its
+/// deadline, and the shutdown ends in time | No unbounded wait
 #[tokio::test]
 async fn a_server_that_stops_reading_costs_each_call_its_time_and_the_shutdown_its_own() {
     for transport in TRANSPORTS {

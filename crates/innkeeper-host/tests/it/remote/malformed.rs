@@ -115,6 +115,8 @@ async fn an_answer_over_many_lines_or_twice_is_one_answer() {
 }
 
 /// Fault 96.
+/// Attack: remote | a compressed response | the response is rejected and not decompressed | No
+/// unbounded memory
 #[tokio::test]
 async fn a_compressed_answer_is_refused_unread() {
     for json in [false, true] {
@@ -126,6 +128,7 @@ async fn a_compressed_answer_is_refused_unread() {
 }
 
 /// Fault 100.
+/// Attack: remote | response headers without end | the call fails | No unbounded memory
 #[tokio::test]
 async fn headers_without_end_end_the_call_and_nothing_else() {
     let (reason, may_have_run) =
@@ -148,6 +151,8 @@ async fn assert_timeout(test_env: &TestEnv, host: &Host) {
 }
 
 /// Faults 91 and 100.
+/// Attack: remote | a response stops in the middle | the call ends at its deadline | No unbounded
+/// wait
 #[tokio::test]
 async fn an_answer_that_stops_in_the_middle_costs_the_time_of_its_call_and_is_cancelled() {
     for fault in [Fault::stall(), Fault::never_responds()] {

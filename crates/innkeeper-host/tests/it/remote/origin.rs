@@ -20,6 +20,8 @@ fn with_secret(server_builder: RemoteServerBuilder) -> RemoteServerBuilder {
 }
 
 /// Fault 93.
+/// Attack: remote | a server redirects a call to another origin, with five status codes | the call
+/// fails, and the other origin receives nothing | Secrets stay with their owner
 #[tokio::test]
 async fn a_redirect_is_followed_nowhere_and_takes_no_secret_along() {
     for status in [301, 302, 303, 307, 308] {
@@ -63,6 +65,8 @@ async fn start_error(test_env: &TestEnv, remote: &RemoteServer) -> String {
 }
 
 /// Fault 93.
+/// Attack: remote | a server redirects the handshake, over three transports | the start fails, and
+/// the other origin receives nothing | Secrets stay with their owner
 #[tokio::test]
 async fn a_redirect_in_the_handshake_is_not_followed_either() {
     for transport in [
@@ -88,6 +92,8 @@ async fn a_redirect_in_the_handshake_is_not_followed_either() {
 
 /// Fault 94.
 ///
+/// Attack: remote | an SSE server names an endpoint at another origin | the start fails, and the
+/// other origin receives nothing | Secrets stay with their owner
 /// Proves: TR10.5
 #[tokio::test]
 async fn an_endpoint_at_another_origin_gets_nothing() {
@@ -120,6 +126,8 @@ async fn an_endpoint_may_be_a_whole_address_of_the_same_origin() {
     host.shutdown().await;
 }
 
+/// Attack: remote | an SSE server never names its endpoint | the start of the server fails at its
+/// timeout; another server is ready | No unbounded wait
 #[tokio::test]
 async fn an_endpoint_that_is_never_named_costs_the_start_of_its_server() {
     let test_env = TestEnv::new();
@@ -134,6 +142,8 @@ async fn an_endpoint_that_is_never_named_costs_the_start_of_its_server() {
 }
 
 /// Fault 100.
+/// Attack: remote | a server accepts a TLS connection and stays silent | the start of the server
+/// fails at its timeout; another server is ready | No unbounded wait
 #[tokio::test]
 async fn a_server_that_never_speaks_tls_costs_its_own_start() {
     let test_env = TestEnv::new();
@@ -149,6 +159,8 @@ async fn a_server_that_never_speaks_tls_costs_its_own_start() {
     host.shutdown().await;
 }
 
+/// Attack: remote | a server with a secret in URL and header is lost | no error and no log contains
+/// the secret | Secrets do not print
 #[tokio::test]
 async fn no_secret_of_an_address_or_header_is_in_an_error_or_the_log() {
     let log = LogCapture::capture();

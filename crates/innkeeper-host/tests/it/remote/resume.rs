@@ -42,6 +42,8 @@ async fn a_stream_that_ends_before_the_response_is_resumed_after_its_last_event_
 }
 
 /// Fault 92.
+/// Attack: remote | a resumed stream repeats its events | progress, the request to the application
+/// and the result arrive once | No repeated execution
 #[tokio::test]
 async fn events_that_come_twice_are_taken_once() {
     let test_env = TestEnv::new();
@@ -116,6 +118,8 @@ async fn without_ids_a_call_whose_stream_is_reset_may_have_run_and_is_not_sent_a
     }
 }
 
+/// Attack: remote | a stream ends at once and demands a retry after 0 ms | the host resumes the
+/// stream fewer than 10 times per second | No unbounded wait
 #[tokio::test]
 async fn a_server_that_wants_its_streams_resumed_at_once_is_not_asked_without_a_pause() {
     let test_env = TestEnv::new();

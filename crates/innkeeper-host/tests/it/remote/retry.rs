@@ -111,6 +111,8 @@ async fn a_server_that_asks_for_a_pause_is_not_asked_again_before_it_ends() {
 }
 
 /// Fault 98.
+/// Attack: remote | `retry-after` names 1,000,000,000 s or the largest 64-bit number | the host
+/// waits for its own maximum | No unbounded wait
 #[tokio::test]
 async fn a_server_that_asks_for_years_is_asked_again_after_the_longest_pause() {
     for after in ["1000000000", "18446744073709551615"] {

@@ -61,6 +61,8 @@ async fn timed_shutdown(test_env: &TestEnv, remote: &RemoteServer) -> (ShutdownR
     ended
 }
 
+/// Attack: remote | the end of the session gets no response, half of one, an error or a reset | the
+/// shutdown ends in time | No unbounded wait
 #[tokio::test]
 async fn a_server_that_does_not_answer_the_session_end_is_left_within_its_timeout() {
     for fault in [

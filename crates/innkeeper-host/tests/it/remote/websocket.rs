@@ -72,6 +72,8 @@ async fn a_websocket_that_ends_abruptly_makes_its_server_unavailable_and_no_othe
 }
 
 /// Fault 99.
+/// Attack: remote | a WebSocket message of 100 MiB | the connection ends before the message is
+/// read; another server is not affected | No unbounded memory
 #[tokio::test]
 async fn a_message_that_is_far_too_long_ends_the_websocket_before_it_is_read() {
     let test_env = TestEnv::new();

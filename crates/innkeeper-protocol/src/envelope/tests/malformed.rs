@@ -21,6 +21,8 @@ fn malformed_summary(line: &[u8]) -> (MalformedKind, Option<i64>, bool) {
     (malformed.kind, id, malformed.looks_like_response)
 }
 
+/// Attack: framing | a response is not UTF-8, contains NUL, has two results, two ids or no version
+/// | the response is malformed, and the readable id selects the call that fails | No unbounded wait
 /// Proves: FR7.6, TR3.1, TR3.6
 #[test]
 fn a_malformed_response_fails_the_call_it_was_for() {
@@ -52,6 +54,8 @@ fn a_malformed_response_fails_the_call_it_was_for() {
     }
 }
 
+/// Attack: framing | log lines and JSON without an envelope contain ids and results | no line
+/// counts as a response | Isolation
 /// Proves: FR7.6
 #[test]
 fn what_is_no_response_is_not_taken_for_one() {
@@ -101,6 +105,8 @@ fn nested(levels: usize) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":3,"result":{open}{close}}}"#)
 }
 
+/// Attack: framing | a result nests 100,000 levels, also without its end | the parser rejects the
+/// message without recursion and finds its id | No unbounded memory
 /// Proves: FR7.6
 #[test]
 fn nesting_at_the_limit_is_read_and_one_past_it_is_not() {
@@ -126,6 +132,8 @@ fn brackets_beside_each_other_or_in_strings_are_not_deep() {
     assert!(parse(line.as_bytes()).is_ok());
 }
 
+/// Attack: framing | a batch contains one message more than the limit | the messages past the limit
+/// are omitted and reported | No unbounded memory
 #[test]
 fn a_batch_at_the_limit_is_read_and_one_past_it_is_cut() {
     let batch = |items: usize| {
@@ -189,6 +197,8 @@ fn a_batch_over_the_limit_says_how_many_messages_are_omitted() {
     assert_eq!(items.last().unwrap().as_ref().unwrap_err().detail, "7 messages omitted");
 }
 
+/// Attack: terminal | a malformed line contains escape codes and direction marks | the message
+/// about the line is short and contains printable ASCII only | Foreign text stays text
 #[test]
 fn a_message_about_a_line_shows_no_byte_of_it_raw_and_stays_short() {
     let wild = "\x1b[31m\u{202e}\u{7}\u{200b}\\".repeat(50);

@@ -45,6 +45,8 @@ fn strings_at_the_limits_are_compared_and_one_past_them_match_nothing() {
     assert!(!uri_matches("{x}", &format!("{uri}x")));
 }
 
+/// Attack: data | a resource template with as many expressions as its limit permits | the
+/// comparison with a URI of maximum length ends | No unbounded wait
 #[test]
 fn the_worst_template_ends_soon() {
     let template = "{+a}x".repeat(MAX_TEMPLATE_BYTES / 5);
