@@ -159,6 +159,8 @@ mod tests {
         assert_eq!(Value::from(definition), expected);
     }
 
+    /// Attack: secrets | invalid variables, headers and URLs contain secrets | no error contains a
+    /// value | Secrets do not print
     #[test]
     fn no_error_shows_a_value() {
         let command = ["run".to_owned()];

@@ -104,6 +104,8 @@ mod tests {
         assert_eq!(servers.key("").key("url").to_string(), r#"servers[""].url"#);
     }
 
+    /// Attack: terminal | a key of a configuration file contains escape codes or is very long | the
+    /// message is escaped and short | Foreign text stays text
     #[test]
     fn a_key_cannot_write_to_the_terminal_or_fill_it() {
         let root = KeyPath::root();

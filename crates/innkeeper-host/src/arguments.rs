@@ -168,6 +168,8 @@ mod tests {
         }
     }
 
+    /// Attack: model | a denied text stands deep in the arguments | the arguments are rejected, and
+    /// the message names the rule | Complete checks
     /// Proves: TR10.6
     #[test]
     fn a_denied_text_is_refused_wherever_it_stands_and_its_rule_named() {
@@ -180,6 +182,8 @@ mod tests {
         assert_eq!(problem(&rules, &json!({"filePath": "/etc/x"})).as_deref(), Some(message));
     }
 
+    /// Attack: model | arguments nest one level past the limit | the arguments are rejected | No
+    /// unbounded memory
     #[test]
     fn arguments_may_be_as_deep_as_the_limit_and_no_deeper() {
         let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));

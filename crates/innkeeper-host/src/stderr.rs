@@ -232,6 +232,8 @@ mod tests {
         assert!((1..1000).contains(&lines), "{lines} of 52000 lines were forwarded");
     }
 
+    /// Attack: terminal | stderr contains an escape code | the line is escaped | Foreign text stays
+    /// text
     #[tokio::test(start_paused = true)]
     async fn lines_are_handed_on_escaped_and_the_last_one_without_its_end_too() {
         let (tail, lines) = drained(b"one\r\n\n\x1b[31mtwo\nthr\xffee").await;
@@ -240,8 +242,7 @@ mod tests {
         assert_eq!(tail.tail(100), "one\n\ntwo\nthr\u{fffd}ee");
     }
 
-    /// Attack: secrets | a server prints the secrets of its environment on stderr | the lines and
-    /// the stored tail contain a mask | Secrets do not print
+    /// Attack: secrets | stderr contains values of `env` | they are masked | Secrets do not print
     #[tokio::test(start_paused = true)]
     async fn a_value_of_the_environment_is_masked_in_lines_and_in_the_tail() {
         let values =
@@ -264,8 +265,7 @@ mod tests {
         assert_eq!((lines[0].len(), lines[1].as_str()), (MAX_LINE_BYTES, "next"));
     }
 
-    /// Attack: flow control | a line on stderr is four times as long as the stored tail | the line
-    /// and the tail stay at their limits | No unbounded memory
+    /// Attack: flow control | a huge line on stderr | it is cut | No unbounded memory
     #[tokio::test(start_paused = true)]
     async fn an_endless_line_stays_bounded_and_its_end_is_kept() {
         let (tail, lines) =

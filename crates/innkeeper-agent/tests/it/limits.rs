@@ -11,6 +11,8 @@ use crate::setup::{
 /// The size of each result in the tests below.
 const RESULT_BYTES: usize = 8 << 20;
 
+/// Attack: model | a model calls a tool with large results while nobody reads them | the calls past
+/// the limit of unread bytes are rejected | No unbounded memory
 #[tokio::test]
 async fn nothing_more_is_run_while_too_much_of_results_waits() {
     let fit = MAX_UNREAD_BYTES / RESULT_BYTES;
@@ -53,6 +55,8 @@ async fn a_result_that_does_not_fit_into_the_message_is_named_in_it() {
     assert!(lines[2].contains("small"), "{}", lines[2]);
 }
 
+/// Attack: model | a model writes 100 MB after an open brace | the memory stays bounded | No
+/// unbounded memory
 /// Proves: S44
 #[cfg(target_os = "linux")]
 #[test]

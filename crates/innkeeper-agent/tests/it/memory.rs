@@ -19,6 +19,8 @@ fn array_of(item: &str) -> String {
     format!("[{}]", vec![item; OUTPUT_BYTES / (item.len() + 1)].join(","))
 }
 
+/// Attack: model | results with as many blocks, members or escapes as their bytes allow | the
+/// content for the model takes at most eight times the bytes | No unbounded memory
 #[test]
 fn the_content_for_a_model_takes_at_most_eight_times_the_bytes_of_the_output() {
     let members: String = (0..OUTPUT_BYTES / 12).map(|at| format!(r#""{at:07}":0,"#)).collect();

@@ -81,6 +81,8 @@ fn variables_reach_the_server_and_a_configuration_beside_the_command_is_ignored(
     assert!(lines.contains(&"A=b c") && lines.contains(&"KEY=from the shell"), "{environment}");
 }
 
+/// Attack: files | a `.env` of the directory sets variables that the command line reads | no value
+/// of the file reaches the server or its address | Foreign text stays text
 #[test]
 fn a_server_of_the_command_line_gets_no_value_of_a_dotenv_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -129,6 +131,8 @@ fn options_that_do_not_belong_together_are_refused_on_both_sides_of_the_command(
     }
 }
 
+/// Attack: secrets | commands fail or succeed with a secret in `--header` | no output contains the
+/// secret | Secrets do not print
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_reaches_the_server_of_a_url_and_no_output() {
     let remote = RemoteServer::for_fixture(fixture("far")).start().await;

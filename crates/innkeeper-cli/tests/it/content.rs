@@ -139,6 +139,8 @@ fn raw_output_of_several_blocks_keeps_the_text_and_saves_the_blobs() {
     assert_eq!(fs::read(dir.path().join("out/image.png")).unwrap(), IMAGE);
 }
 
+/// Attack: files | the MIME type of an image is `../../etc/passwd` | each file is new and in the
+/// chosen directory | Foreign text stays text
 #[test]
 fn saved_files_have_new_names_in_the_chosen_directory() {
     let image = json!({"type": "image", "mimeType": "image/png", "data": IMAGE_BASE64});

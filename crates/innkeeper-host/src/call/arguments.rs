@@ -299,6 +299,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&arguments.to_send(&values)).unwrap(), text);
     }
 
+    /// Attack: model | arguments have two members with one name, one of them with escapes | the
+    /// arguments are rejected | Complete checks
     #[test]
     fn a_duplicate_key_is_rejected_by_its_pointer_even_if_it_is_escaped() {
         for (text, pointer) in [

@@ -89,7 +89,7 @@ async fn a_question_with_two_members_of_one_name_is_rejected() {
 }
 
 /// Attack: data | an elicitation in a mode that the host does not declare | the request is rejected
-/// | Approval first
+/// | Foreign text stays text
 #[tokio::test]
 async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_application_is_called() {
     let form = json!({ "city": {} });

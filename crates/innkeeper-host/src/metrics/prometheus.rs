@@ -224,6 +224,8 @@ mod tests {
         assert_eq!(at("call_duration_seconds_count", r#"server="b""#), 0.0);
     }
 
+    /// Attack: terminal | a server name contains quotes and a line end to forge a metric | the
+    /// label is escaped, and the text is valid | Foreign text stays text
     #[test]
     fn any_server_name_is_escaped_in_its_label() {
         let page = render(&[sample("a\\\"\n} 1", &[])]);

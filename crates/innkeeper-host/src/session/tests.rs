@@ -218,7 +218,7 @@ async fn pings_are_answered_other_requests_refused_and_none_is_sent_when_idle() 
 }
 
 /// Attack: framing | the server sends a request with the id of a waiting call | the request gets a
-/// response; the call waits for its own | Isolation
+/// response; the call waits for its own | Own response
 #[tokio::test(start_paused = true)]
 async fn a_request_of_the_server_with_an_id_of_ours_is_not_taken_for_an_answer() {
     let (mut peer, session, _tasks) = open_default();

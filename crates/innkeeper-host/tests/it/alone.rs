@@ -203,6 +203,8 @@ async fn killed_by_next_host(test_env: &TestEnv) -> Value {
     log.with_message("processes of a killed host terminated")[0]["ended"].clone()
 }
 
+/// Attack: processes | the host of two servers with daemons is killed with SIGKILL | servers,
+/// daemons and supervisors end within 2 s | No orphan
 #[tokio::test]
 async fn a_host_that_is_killed_leaves_neither_servers_nor_their_daemons() {
     if let Some(directory) = inherited_directory() {
@@ -226,6 +228,8 @@ async fn a_host_that_is_killed_leaves_neither_servers_nor_their_daemons() {
     timeout(Duration::from_secs(2), ended).await.expect("the shims end with their host");
 }
 
+/// Attack: processes | a host without supervisor is killed; grandchildren ignore SIGTERM | the next
+/// host kills all four processes | No orphan
 #[tokio::test]
 async fn servers_in_groups_are_ended_by_the_next_host_when_theirs_was_killed() {
     if let Some(directory) = inherited_directory() {
@@ -241,6 +245,8 @@ async fn servers_in_groups_are_ended_by_the_next_host_when_theirs_was_killed() {
     assert_eq!(killed_by_next_host(&test_env).await, 4);
 }
 
+/// Attack: processes | the supervisors and then the host are killed; grandchildren ignore SIGTERM |
+/// the servers end with their supervisors, and the next host kills the rest | No orphan
 #[tokio::test]
 async fn servers_are_ended_by_the_next_host_when_their_shims_were_killed_too() {
     if let Some(directory) = inherited_directory() {

@@ -330,6 +330,8 @@ async fn no_secret_of_a_sign_in_is_in_a_log_an_error_or_a_status() {
     assert!(!shown.contains(CANARY), "{shown}");
 }
 
+/// Attack: secrets | other users read the stored tokens | only the owner has access to directory
+/// and file | Secrets stay with their owner
 #[tokio::test]
 async fn a_kept_token_is_for_its_owner_alone_and_the_next_host_has_it() {
     let oauth_server = OauthTestServer::start(OauthServerOptions {

@@ -66,6 +66,8 @@ async fn only_a_success_moves_the_time_of_the_last_success() {
     host.shutdown().await;
 }
 
+/// Attack: flow control | a server does not respond to a call | the server is unavailable; another
+/// server is not affected | Isolation
 /// Proves: FR6.6, FR6.7, N27
 #[tokio::test]
 async fn a_call_without_an_answer_in_time_takes_its_server_out_and_no_other() {

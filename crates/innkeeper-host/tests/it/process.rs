@@ -101,6 +101,8 @@ async fn the_exit_of_a_running_server_is_logged_as_an_error_with_its_code_or_sig
     host.shutdown().await;
 }
 
+/// Attack: processes | a server leaves zombies, crashes or ignores signals while the application
+/// handles SIGCHLD | no process remains, and the application gets its signals | No orphan
 /// Proves: TR2.5
 #[tokio::test]
 async fn no_zombie_is_left_although_the_application_handles_sigchld() {

@@ -7,6 +7,8 @@ use serde_json::json;
 
 use crate::setup::{TestEnv, drain_events};
 
+/// Attack: flow control | a server does not respond to a call | the call ends at its deadline and
+/// is sent once | No repeated execution
 /// Proves: FR7.1
 #[tokio::test]
 async fn a_call_out_of_time_is_sent_once() {

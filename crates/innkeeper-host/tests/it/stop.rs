@@ -41,6 +41,8 @@ async fn a_server_whose_input_is_closed_exits_with_0_before_any_signal() {
     test_env.assert_gone().await;
 }
 
+/// Attack: processes | a server ignores the end of its input and SIGTERM at a shutdown | the server
+/// is killed when its time is over | No unbounded wait
 /// Proves: FR2.9, N19, FR2.10
 #[tokio::test]
 async fn a_server_that_ignores_everything_is_killed_when_its_grace_is_over() {
@@ -121,6 +123,8 @@ async fn killed_servers_are_gone_at_once_and_the_report_says_how_they_ended() {
     assert!(test_env.journal().events("stdin_eof").is_empty());
 }
 
+/// Attack: processes | an unstoppable server has a daemon and a grandchild that ignores SIGTERM |
+/// no process remains after the shutdown | No orphan
 /// Proves: TR2.4
 #[tokio::test]
 async fn grandchildren_and_daemons_are_killed_with_their_server() {

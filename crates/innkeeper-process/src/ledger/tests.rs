@@ -122,7 +122,7 @@ fn the_next_host_ends_the_server_whose_shim_died_with_its_host() {
 }
 
 /// Attack: processes | a second host opens the ledger of a running host | the sweep kills nothing |
-/// Isolation
+/// No orphan
 #[test]
 fn two_hosts_do_not_touch_each_other_s_servers() {
     let (dir, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
@@ -143,7 +143,7 @@ fn write_dead_host_file(dir: &Path, header: &HostHeader, entries: &[ProcessRecor
 }
 
 /// Attack: processes | another process has the id of a recorded process, or the record is from
-/// another boot or namespace | the sweep does not kill the process | Isolation
+/// another boot or namespace | the sweep does not kill the process | No orphan
 #[test]
 fn a_process_that_only_has_the_id_of_a_recorded_one_is_not_killed() {
     let dir = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ fn a_sweep_ends_in_time_also_within_one_file_and_leaves_the_rest_to_the_next() {
 }
 
 /// Attack: files | the ledger directory contains invalid bytes, a directory and a link to a record
-/// elsewhere | the sweep follows no link and kills nothing | Isolation
+/// elsewhere | the sweep follows no link and kills nothing | No orphan
 #[test]
 fn invalid_files_are_ignored() {
     let dir = tempfile::tempdir().unwrap();
@@ -228,6 +228,8 @@ fn invalid_files_are_ignored() {
     other.wait().unwrap();
 }
 
+/// Attack: files | other users read or write the ledger | only the owner has access to directory
+/// and file | No orphan
 #[test]
 fn a_ledger_is_private_and_gone_when_there_is_nothing_to_record() {
     let dir = tempfile::tempdir().unwrap();

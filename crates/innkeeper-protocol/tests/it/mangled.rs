@@ -89,7 +89,7 @@ fn a_hundred_thousand_mangled_messages_do_not_panic() {
 }
 
 /// Attack: framing | a message ends at any byte | the recovered id is the id of the message, or
-/// none | Isolation
+/// none | Own response
 /// Proves: FR7.6
 #[test]
 fn a_truncated_message_has_its_own_id_or_none() {

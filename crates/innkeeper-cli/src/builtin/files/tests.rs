@@ -211,6 +211,8 @@ fn a_search_gives_path_line_and_text_and_skips_binary_files() {
     assert!(served.failure_message("search_text", json!({ "query": "" })).contains("`query`"));
 }
 
+/// Attack: files | a directory contains more entries and matches than the limits | the result is
+/// truncated and says so | No unbounded memory
 #[test]
 fn lists_and_searches_stop_at_their_limits_and_report_truncation() {
     let mut served = files_fixture();

@@ -85,6 +85,8 @@ fn text_about_injections_and_ordinary_sentences_are_not_findings() {
     }
 }
 
+/// Attack: data | a definition changes the use of other tools or requests a credential file | the
+/// guard reports the definition | Complete checks
 #[test]
 fn definitions_that_reach_into_other_tools_or_files_are_found() {
     for (kind, text) in [

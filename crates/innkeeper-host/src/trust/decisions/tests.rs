@@ -141,6 +141,8 @@ fn a_decision_file_holds_the_maximum_of_servers_and_is_reset_with_one_more() {
     assert!(fs::metadata(&decisions.path).unwrap().len() < MAX_DECISION_FILE_BYTES);
 }
 
+/// Attack: files | other users read or write the stored approvals | only the owner has access to
+/// directory and file | Approval first
 #[cfg(unix)]
 #[test]
 fn only_the_owner_can_read_what_was_decided() {

@@ -132,6 +132,8 @@ async fn a_suggested_tool_is_similar_itself_or_has_the_name_on_another_server() 
     host.shutdown().await;
 }
 
+/// Attack: model | names of 1 MiB for a tool, prompt, resource and server, beside 2,000 tools |
+/// twelve calls fail within 2 s | No unbounded wait
 #[tokio::test]
 async fn names_of_a_megabyte_are_refused_as_fast_as_others() {
     let test_env = TestEnv::new();
@@ -206,6 +208,8 @@ async fn an_unknown_server_and_one_that_is_gone_give_different_errors() {
     unavailable_error(host.call_tool("one.echo", json!({"message": ""})).await);
 }
 
+/// Attack: model | a call names a tool that the configuration denies | no request is sent |
+/// Approval first
 #[tokio::test]
 async fn a_tool_kept_out_by_the_configuration_cannot_be_called_and_the_status_says_why() {
     let test_env = TestEnv::new();

@@ -99,7 +99,7 @@ async fn an_answer_that_drips_in_ends_its_call_at_its_deadline() {
 
 /// Fault 15.
 /// Attack: framing | a response is written into the middle of another response | each of the two
-/// calls ends with its own error, and no call gets the result of another | Isolation
+/// calls ends with its own error, and no call gets the result of another | Own response
 #[tokio::test]
 async fn an_answer_written_into_another_is_given_to_nobody() {
     let test_env = TestEnv::new();
@@ -157,7 +157,7 @@ async fn the_structured_content_of_a_tool_error_is_not_held_against_the_output_s
 
 /// Fault 27.
 /// Attack: framing | the server responds to the id of the next request in advance | the next call
-/// gets its own result; the ids of two sessions differ | Isolation
+/// gets its own result; the ids of two sessions differ | Own response
 #[tokio::test]
 async fn an_answer_to_a_request_not_made_yet_answers_nothing() {
     let test_env = TestEnv::new();

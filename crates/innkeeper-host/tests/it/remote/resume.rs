@@ -43,7 +43,7 @@ async fn a_stream_that_ends_before_the_response_is_resumed_after_its_last_event_
 
 /// Fault 92.
 /// Attack: remote | a resumed stream repeats its events | progress, the request to the application
-/// and the result arrive once | No repeated execution
+/// and the result arrive once | Own response
 #[tokio::test]
 async fn events_that_come_twice_are_taken_once() {
     let test_env = TestEnv::new();
@@ -96,6 +96,8 @@ async fn a_stream_that_is_reset_in_the_middle_of_an_event_is_resumed_where_it_ha
 }
 
 /// Fault 92.
+/// Attack: remote | the connection is reset in the middle of a response | the call fails as
+/// possibly executed and is sent once | No repeated execution
 #[tokio::test]
 async fn without_ids_a_call_whose_stream_is_reset_may_have_run_and_is_not_sent_again() {
     for json in [false, true] {

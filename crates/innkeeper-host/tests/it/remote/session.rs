@@ -72,7 +72,7 @@ async fn many_calls_that_find_their_session_gone_re_establish_one_together() {
 
 /// Fault 97.
 /// Attack: remote | a server reports each session as gone | the call fails after one new session |
-/// No repeated execution
+/// No unbounded wait
 #[tokio::test]
 async fn a_session_that_is_always_gone_ends_the_call_and_not_the_host() {
     let test_env = TestEnv::new();

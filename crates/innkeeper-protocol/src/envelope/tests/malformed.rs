@@ -55,7 +55,7 @@ fn a_malformed_response_fails_the_call_it_was_for() {
 }
 
 /// Attack: framing | log lines and JSON without an envelope contain ids and results | no line
-/// counts as a response | Isolation
+/// counts as a response | Own response
 /// Proves: FR7.6
 #[test]
 fn what_is_no_response_is_not_taken_for_one() {
