@@ -88,12 +88,7 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
         }
     });
     line("sends", join(sent, ""));
-    let loose = launch.packages.iter().filter(|package| package.version.is_none());
-    let loose = loose.map(|package| match package.is_location() {
-        true => format!("the current content of {}", code(&package.name)),
-        false => format!("the latest version of {}", code(&package.name)),
-    });
-    line("package", join(loose, ", "));
+    line("package", unpinned_packages(launch));
     if launch.uses_shell {
         line(
             "shell",
@@ -103,6 +98,16 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);
     line("guard", guard.map(to_json).unwrap_or_default());
     lines
+}
+
+/// Describes the packages without a version.
+fn unpinned_packages(launch: &LaunchSpec) -> String {
+    let unpinned = launch.packages.iter().filter(|package| package.version.is_none());
+    let described = unpinned.map(|package| match package.is_location() {
+        true => format!("the current content of {}", code(&package.name)),
+        false => format!("the latest version of {}", code(&package.name)),
+    });
+    join(described, ", ")
 }
 
 /// Marks one value of the file. A value with a backtick is quoted as in a shell, because it could look
