@@ -35,6 +35,7 @@ async fn the_same_call_of_a_tool_that_changes_nothing_is_answered_from_before() 
     assert!(!run_call(&chat, "read", &path).await, "after five minutes");
 }
 
+/// Proves: S-b3, P-b3
 #[tokio::test(start_paused = true)]
 async fn nothing_is_cached_unless_enabled_nor_for_tools_that_may_change_something() {
     let chat = InMemoryTools::new().chat(ChatSettings::default());

@@ -379,10 +379,20 @@ async fn malformed_arguments_become_an_error_to_the_model_over_every_api() {
             let script = Script::new([bad, valid_call, ScriptedReply::text("Done.")]);
             let settings =
                 AgentSettings { retry_delay: Duration::from_millis(1), ..AgentSettings::default() };
-            let (report, tools, _) = run_chain_with(api, script, streaming, settings).await;
+            let (report, tools, llm) = run_chain_with(api, script, streaming, settings).await;
             assert!(report.is_success(), "{api:?} {streaming}: {report:?}");
             let calls = tools.0.lock().unwrap().clone();
             assert_eq!(calls, [("files.list".to_owned(), json!({"folder": "a"}))], "{api:?}");
+            // An API whose arguments are an object has an empty object or a stop reason instead.
+            let errors = [
+                "not valid JSON",
+                "missing required property `folder`",
+                "the tool call is malformed",
+            ];
+            let has_error = |text: &str| errors.iter().any(|error| text.contains(error));
+            let texts: Vec<String> = llm.requests().into_iter().map(|it| it.text).collect();
+            assert!(!has_error(&texts[0]), "{api:?} {streaming}: {}", texts[0]);
+            assert!(has_error(&texts[1]), "{api:?} {streaming}: {}", texts[1]);
         }
     }
 }

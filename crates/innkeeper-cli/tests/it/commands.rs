@@ -392,6 +392,34 @@ fn a_duplicate_name_ends_every_command_that_starts_servers_with_exit_code_2() {
     }
 }
 
+/// Proves: N23, FR9.4
+#[test]
+fn each_line_of_the_json_log_is_an_object_and_the_log_has_starts_requests_errors_and_stops() {
+    let dir = config_dir([fixture("one").with("--malformed", "wrongtypes")]);
+    let line = "call one.pid --config mcp.json --log-level debug --log-format json --log-file log";
+    let output = run(&line.split(' ').collect::<Vec<_>>(), dir.path());
+    assert_eq!(output.status.code(), Some(1));
+    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(Value::is_object), "{log}");
+    let has = |event: &str, severity: &str| {
+        let mut found = lines.iter().filter(|line| line["event"] == event);
+        found.any(|line| line["severity"] == severity && line["server"] == "one")
+    };
+    for event in ["start", "initialized", "request", "shutdown"] {
+        assert!(has(event, "info"), "{event}: {log}");
+    }
+    assert!(has("request", "error"), "{log}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let on_stderr: Vec<Value> = stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events = |lines: &[Value]| lines.iter().map(|it| it["event"].clone()).collect::<Vec<_>>();
+    assert_eq!(events(&on_stderr), events(&lines), "{stderr}");
+}
+
 /// Proves: FR7.4, TR10.5
 #[test]
 fn one_failed_start_is_logged_in_lines_of_all_five_severities() {

@@ -21,6 +21,7 @@ fn printed(text: &str) -> String {
     }
 }
 
+/// Proves: FR1.2
 #[test]
 fn a_configuration_never_prints_what_a_variable_held() {
     let text = r#"{"servers": {
@@ -39,6 +40,7 @@ fn a_configuration_never_prints_what_a_variable_held() {
     assert!(!printed.contains(CANARY), "{printed}");
 }
 
+/// Proves: FR1.2
 #[test]
 fn no_error_quotes_what_a_variable_held() {
     for keys in [

@@ -40,6 +40,7 @@ fn paths_with_either_slash_pass_unchanged() {
     assert_eq!(args(&server), [r"a\b/c", r"..\d", "/e/f"]);
 }
 
+/// Proves: FR2.5
 #[test]
 fn missing_settings_have_the_documented_default() {
     let server = server(r#""command": "x""#).unwrap();

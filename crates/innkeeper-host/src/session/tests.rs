@@ -581,11 +581,6 @@ async fn time_behind_flood(
 async fn a_flood_is_read_at_a_limited_rate_while_another_server_has_a_call_and_responses_are_not() {
     let sessions = SessionDirectory::default();
     let (mut server, session) = open_beside_others("flood", &sessions);
-    let (_silent, other) = open_beside_others("other", &sessions);
-    let params = json!({});
-    let deadline = Instant::now() + Duration::from_mins(10);
-    let id = other.next_id();
-    let waiting = other.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline));
     let floods = async {
         let asked_for = time_behind_flood(&mut server, &session, 0, 15 << 20).await;
         assert_eq!(asked_for, Duration::ZERO, "15 MiB that were asked for");
@@ -595,11 +590,7 @@ async fn a_flood_is_read_at_a_limited_rate_while_another_server_has_a_call_and_r
         let took = time_behind_flood(&mut server, &session, 100_000, 0).await;
         assert_eq!(took, Duration::ZERO, "its process has ended");
     };
-    tokio::select! {
-        biased;
-        _ = waiting => panic!("no response was sent"),
-        () = floods => {}
-    }
+    beside_open_call(&sessions, floods).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -614,9 +605,29 @@ async fn a_flood_is_read_without_a_pause_while_no_other_server_has_a_request() {
     assert_eq!(time_behind_flood(&mut server, &session, 100_000, 0).await, Duration::ZERO);
 }
 
-/// Sends these bytes and then a response, and returns the time until its caller has the response.
+/// Does work while a call to another server waits for its response.
+async fn beside_open_call<T>(sessions: &SessionDirectory, work: impl Future<Output = T>) -> T {
+    let (_silent, other) = open_beside_others("other", sessions);
+    let (id, params) = (other.next_id(), json!({}));
+    let deadline = Instant::now() + Duration::from_mins(10);
+    tokio::select! {
+        biased;
+        _ = other.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)) => {
+            panic!("no response was sent")
+        }
+        done = work => done,
+    }
+}
+
+/// Sends these bytes and then a response beside an open call, and returns the time until the caller
+/// has the response.
 async fn time_to_read(before_response: &[u8]) -> Duration {
-    let (mut server, session) = open_with_wide_pipe();
+    let sessions = SessionDirectory::default();
+    beside_open_call(&sessions, time_to_read_alone(&sessions, before_response)).await
+}
+
+async fn time_to_read_alone(sessions: &SessionDirectory, before_response: &[u8]) -> Duration {
+    let (mut server, session) = open_beside_others("flood", sessions);
     let (id, params) = (session.next_id(), json!({}));
     let deadline = Instant::now() + Duration::from_mins(10);
     let response = json!({"jsonrpc": "2.0", "id": id, "result": {}});
@@ -659,7 +670,8 @@ async fn batches_that_answer_nothing_are_read_at_the_rate_of_their_messages_and_
 
 #[tokio::test(start_paused = true)]
 async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
-    let (mut server, session) = open_with_wide_pipe();
+    let sessions = SessionDirectory::default();
+    let (mut server, session) = open_beside_others("flood", &sessions);
     let (ids, params) = ([session.next_id(), session.next_id()], json!({}));
     let deadline = Instant::now() + Duration::from_mins(10);
     let result = json!({"text": "x".repeat(8 << 20)});
@@ -670,7 +682,8 @@ async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
     server.write_all(format!("{batch}\n{next}\n").as_bytes()).now_or_never().unwrap().unwrap();
     let requests = ids
         .map(|id| session.request(OutgoingRequest::new(id, method::TOOLS_CALL, &params, deadline)));
-    for response in futures_util::future::join_all(requests).await {
+    let responses = futures_util::future::join_all(requests);
+    for response in beside_open_call(&sessions, responses).await {
         response.unwrap();
     }
     assert_eq!(started.elapsed(), Duration::ZERO);

@@ -133,6 +133,44 @@ async fn a_server_in_a_sandbox_reads_what_is_allowed_and_nothing_else() {
     test_env.assert_gone().await;
 }
 
+/// The sandbox refuses every network connection.
+/// Proves: TR7.3
+#[tokio::test]
+async fn scripted_servers_show_their_faults_without_a_network() {
+    let test_env = TestEnv::new();
+    std::fs::write(test_env.journal_path(), "").unwrap();
+    let sandbox = json!({"write": [test_env.journal_path()], "network": false});
+    let fixture = |name: &str| test_env.fixture(name).config_key("sandbox", sandbox.clone());
+    let healthy = [
+        fixture("late").with("--slow", 10),
+        fixture("noisy").switch("--bad-json"),
+        fixture("stubborn").switch("--ignore-sigterm"),
+        fixture("changing").switch("--list-changed"),
+        fixture("asking").switch("--ask-sampling"),
+        fixture("paged").with("--pages", 3),
+        fixture("chatty").with("--stderr", "a line on stderr"),
+        fixture("modern").with("--era", "modern"),
+    ];
+    let names = healthy.each_ref().map(|server| server.name().to_owned());
+    let hanging = fixture("hanging").switch("--hang-init").config_key("initTimeout", 0.3);
+    let faulty =
+        [fixture("crashing").with("--crash-after", 1), hanging.config_key("required", false)];
+    let host = test_env.start(healthy.into_iter().chain(faulty)).await.unwrap();
+    for name in names {
+        assert_echo(&host, &name).await;
+    }
+    let error = host.call_tool("crashing.echo", json!({"message": "hi"})).await.unwrap_err();
+    let CallError::Unavailable { reason: UnavailableReason::Exited(exit_status), .. } = &error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!(*exit_status, ExitStatus::Code(3));
+    assert_eq!(host.status()["hanging"].state, ServerState::Unavailable);
+    assert_eq!(host.status()["chatty"].stderr, "a line on stderr");
+    host.shutdown().await;
+    test_env.assert_gone().await;
+}
+
 /// Attack: sandbox | the supervisor is missing for a server with a sandbox | the server does not
 /// start; limits are reported as not applied | Confinement holds
 #[tokio::test]

@@ -233,13 +233,14 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
-    /// Proves: S17, S47
+    /// Proves: S17
     #[test]
     fn all_events_together_are_the_text(options in options(), text in text(), finish in finish()) {
         let (_, whole) = collect_events(&options, &[&text], finish);
         prop_assert_eq!(whole, text);
     }
 
+    /// Proves: S47
     #[test]
     fn a_letter_may_be_cut_into_its_bytes(
         options in options(),
@@ -251,7 +252,7 @@ proptest! {
         prop_assert_eq!(whole, String::from_utf8_lossy(&text));
     }
 
-    /// Proves: S6
+    /// Proves: S6, S47
     #[test]
     fn it_makes_no_difference_where_the_text_is_cut(
         options in options(),
@@ -260,7 +261,10 @@ proptest! {
         finish in finish(),
     ) {
         let (whole, _) = collect_events(&options, &[&text], finish);
-        prop_assert_eq!(&collect_events(&options, &split_at_indexes(&text, &places), finish).0, &whole);
-        prop_assert_eq!(&collect_events(&options, &letters(&text), finish).0, &whole);
+        for chunks in [split_at_indexes(&text, &places), letters(&text)] {
+            let (events, all_text) = collect_events(&options, &chunks, finish);
+            prop_assert_eq!(&events, &whole);
+            prop_assert_eq!(&all_text, &text);
+        }
     }
 }

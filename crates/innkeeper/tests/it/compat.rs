@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
+use innkeeper::chat::TextSegment;
 use innkeeper::compat::{
     ChatIntegrationConfig, ExecutedTool, InstrumentationConfig, McpChatIntegration, McpClient,
     ProcessedToken, STREAMING_FRIENDLY_TOOL_PROMPT, StreamingMode,
@@ -119,6 +120,26 @@ async fn every_field_and_variant_reaches_what_it_is_for() {
         assert!(log.contains("TokenClassification") && !log.contains("duration_ms"), "{log}");
     }
     client.lock().await.close().await;
+}
+
+/// The text of the segments of a response is the text of the model.
+/// Proves: S17
+#[test]
+fn the_tokens_of_a_segment_have_its_text_and_buffered_text_has_a_token_of_its_own() {
+    let text = || "some text".to_owned();
+    let rejected = TextSegment::RejectedCall { text: text(), reason: "no such tool".to_owned() };
+    for (segment, expected) in [
+        (TextSegment::Narrative(text()), ProcessedToken::Narrative(text())),
+        (TextSegment::Reasoning(text()), ProcessedToken::Narrative(text())),
+        (rejected, ProcessedToken::Narrative(text())),
+        (TextSegment::ToolCall(text()), ProcessedToken::ToolCall(text())),
+    ] {
+        assert_eq!(segment.text(), text());
+        assert_eq!(ProcessedToken::from(segment), expected);
+    }
+    let buffered = TextSegment::Buffered(text());
+    assert_eq!(buffered.text(), "", "the text comes again");
+    assert_eq!(ProcessedToken::from(buffered), ProcessedToken::Buffered(text()));
 }
 
 /// Proves: S3

@@ -172,6 +172,7 @@ fn the_example_of_a_server_in_the_process_greets_and_stops_its_server() {
     assert_eq!(stdout, expected);
 }
 
+/// Proves: N7
 #[tokio::test]
 async fn the_example_of_an_agent_shows_the_calls_and_the_response_of_an_http_model() {
     let call = ScriptedReply::tool_call("files_echo", json!({"message": "there and back"}));
@@ -193,6 +194,7 @@ async fn the_example_of_an_agent_shows_the_calls_and_the_response_of_an_http_mod
     assert!(requests[1].text.contains("there and back"), "{}", requests[1].text);
 }
 
+/// Proves: N7, S41
 #[test]
 fn the_example_of_a_chat_hides_the_call_and_passes_the_result_to_the_model() {
     let arguments = ["files.echo", r#"{"message": "there and back"}"#];

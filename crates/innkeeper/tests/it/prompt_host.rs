@@ -126,6 +126,39 @@ async fn the_usage_of_the_document_runs_as_it_is_written() {
     mcp_client.close().await;
 }
 
+/// Proves: P14
+#[tokio::test]
+async fn the_client_executes_each_valid_call_once_and_no_invalid_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal").display().to_string();
+    let program = fixture_program().display().to_string();
+    let mcp_client =
+        mcp_client::McpClient::connect(&program, &["--journal", &journal]).await.unwrap();
+    let mcp_client = Arc::new(mcp_client);
+    let replies = [
+        r#"{"tool": "add", "params": {"a": 1}}"#,
+        "{\"tool\": \"add\", \"params\": {\"a\": 1, \"b\": 2}}\n{\"tool\": \"echo\", \"params\": {\"message\": \"é\"}}",
+        "Done.",
+    ];
+    let model = SharedProvider::new("any", &replies);
+    let host = McpHost::builder().with_llm_provider(Box::new(model));
+    let config = McpHostConfig { retry_delay_ms: 1, ..McpHostConfig::default() };
+    let host = host.with_mcp_client(mcp_client.clone()).with_config(config);
+    let response = host.build().unwrap().process_message("Add, then say it").await.unwrap();
+    assert_eq!(response, "Done.");
+    let journal = Journal::read(Path::new(&journal));
+    // The two calls of one response run at the same time.
+    let mut calls: Vec<_> = journal
+        .params("tools/call")
+        .into_iter()
+        .map(|params| (params["name"].clone(), params["arguments"].clone()))
+        .collect();
+    calls.sort_by_key(|(name, _)| name.to_string());
+    let expected = [("add", json!({"a": 1, "b": 2})), ("echo", json!({"message": "é"}))];
+    assert_eq!(calls, expected.map(|(name, arguments)| (json!(name), arguments)));
+    mcp_client.close().await;
+}
+
 /// Proves: P25
 #[tokio::test]
 async fn llama_31_is_given_tools_until_its_server_refuses_them_and_others_never_are() {

@@ -14,6 +14,7 @@ use serde_json::json;
 
 const PAGE: &str = include_str!("../../../../docs/streaming.md");
 const FIRST_PAGE: &str = include_str!("../../../../docs/getting-started.md");
+const README: &str = include_str!("../../../../README.md");
 
 /// Text of a section up to the next heading of any level.
 fn section(heading: &str) -> &'static str {
@@ -142,6 +143,7 @@ fn every_type_of_the_page_exists_under_both_of_its_names() {
         ParserState => InterceptorState,
         toolcall::ParseEvent<'static>,
     };
+    assert!(README.contains("](docs/streaming.md)"), "no link to the page");
     let documented = table_rows(section("## Types"));
     assert_eq!(documented.len(), expected.len());
     for (row, (core, compat)) in documented.iter().zip(expected) {

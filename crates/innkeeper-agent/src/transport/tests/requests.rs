@@ -55,6 +55,7 @@ fn path_and_key_header(api: ProviderApi) -> (&'static str, &'static str) {
     }
 }
 
+/// Proves: G15
 #[tokio::test]
 async fn a_request_is_json_for_the_path_of_its_api_below_the_base_url() {
     for api in ProviderApi::ALL {

@@ -59,7 +59,7 @@ fn discover_result() -> Value {
     })
 }
 
-/// Proves: TR3.8, FR2.4
+/// Proves: TR3.8, FR2.4, TR1.5
 #[tokio::test(start_paused = true)]
 async fn every_published_legacy_revision_is_accepted_and_initialized_follows() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -82,6 +82,7 @@ async fn every_published_legacy_revision_is_accepted_and_initialized_follows() {
     }
 }
 
+/// Proves: TR3.8
 #[tokio::test(start_paused = true)]
 async fn an_unknown_revision_is_refused_naming_both_sides() {
     for version in ["1999-01-01", "", "2026-07-28"] {
@@ -108,6 +109,7 @@ async fn an_unknown_revision_is_refused_naming_both_sides() {
     }
 }
 
+/// Proves: TR3.8, TR1.5
 #[tokio::test(start_paused = true)]
 async fn a_modern_server_is_recognised_and_every_request_carries_its_meta() {
     let (handshake, _, _) =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::event::CallOutcome;
 use innkeeper_host::{
-    CallError, CallErrorKind, CallOptions, ErrorClass, Host, HostEvent, Progress,
+    CallError, CallErrorKind, CallOptions, ErrorClass, Host, HostEvent, Progress, ServerState,
 };
 use innkeeper_testkit::Fixture;
 use serde_json::{Map, Value, json};
@@ -107,6 +107,25 @@ async fn prompts_and_resources_have_the_same_times() {
             assert_eq!(reported, after);
         }
     }
+    host.shutdown().await;
+}
+
+/// Proves: N10
+#[tokio::test]
+async fn a_server_with_a_short_timeout_times_out_while_its_neighbour_with_the_default_responds() {
+    let test_env = TestEnv::new();
+    let servers = [test_env.fixture("short").config_key("timeout", 0.2), test_env.fixture("other")];
+    let config = test_env.config(servers);
+    let timeouts = ["short", "other"].map(|server| config.servers[server].timeout);
+    assert_eq!(timeouts, [Duration::from_millis(200), Duration::from_secs(30)]);
+    let host = builder(config).start().await.unwrap();
+    let sleep = |tool: &'static str| host.call_tool(tool, json!({"ms": 600}));
+    let (short, other) = tokio::join!(sleep("short.sleep"), sleep("other.sleep"));
+    let Err(CallError::Timeout { timeout, .. }) = short else { panic!("{short:?}") };
+    assert_eq!(timeout, timeouts[0]);
+    assert_eq!(result_text(&other.unwrap()), "slept");
+    let states = ["short", "other"].map(|server| host.status()[server].state);
+    assert_eq!(states, [ServerState::Unavailable, ServerState::Ready]);
     host.shutdown().await;
 }
 

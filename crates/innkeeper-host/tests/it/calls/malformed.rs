@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::setup::TestEnv;
+use crate::setup::{LogCapture, TestEnv, result_text};
 
 /// The outcome of a call with a malformed response.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,6 +65,27 @@ async fn each_malformed_answer_ends_its_call_and_the_next_request_is_answered() 
     }
     while let Some(call) = calls.join_next().await {
         call.unwrap();
+    }
+    assert!(host.shutdown().await.is_clean());
+}
+
+/// Proves: FR7.6
+#[tokio::test]
+async fn a_line_that_is_not_json_is_logged_and_its_call_and_the_next_one_succeed() {
+    let (test_env, log) = (TestEnv::new(), LogCapture::capture());
+    let host = test_env.start([test_env.fixture("noisy").switch("--bad-json")]).await.unwrap();
+    let logged_before = log.with_message("unusable message").len();
+    for message in ["first", "second"] {
+        let result = host.call_tool("noisy.echo", json!({"message": message})).await.unwrap();
+        assert_eq!(result_text(&result), message);
+    }
+    let lines = log.with_message("unusable message").split_off(logged_before);
+    assert_eq!(lines.len(), 2, "one line precedes each response: {lines:#?}");
+    for line in &lines {
+        let fields = ["level", "server", "what"].map(|field| line[field].as_str().unwrap());
+        assert_eq!(fields, ["WARN", "noisy", "malformed message"]);
+        let detail = line["detail"].as_str().unwrap();
+        assert!(detail.contains("not JSON") && detail.contains("npm WARN"), "{detail}");
     }
     assert!(host.shutdown().await.is_clean());
 }
