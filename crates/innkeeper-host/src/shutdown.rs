@@ -140,8 +140,7 @@ async fn stop_within(
                 stage: StopStage::OnKill,
                 exit: handle.pid.map(|_| ExitStatus::Unknown),
                 took: started.elapsed(),
-                // A remote server has no process.
-                leftovers: handle.pid.is_some(),
+                leftovers: true,
             })
         }
     };

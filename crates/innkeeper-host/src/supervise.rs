@@ -185,7 +185,9 @@ async fn disconnect(
     close();
     drop(timeout_at(end, connection.wait_tree()).await);
     connection.kill();
-    let leftovers = connection.wait_tree().now_or_never().is_none();
+    let has_ended = connection.wait_tree().now_or_never().is_some();
+    // A remote server that does not confirm the end of its session has no process here.
+    let leftovers = !has_ended && matches!(connection, ServerInstance::InProcess(_));
     ServerStopReport {
         server: server.name.clone(),
         stage: if is_unavailable { StopStage::AlreadyGone } else { StopStage::Disconnected },
