@@ -1,5 +1,5 @@
-//! Whether the other servers of a host do work, so that a flood of one server may not take their CPU
-//! time.
+//! Detects whether callers wait for the other servers of a host: a flood of one server then may not
+//! take the CPU time.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::SessionState;
 
-/// Time without a request after which another server counts as idle. One request a second keeps a
-/// server idle, a user who waits for one call after another does not.
+/// Time without a request after which another server counts as idle. The time covers the pause
+/// between two calls that an application makes one after the other.
 const QUIET_TIME: Duration = Duration::from_millis(100);
 
 /// The sessions of a host.
