@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_host::config::Severity;
-use innkeeper_host::{Config, Environment, HostEvent, RestartError, ServerState, StartError};
+use innkeeper_host::{Config, Environment, Host, HostEvent, RestartError, ServerState, StartError};
 use innkeeper_testkit::mcp_json;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -132,18 +132,37 @@ async fn names_and_values_no_program_can_be_given_are_refused_before_any_start()
     }
 }
 
+/// Starts a host with the servers of a file, as an application does: reads the file, then starts.
+async fn start_text(
+    test_env: &TestEnv,
+    text: &str,
+    environment: &Environment,
+) -> Result<Host, StartError> {
+    match Config::from_text(text, "mcp.json", &test_env.path(""), environment) {
+        Ok(config) => builder(config).start().await,
+        Err(error) => Err(StartError::Config(error)),
+    }
+}
+
 /// Proves: N13
 #[tokio::test]
 async fn two_servers_of_one_name_are_refused_with_both_lines_and_none_is_started() {
     let test_env = TestEnv::new();
     let entry = test_env.fixture("twin").config_entry();
-    let text = format!("{{\"servers\": {{\n  \"twin\": {entry},\n  \"twin\": {entry}\n}}}}\n");
+    let text = |second: &str| {
+        format!("{{\"servers\": {{\n  \"twin\": {entry},\n  \"{second}\": {entry}\n}}}}\n")
+    };
     let environment = Environment::from_process();
-    let read = Config::from_text(&text, "mcp.json", &test_env.path(""), &environment);
-    let message = read.unwrap_err().to_string();
+    let error = start_text(&test_env, &text("twin"), &environment).await.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, StartError::Config(_)), "{message}");
     assert!(message.starts_with("mcp.json:3:3 servers.twin: "), "{message}");
     assert!(message.contains("mcp.json:2:3"), "{message}");
     assert!(test_env.journal().entries.is_empty());
+    // With another name, the same two servers start.
+    let host = start_text(&test_env, &text("other"), &environment).await.unwrap();
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: TR10.1
@@ -209,13 +228,20 @@ async fn a_program_that_may_be_missing_is_a_warning_until_it_is_there() {
 async fn a_missing_variable_keeps_every_server_from_being_started() {
     let test_env = TestEnv::new();
     let asks = test_env.fixture("asks").with("--instructions", "${INNKEEPER_NOT_SET_ANYWHERE}");
-    let file = mcp_json([test_env.fixture("good"), asks]);
-    let environment = Environment::from_process();
-    let read = Config::from_value(&file, "mcp.json", &test_env.path(""), &environment);
-    let message = read.unwrap_err().to_string();
+    let text = mcp_json([test_env.fixture("good"), asks]).to_string();
+    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
+    let error = start_text(&test_env, &text, &environment).await.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, StartError::Config(_)), "{message}");
     assert!(message.contains("servers.asks.args["), "{message}");
     assert!(message.contains("INNKEEPER_NOT_SET_ANYWHERE"), "{message}");
     assert!(test_env.journal().entries.is_empty());
+    // With the variable, the same two servers start.
+    let variables = [("PATH", "/usr/bin:/bin"), ("INNKEEPER_NOT_SET_ANYWHERE", "set")];
+    let environment = Environment::from_pairs(variables);
+    let host = start_text(&test_env, &text, &environment).await.unwrap();
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: N20
