@@ -45,4 +45,4 @@ pub use processes::{ProcessInfo, tagged_processes, wait_gone, wait_gone_async};
 #[cfg(unix)]
 pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
 #[cfg(target_os = "linux")]
-pub use self_usage::{open_fds, rss_kib, thread_count, zombie_children};
+pub use self_usage::{open_fds, rss_kib, thread_count, thread_cpu_time, zombie_children};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_host::config::Severity;
-use innkeeper_host::{Config, Environment, HostEvent, RestartError, ServerState, StartError};
+use innkeeper_host::{Config, Environment, Host, HostEvent, RestartError, ServerState, StartError};
 use innkeeper_testkit::mcp_json;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -111,25 +111,35 @@ async fn a_server_sees_the_short_list_of_the_parent_environment_and_what_is_decl
     host.shutdown().await;
 }
 
+/// Starts the servers of a file as an application does, with these variables besides the variables
+/// of the test.
+async fn read_and_start(
+    test_env: &TestEnv,
+    file: &Value,
+    variables: &[(&str, &str)],
+) -> Result<Host, StartError> {
+    let inherited = Environment::from_process();
+    let environment = Environment::from_pairs(inherited.iter().chain(variables.iter().copied()));
+    let config = Config::from_value(file, "mcp.json", &test_env.path(""), &environment)?;
+    builder(config).start().await
+}
+
 /// Proves: TR10.2
 #[tokio::test]
 async fn names_and_values_no_program_can_be_given_are_refused_before_any_start() {
+    let test_env = TestEnv::new();
+    let file = |name: &str, value: &str| {
+        mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)])
+    };
     for (name, value) in [("A=B", ""), ("A\nB", ""), ("A\0B", ""), ("", ""), ("A", "x\0y")] {
-        let test_env = TestEnv::new();
-        let file = mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)]);
-        let directory = test_env.path("");
-        let read = Config::from_value(&file, "mcp.json", &directory, &Environment::from_process());
-        let error = match read {
-            Err(error) => error,
-            Ok(config) => match builder(config).start().await {
-                Err(StartError::Config(error)) => error,
-                other => panic!("{name:?}: {other:?}"),
-            },
-        };
-        let message = error.to_string();
-        assert!(message.contains("servers.bad.env"), "{message}");
+        let error = read_and_start(&test_env, &file(name, value), &[]).await.unwrap_err();
+        assert!(matches!(error, StartError::Config(_)), "{name:?}: {error:?}");
+        assert!(error.to_string().contains("servers.bad.env"), "{error}");
         assert!(test_env.journal().entries.is_empty(), "{name:?}");
     }
+    let host = read_and_start(&test_env, &file("A", "x"), &[]).await.unwrap();
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: N13
@@ -210,12 +220,15 @@ async fn a_missing_variable_keeps_every_server_from_being_started() {
     let test_env = TestEnv::new();
     let asks = test_env.fixture("asks").with("--instructions", "${INNKEEPER_NOT_SET_ANYWHERE}");
     let file = mcp_json([test_env.fixture("good"), asks]);
-    let environment = Environment::from_process();
-    let read = Config::from_value(&file, "mcp.json", &test_env.path(""), &environment);
-    let message = read.unwrap_err().to_string();
+    let message = read_and_start(&test_env, &file, &[]).await.unwrap_err().to_string();
     assert!(message.contains("servers.asks.args["), "{message}");
     assert!(message.contains("INNKEEPER_NOT_SET_ANYWHERE"), "{message}");
     assert!(test_env.journal().entries.is_empty());
+    let variables = [("INNKEEPER_NOT_SET_ANYWHERE", "now set")];
+    let host = read_and_start(&test_env, &file, &variables).await.unwrap();
+    assert_eq!(host.catalog().server("asks").unwrap().instructions(), Some("now set"));
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: N20
@@ -306,6 +319,18 @@ async fn a_server_that_exits_when_asked_to_discover_is_asked_to_initialize_the_n
     assert_eq!(firsts, ["server/discover", "initialize"]);
     assert_eq!(host.status()["one"].state, ServerState::Ready);
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_host_name_without_an_address_fails_the_first_attempt_with_a_hint() {
+    let test_env = TestEnv::new();
+    // The resolver rejects a label with more than 63 characters without a request.
+    let url = format!("http://{}.invalid/mcp", "x".repeat(64));
+    let config = test_env.config_from(&json!({"servers": {"web": {"url": url}}}));
+    let start = builder(config).start().await;
+    let Err(StartError::Servers(failures)) = start else { panic!("it has started") };
+    assert_eq!(failures[0].attempts, 1, "{failures:?}");
+    assert_eq!(failures[0].hint().as_deref(), Some("correct the host name in `url`"));
 }
 
 #[tokio::test]
