@@ -186,7 +186,7 @@ async fn scripted_servers_show_their_faults_without_a_network() {
     assert_eq!(host.status()["hanging"].state, ServerState::Unavailable);
     assert_eq!(host.status()["chatty"].stderr, "a line on stderr");
     let report = host.shutdown().await;
-    let stubborn = report.servers.iter().find(|server| &*server.name == "stubborn").unwrap();
+    let stubborn = report.servers.iter().find(|server| &*server.server == "stubborn").unwrap();
     assert_eq!(stubborn.stage, StopStage::OnKill);
     test_env.assert_gone().await;
 }
