@@ -20,7 +20,11 @@ pub mod innkeeper_client;
 #[cfg(all(feature = "innkeeper", not(test)))]
 mod error_chain;
 #[cfg(all(feature = "innkeeper", not(test)))]
-#[expect(dead_code, reason = "benchmark programs exit without a flush and print nothing on stderr")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "benchmark programs exit without a flush, print nothing on stderr and open no log file"
+)]
 mod log;
 #[cfg(all(feature = "innkeeper", not(test)))]
 mod output;

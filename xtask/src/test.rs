@@ -27,6 +27,11 @@ const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-config --pac
      --package innkeeper-host --package innkeeper-agent \
      --package innkeeper-toolcall --package innkeeper-schema --package innkeeper";
 
+/// The check that the benchmarks compile: they share modules of the command-line program. The common
+/// target directory has most of the dependencies from the lint.
+const CHECK_BENCHMARKS_ARGS: &str = "check --locked --manifest-path bench/Cargo.toml \
+     --no-default-features --features innkeeper -p innkeeper-bench --target-dir target";
+
 /// Separate workspaces, which are formatted if they exist.
 const SEPARATE_WORKSPACES: &[&str] =
     &["bench/Cargo.toml", "bench/parser/Cargo.toml", "fuzz/Cargo.toml"];
@@ -53,6 +58,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()
     });
+    steps.run("benchmarks compile", || Program::cargo(CHECK_BENCHMARKS_ARGS).run());
     steps.run("documentation", || {
         let doc = "doc --locked --workspace --no-deps";
         Program::cargo(doc).env("RUSTDOCFLAGS", "-D warnings").run()

@@ -88,45 +88,30 @@ fn without_position(name: &str) -> String {
     format!("{file}: {change}")
 }
 
-/// Returns the rows of the table with a header.
-pub(super) fn table_rows(
-    results: &[CrateResult],
-    equivalent: &EquivalentMutants,
-) -> Vec<Vec<String>> {
+/// Returns the row of a crate with a header.
+pub(super) fn table_rows(result: &CrateResult, equivalent: &EquivalentMutants) -> [Vec<String>; 2] {
     let header =
         ["crate", "mutants", "sample", "caught", "missed", "unviable", "equivalent", "share"];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    for result in results {
-        let (known, missed) = result.split_missed(equivalent);
-        let relevant = result.caught + missed.len();
-        let share = 100.0 * result.caught as f64 / relevant.max(1) as f64;
-        let counts = [
-            result.total,
-            result.tested(),
-            result.caught,
-            missed.len(),
-            result.unviable,
-            known.len(),
-        ];
-        let mut row = vec![format!("`{}`", result.name)];
-        row.extend(counts.map(|count| count.to_string()));
-        row.push(format!("{share:.0} %"));
-        rows.push(row);
-    }
-    rows
+    let (known, missed) = result.split_missed(equivalent);
+    let relevant = result.caught + missed.len();
+    let share = 100.0 * result.caught as f64 / relevant.max(1) as f64;
+    let counts =
+        [result.total, result.tested(), result.caught, missed.len(), result.unviable, known.len()];
+    let mut row = vec![format!("`{}`", result.name)];
+    row.extend(counts.map(|count| count.to_string()));
+    row.push(format!("{share:.0} %"));
+    [header.map(str::to_owned).to_vec(), row]
 }
 
 /// Returns a list of the missed and the equivalent mutants for the page.
-pub(super) fn survivors(results: &[CrateResult], equivalent: &EquivalentMutants) -> String {
+pub(super) fn survivors(result: &CrateResult, equivalent: &EquivalentMutants) -> String {
     let mut text = String::new();
-    for result in results {
-        let (known, missed) = result.split_missed(equivalent);
-        for name in missed {
-            text.push_str(&format!("- missed: `{name}`\n"));
-        }
-        for (name, reason) in known {
-            text.push_str(&format!("- equivalent: `{name}`: {reason}\n"));
-        }
+    let (known, missed) = result.split_missed(equivalent);
+    for name in missed {
+        text.push_str(&format!("- missed: `{name}`\n"));
+    }
+    for (name, reason) in known {
+        text.push_str(&format!("- equivalent: `{name}`: {reason}\n"));
     }
     if text.is_empty() { "Every viable mutant was caught.\n".to_owned() } else { text }
 }
@@ -149,10 +134,10 @@ mod tests {
             ],
             unviable: 1,
         };
-        let rows = table_rows(std::slice::from_ref(&result), &equivalent);
+        let rows = table_rows(&result, &equivalent);
         assert_eq!(rows[1], ["`x`", "40", "12", "9", "1", "1", "1", "90 %"]);
         assert_eq!(
-            survivors(&[result], &equivalent),
+            survivors(&result, &equivalent),
             "- missed: `a.rs:12:5: replace < with > in f`\n\
              - equivalent: `a.rs:12:5: replace < with <= in f`: both give 0 at the limit\n"
         );
