@@ -7,6 +7,8 @@ use std::time::Duration;
 const SHORT_MESSAGE_BYTES: usize = 100;
 /// Length of a long result in bytes.
 const LONG_RESULT_BYTES: usize = 1_000_000;
+/// Length of the longest result in bytes.
+const LONGEST_RESULT_BYTES: usize = 10_000_000;
 
 /// Maximum pipe size of an unprivileged user in bytes.
 const DEFAULT_PIPE_BYTES: usize = 1 << 20;
@@ -20,6 +22,8 @@ pub enum BenchCase {
     Concurrent,
     /// A short request with a result of one megabyte of text.
     LargeResult,
+    /// A short request with a result of ten megabytes of text.
+    LargestResult,
     /// A message of one megabyte and the same result.
     LargeMessage,
     /// Start of the servers, lists, idle time, shutdown.
@@ -118,6 +122,7 @@ fn from_name(name: &str) -> Option<(BenchCase, Transport)> {
         "sequential" => (BenchCase::Sequential, Transport::Stdio),
         "flight" => (BenchCase::Concurrent, Transport::Stdio),
         "result" => (BenchCase::LargeResult, Transport::Stdio),
+        "largest-result" => (BenchCase::LargestResult, Transport::Stdio),
         "message" => (BenchCase::LargeMessage, Transport::Stdio),
         "start" => (BenchCase::Start, Transport::Stdio),
         "http" => (BenchCase::Sequential, Transport::HttpJson),
@@ -134,13 +139,17 @@ impl BenchCase {
         match self {
             Self::Sequential | Self::Concurrent => message_text(SHORT_MESSAGE_BYTES),
             Self::LargeMessage => message_text(LONG_RESULT_BYTES),
-            Self::LargeResult | Self::Start => String::new(),
+            Self::LargeResult | Self::LargestResult | Self::Start => String::new(),
         }
     }
 
     /// The `bytes` argument of a call, if the case has one.
     pub fn bytes(self) -> Option<usize> {
-        (self == Self::LargeResult).then_some(LONG_RESULT_BYTES)
+        match self {
+            Self::LargeResult => Some(LONG_RESULT_BYTES),
+            Self::LargestResult => Some(LONGEST_RESULT_BYTES),
+            Self::Sequential | Self::Concurrent | Self::LargeMessage | Self::Start => None,
+        }
     }
 
     /// The number of text bytes of a correct response.

@@ -67,7 +67,8 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
 /// host declines further elicitations. The host drops the future and responds with an error after
 /// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends. If
-/// the server cancels the request, the host drops the future and sends no response.
+/// the server cancels the request, the host drops the future and sends no response. A result that
+/// is not an object becomes an error response, because every result of MCP is an object.
 ///
 /// # Examples
 ///
@@ -365,9 +366,20 @@ impl CallbackRegistry {
         let (CallbackEntry { capabilities, callback }, _) = self.find(&request.server, kind)?;
         match capabilities.rejection(kind, &request) {
             Some(error) => Some(Box::pin(async move { Err(error) })),
-            None => Some(call_callback.unwrap_or(&callback).respond(request)),
+            None => {
+                let response = call_callback.unwrap_or(&callback).respond(request);
+                Some(Box::pin(async move { response.await.and_then(require_object) }))
+            }
         }
     }
+}
+
+/// Rejects a result that MCP does not permit: every result of a request is an object.
+fn require_object(result: Value) -> Result<Value, CallbackError> {
+    if result.is_object() {
+        return Ok(result);
+    }
+    Err(CallbackError::internal_error("the result of the application is not an object"))
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::time::timeout;
 
+use crate::client_messages::ClientMessageChecker;
+
 pub use handshake::ServerFeatures;
 
 /// Capacity of each direction in bytes, like a pipe of the operating system.
@@ -25,6 +27,8 @@ pub struct InMemoryServer {
     reader: BufReader<DuplexStream>,
     writer: Option<DuplexStream>,
     subscription_id: Option<Value>,
+    /// Checks the messages since the handshake; a test of a part of a client has no handshake.
+    checker: Option<ClientMessageChecker>,
 }
 
 impl InMemoryServer {
@@ -41,8 +45,12 @@ impl InMemoryServer {
     pub fn with_pipe(bytes: usize) -> (Self, DuplexStream, DuplexStream) {
         let (writer, client_read) = duplex(bytes);
         let (client_write, reader) = duplex(bytes);
-        let peer =
-            Self { reader: BufReader::new(reader), writer: Some(writer), subscription_id: None };
+        let peer = Self {
+            reader: BufReader::new(reader),
+            writer: Some(writer),
+            subscription_id: None,
+            checker: None,
+        };
         (peer, client_read, client_write)
     }
 
@@ -50,12 +58,23 @@ impl InMemoryServer {
     ///
     /// # Panics
     ///
-    /// If no line arrives within a day of the test's clock, or the line is not UTF-8.
+    /// If no line arrives within a day of the test's clock, or the line is not UTF-8, or a message
+    /// after the begin of a handshake violates the schema of the specification.
     pub async fn next_line(&mut self) -> Option<String> {
         let mut line = String::new();
         let read = timeout(RECEIVE_TIMEOUT, self.reader.read_line(&mut line)).await;
         let read = read.expect("the client sent nothing").expect("the client sent invalid UTF-8");
-        (read > 0).then(|| line.trim_end_matches('\n').to_owned())
+        (read > 0).then(|| {
+            let line = line.trim_end_matches('\n').to_owned();
+            // A message that is nested too deeply for a tree has no check.
+            if let Some(checker) = &mut self.checker
+                && let Ok(message) = serde_json::from_str(&line)
+                && let Err(violations) = checker.check(&message)
+            {
+                panic!("the client sent `{line}`: {violations}");
+            }
+            line
+        })
     }
 
     /// Reads the next message; `None` after the client has closed its side.

@@ -1,12 +1,14 @@
 //! Reader of the journal in which fixture servers record received messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::client_messages::ClientMessageChecker;
 
 /// Interval between reads.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -63,9 +65,22 @@ impl Journal {
     ///
     /// # Panics
     ///
-    /// If a complete line is invalid. An incomplete last line is ignored.
+    /// If a received message violates the schema of the specification, and as
+    /// [`Journal::read_unchecked`].
     #[must_use]
     pub fn read(path: &Path) -> Self {
+        let journal = Self::read_unchecked(path);
+        journal.assert_valid_messages();
+        journal
+    }
+
+    /// As [`Journal::read`], for clients that send invalid messages on purpose.
+    ///
+    /// # Panics
+    ///
+    /// If a complete line is invalid. An incomplete last line is ignored.
+    #[must_use]
+    pub fn read_unchecked(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
         let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
         let entries = complete_lines
@@ -77,15 +92,31 @@ impl Journal {
         Self { entries }
     }
 
+    /// Panics if a received message violates the schema of the specification.
+    fn assert_valid_messages(&self) {
+        let mut checkers: HashMap<u32, ClientMessageChecker> = HashMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.event == "recv") {
+            // A message that is nested too deeply for a tree has no check.
+            if entry.message.is_string() && !entry.raw.starts_with('"') {
+                continue;
+            }
+            let checked = checkers.entry(entry.pid).or_default().check(&entry.message);
+            if let Err(violations) = checked {
+                panic!("`{}` received {}: {violations}", entry.server, entry.raw);
+            }
+        }
+    }
+
     /// Reads the journal repeatedly until it meets a condition; requires a running clock.
     ///
     /// # Panics
     ///
     /// If the journal does not meet the condition within the limit; the message lists all entries.
+    /// As [`Journal::read`].
     pub async fn wait_for(path: &Path, limit: Duration, condition: impl Fn(&Self) -> bool) -> Self {
         let looking = async {
             loop {
-                let journal = Self::read(path);
+                let journal = Self::read_unchecked(path);
                 if condition(&journal) {
                     return journal;
                 }
@@ -93,9 +124,13 @@ impl Journal {
             }
         };
         match tokio::time::timeout(limit, looking).await {
-            Ok(journal) => journal,
+            Ok(journal) => {
+                journal.assert_valid_messages();
+                journal
+            }
             Err(_) => {
-                panic!("condition not met within {limit:?}; journal: {:#?}", Self::read(path))
+                let journal = Self::read_unchecked(path);
+                panic!("condition not met within {limit:?}; journal: {journal:#?}")
             }
         }
     }

@@ -3,12 +3,14 @@
 //! [`fixture()`] configures the fixture server `innkeeper-fixture-server`, a process over stdio, and
 //! [`Journal`] reads what the server received. [`RemoteServer`] serves the same fixture server over
 //! HTTP, SSE, a WebSocket or a unix socket, with the faults of these transports. [`InMemoryServer`]
-//! is a server in memory, for tests with paused time. [`ScriptedLlm`] is a model with scripted
+//! is a server in memory, for tests with paused time. [`Journal`] and [`InMemoryServer`] check the
+//! client's messages against the schema of the specification. [`ScriptedLlm`] is a model with scripted
 //! responses over the HTTP API of each provider; `LlamaServer` runs a small real model on machines
 //! that support it. [`ProcessTag`] and the functions for processes find what a host left behind.
 //!
 //! The crate shares no code with the product crates, so that the same bug in both cannot hide.
 
+mod client_messages;
 #[cfg(unix)]
 mod fixture;
 #[cfg(unix)]
@@ -23,6 +25,7 @@ mod pages;
 mod process_tag;
 #[cfg(target_os = "linux")]
 mod processes;
+mod recordings;
 #[cfg(unix)]
 pub mod remote;
 #[cfg(target_os = "linux")]
@@ -42,6 +45,7 @@ pub use pages::{ShellBlock, shell_blocks};
 pub use process_tag::ProcessTag;
 #[cfg(target_os = "linux")]
 pub use processes::{ProcessInfo, tagged_processes, wait_gone, wait_gone_async};
+pub use recordings::{recorded_form, recorded_tools};
 #[cfg(unix)]
 pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
 #[cfg(target_os = "linux")]

@@ -49,6 +49,7 @@ pub(super) const BENCH_RUNS: &[&[BenchRun]] = &[
     bench_runs!("sequential"),
     bench_runs!("flight"),
     bench_runs!("result"),
+    bench_runs!("largest-result"),
     bench_runs!("message"),
     bench_runs!("start"),
     http_bench_runs!("http"),
@@ -63,6 +64,7 @@ pub(super) fn case_columns(case: &str) -> (&'static str, &'static [FigureColumn]
         "sequential" => ("100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
         "flight" => ("100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
         "result" => ("1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
+        "largest-result" => ("10 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "message" => ("1 MB round trip", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "http" => ("HTTP, 100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
         "http-events" => {

@@ -2,6 +2,8 @@
 
 mod media_limit;
 
+use std::time::Duration;
+
 use super::*;
 use crate::content::ContentSupport;
 
@@ -302,12 +304,10 @@ fn of_a_long_last_exchange_the_newest_steps_stay() {
     );
 }
 
-/// Prints the time that a request from a long conversation takes; not a check.
-#[test]
-#[ignore = "a measurement"]
-fn the_history_of_a_request_of_a_thousand_messages_is_put_together() {
+/// A conversation of this many exchanges with one call each.
+fn long_conversation(exchanges: usize) -> Conversation {
     let mut conversation = Conversation::new();
-    for _ in 0..250 {
+    for _ in 0..exchanges {
         conversation.push_user("x".repeat(4000)).unwrap();
         conversation
             .push_assistant(AssistantMessage {
@@ -323,18 +323,26 @@ fn the_history_of_a_request_of_a_thousand_messages_is_put_together() {
             .unwrap();
         conversation.push_assistant(AssistantMessage::from_text("w".repeat(4000))).unwrap();
     }
+    conversation
+}
+
+#[test]
+fn the_history_of_a_request_takes_time_in_proportion_to_its_messages() {
+    const FACTOR: u32 = 8;
     let budget = HistoryBudget { max_tokens: usize::MAX };
-    let start = tokio::time::Instant::now();
-    for _ in 0..100 {
-        assert_eq!(
-            std::hint::black_box(budget.trim(
-                conversation.messages(),
-                0,
-                ContentSupport::default()
-            ))
-            .len(),
-            1000
-        );
+    let time_to_trim = |conversation: &Conversation| {
+        let started = tokio::time::Instant::now();
+        let history = budget.trim(conversation.messages(), 0, ContentSupport::default());
+        assert_eq!(std::hint::black_box(history).len(), conversation.messages().len());
+        started.elapsed()
+    };
+    let (short, long) = (long_conversation(50), long_conversation(50 * FACTOR as usize));
+    // The fastest of several rounds counts, so that a pause of the machine does not.
+    let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
+    for _ in 0..10 {
+        of_long = of_long.min(time_to_trim(&long));
+        of_short = of_short.min(time_to_trim(&short));
     }
-    eprintln!("{:?} for each request", start.elapsed() / 100);
+    // Work in proportion to the square of the messages would take 64 times as long.
+    assert!(of_long < of_short * FACTOR * 3, "{of_short:?} and {of_long:?}");
 }

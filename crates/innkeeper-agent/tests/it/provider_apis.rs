@@ -220,6 +220,33 @@ async fn the_tokens_of_a_result_are_the_sums_that_the_provider_reported() {
     }
 }
 
+/// Proves: G30
+#[tokio::test]
+async fn tokens_that_no_provider_reported_are_zero_and_marked_as_unavailable() {
+    for api in ProviderApi::ALL {
+        for streaming in [false, true] {
+            for (first, expected) in [
+                (ScriptedReply::new().without_usage(), (0, 0)),
+                (ScriptedReply::new().with_usage(700, 11), (700, 11)),
+            ] {
+                let first = first.with_tool_call("files.list", json!({"folder": "a"}));
+                let script = Script::new([first, ScriptedReply::text("Done.").without_usage()]);
+                let (report, _, llm) = run_chain(api, script, streaming).await;
+                assert!(report.is_success(), "{api:?} {streaming}: {report:?}");
+                let provider = HttpProvider::new(endpoint(api, &llm));
+                let outcome = serde_json::to_value(RunJson::new(&report, &provider, 5)).unwrap();
+                let (prompt, completion) = expected;
+                let usage = json!({
+                    "prompt_tokens": prompt, "completion_tokens": completion,
+                    "total_tokens": prompt + completion, "available": false,
+                });
+                let reported = &outcome["execution_metadata"]["token_usage"];
+                assert_eq!(*reported, usage, "{api:?} {streaming}");
+            }
+        }
+    }
+}
+
 /// Proves: G53
 #[tokio::test]
 async fn parallel_calls_are_answered_in_their_order_over_every_api() {

@@ -9,59 +9,97 @@ use std::sync::{Arc, Mutex};
 use innkeeper::{
     CallError, CallbackCapabilities, Catalog, Config, Host, ServerRequest, ServerState, StartError,
 };
-use innkeeper_testkit::{Journal, fixture_program};
+use innkeeper_testkit::{Journal, fixture_program, recorded_tools};
 use serde_json::{Value, json};
 
-/// A parameter: name, type, whether the tool requires the parameter.
-type Parameter = (&'static str, &'static str, bool);
+/// A tool with its parameters in the form of [`parameters_of`].
+type ExpectedTool = (&'static str, &'static str);
 
-/// The name of a tool with its parameters.
-type ExpectedTool = (&'static str, &'static [Parameter]);
-
-/// The servers with their tools and parameters. Each server is a fixture server with these tools.
+/// The published servers with their tools and parameters. Each server is a fixture server with the
+/// recorded tools.
 const EXPECTED: &[(&str, &[ExpectedTool])] = &[
     (
         "filesystem",
         &[
-            (
-                "read_text_file",
-                &[("path", "string", true), ("head", "number", false), ("tail", "number", false)],
-            ),
-            ("list_directory", &[("path", "string", true)]),
-            ("read_multiple_files", &[("paths", "array", true)]),
+            ("read_file", "path: string, tail?: number, head?: number"),
+            ("read_text_file", "path: string, tail?: number, head?: number"),
+            ("read_media_file", "path: string"),
+            ("read_multiple_files", "paths: array"),
+            ("write_file", "path: string, content: string"),
+            ("edit_file", "path: string, edits: array, dryRun?: boolean"),
+            ("create_directory", "path: string"),
+            ("list_directory", "path: string"),
+            ("list_directory_with_sizes", "path: string, sortBy?: string"),
+            ("directory_tree", "path: string, excludePatterns?: array"),
+            ("move_file", "source: string, destination: string"),
+            ("search_files", "path: string, pattern: string, excludePatterns?: array"),
+            ("get_file_info", "path: string"),
+            ("list_allowed_directories", ""),
         ],
     ),
     (
         "brave-search",
         &[
-            ("brave_web_search", &[("query", "string", true), ("count", "integer", false)]),
             (
-                "brave_summarizer",
-                &[("key", "string", true), ("inlineReferences", "boolean", false)],
+                "brave_web_search",
+                "query: string, country?: string, search_lang?: string, ui_lang?: string, \
+                 count?: integer, offset?: integer, safesearch?: string, freshness?: \
+                 string, text_decorations?: boolean, spellcheck?: boolean, \
+                 result_filter?: array, goggles?: string|array, units?: string, \
+                 extra_snippets?: boolean, summary?: boolean",
+            ),
+            (
+                "brave_local_search",
+                "query: string, country?: string, search_lang?: string, ui_lang?: string, \
+                 count?: integer, offset?: integer, safesearch?: string, freshness?: \
+                 string, text_decorations?: boolean, spellcheck?: boolean, \
+                 result_filter?: array, goggles?: string|array, units?: string, \
+                 extra_snippets?: boolean, summary?: boolean",
+            ),
+            (
+                "brave_video_search",
+                "query: string, country?: string, search_lang?: string, ui_lang?: string, \
+                 count?: integer, offset?: integer, spellcheck?: boolean, safesearch?: \
+                 string, freshness?: string",
+            ),
+            (
+                "brave_image_search",
+                "query: string, country?: string, search_lang?: string, count?: integer, \
+                 safesearch?: string, spellcheck?: boolean",
+            ),
+            (
+                "brave_news_search",
+                "query: string, country?: string, search_lang?: string, ui_lang?: string, \
+                 count?: integer, offset?: integer, spellcheck?: boolean, safesearch?: \
+                 string, freshness?: string, extra_snippets?: boolean, goggles?: \
+                 string|array",
+            ),
+            ("brave_summarizer", "key: string, entity_info?: boolean, inline_references?: boolean"),
+            (
+                "brave_llm_context",
+                "query: string, country?: string, search_lang?: string, count?: integer, \
+                 spellcheck?: boolean, maximum_number_of_urls?: integer, \
+                 maximum_number_of_tokens?: integer, maximum_number_of_snippets?: \
+                 integer, context_threshold_mode?: string, \
+                 maximum_number_of_tokens_per_url?: integer, \
+                 maximum_number_of_snippets_per_url?: integer, goggles?: string|array, \
+                 freshness?: string, enable_local?: boolean, enable_source_metadata?: \
+                 boolean, x-loc-lat?: number, x-loc-long?: number, x-loc-city?: string, \
+                 x-loc-state?: string, x-loc-state-name?: string, x-loc-country?: string, \
+                 x-loc-postal-code?: string, api-version?: string, accept?: string, \
+                 cache-control?: string, user-agent?: string",
+            ),
+            (
+                "brave_place_search",
+                "query?: string, radius?: number, count?: integer, latitude?: number, \
+                 longitude?: number, location?: string, country?: string, search_lang?: \
+                 string, ui_lang?: string, units?: string, safesearch?: string, \
+                 spellcheck?: boolean, geoloc?: string, api-version?: string, accept?: \
+                 string, cache-control?: string, user-agent?: string",
             ),
         ],
     ),
 ];
-
-/// Returns the tool definitions of a server.
-fn definitions(tools: &[ExpectedTool]) -> Value {
-    tools
-        .iter()
-        .map(|(name, parameters)| {
-            let properties: serde_json::Map<String, Value> = parameters
-                .iter()
-                .map(|(name, kind, _)| ((*name).to_owned(), json!({"type": kind})))
-                .collect();
-            let required: Vec<&str> = parameters
-                .iter()
-                .filter(|(_, _, required)| *required)
-                .map(|(name, ..)| *name)
-                .collect();
-            let schema = json!({"type": "object", "properties": properties, "required": required});
-            json!({"name": name, "description": "A tool.", "inputSchema": schema})
-        })
-        .collect()
-}
 
 /// The directory of the application, with its `mcp.json`.
 struct Application {
@@ -73,8 +111,9 @@ impl Application {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        for (server, tools) in EXPECTED {
-            fs::write(path(&format!("{server}.json")), definitions(tools).to_string()).unwrap();
+        for (server, _) in EXPECTED {
+            let tools = recorded_tools(server).to_string();
+            fs::write(path(&format!("{server}.json")), tools).unwrap();
         }
         fs::write(path(".env"), "BRAVE_API_KEY=key-of-the-application\n").unwrap();
         let application = Self { directory };
@@ -112,25 +151,38 @@ impl Application {
     }
 }
 
-/// Returns the parameters of each tool of a server: the name, the type and whether the parameter
-/// is required.
-fn parameters_of(catalog: &Catalog, server: &str) -> BTreeMap<String, Vec<(String, String, bool)>> {
+/// Returns the types of a parameter, each once.
+fn types_of(schema: &Value) -> Vec<String> {
+    match (&schema["type"], &schema["anyOf"]) {
+        (Value::String(kind), _) => vec![kind.clone()],
+        (_, Value::Array(choices)) => {
+            let mut types: Vec<String> = choices.iter().flat_map(types_of).collect();
+            types.dedup();
+            types
+        }
+        _ => panic!("a parameter without a type: {schema}"),
+    }
+}
+
+/// Returns the parameters of each tool of a server: `NAME: TYPE`, or `NAME?: TYPE` for a parameter
+/// that is not required.
+fn parameters_of(catalog: &Catalog, server: &str) -> BTreeMap<String, String> {
     let listing = catalog.server(server).unwrap().listing().unwrap();
     let parameters = |schema: &str| {
         let schema: Value = serde_json::from_str(schema).unwrap();
-        let required = schema["required"].as_array().unwrap().clone();
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
         let of_schema = schema["properties"].as_object().unwrap().clone();
         let parameter = |(name, schema): (String, Value)| {
-            let is_required = required.contains(&Value::from(name.as_str()));
-            (name, schema["type"].as_str().unwrap().to_owned(), is_required)
+            let mark = if required.contains(&Value::from(name.as_str())) { "" } else { "?" };
+            format!("{name}{mark}: {}", types_of(&schema).join("|"))
         };
-        of_schema.into_iter().map(parameter).collect()
+        of_schema.into_iter().map(parameter).collect::<Vec<_>>().join(", ")
     };
     let tools = listing.tools.iter();
     tools.map(|tool| (tool.view.name.clone(), parameters(tool.view.input_schema.get()))).collect()
 }
 
-/// Proves: TR7.2
+/// Proves: N31, TR7.2
 #[tokio::test]
 async fn the_servers_start_with_the_expected_tools_and_parameters_and_stop_without_errors() {
     let application = Application::new();
@@ -140,14 +192,9 @@ async fn the_servers_start_with_the_expected_tools_and_parameters_and_stop_witho
     assert_eq!(servers, ["filesystem", "brave-search"]);
     for (server, tools) in EXPECTED {
         assert_eq!(catalog.server(server).unwrap().state(), ServerState::Ready);
-        let expected: BTreeMap<String, Vec<(String, String, bool)>> = tools
+        let expected: BTreeMap<String, String> = tools
             .iter()
-            .map(|(name, parameters)| {
-                let owned = parameters
-                    .iter()
-                    .map(|(name, kind, required)| ((*name).into(), (*kind).into(), *required));
-                ((*name).to_owned(), owned.collect())
-            })
+            .map(|(name, parameters)| ((*name).to_owned(), (*parameters).to_owned()))
             .collect();
         assert_eq!(parameters_of(&catalog, server), expected, "{server}");
         for (tool, _) in *tools {
@@ -155,11 +202,14 @@ async fn the_servers_start_with_the_expected_tools_and_parameters_and_stop_witho
             assert!(catalog.tool_names().any(|name| name == public_name), "{public_name}");
         }
     }
+    assert_eq!(EXPECTED.iter().map(|(_, tools)| tools.len()).sum::<usize>(), 22);
     let report = host.shutdown().await;
     assert!(report.is_clean(), "{report:?}");
     let journal = application.journal();
     assert_eq!(journal.pids().len(), 2);
     assert_eq!(journal.events("exit").len(), 2, "each server has exited by itself");
+    assert!(journal.events("exit").iter().all(|exit| exit.message["code"] == 0));
+    assert!(journal.events("signal").is_empty(), "no server has received a signal");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use innkeeper_testkit::{recorded_form, recorded_tools};
 use serde_json::{Value, json};
 
 use crate::program::run;
@@ -30,11 +31,17 @@ fn with_api_key(mut server: Value) -> Value {
     server
 }
 
-/// Runs `tools --json` with these servers; the command must succeed.
-fn list_tools(servers: &Value) -> Value {
+/// A directory with the configuration of these servers.
+fn config_dir(servers: &Value) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let text = json!({ "host": { "initTimeout": 60 }, "servers": servers }).to_string();
     std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+    dir
+}
+
+/// Runs `tools --json` with these servers; the command must succeed.
+fn list_tools(servers: &Value) -> Value {
+    let dir = config_dir(servers);
     let output = run_tools(dir.path());
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
@@ -57,30 +64,46 @@ fn run_command(args: &[&str], dir: &Path) -> std::process::Output {
         .unwrap()
 }
 
-fn find_tool<'a>(listing: &'a Value, server: &str, name: &str) -> &'a Value {
-    let tools = listing["servers"][server]["tools"].as_array().unwrap();
-    tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no `{name}`"))
+/// Returns the line of each server's stop in the log of a command.
+fn shutdown_lines(log: &Path) -> Vec<Value> {
+    let log = std::fs::read_to_string(log).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter(|line| line["event"] == "shutdown").collect()
 }
 
+/// `crates/innkeeper-application` has the same test with fixture servers that list the recorded
+/// tools.
+///
 /// Proves: N31, TR7.2
 #[test]
-fn the_acceptance_test_finds_both_servers_with_their_tools_parameters_and_types() {
+fn the_acceptance_test_finds_the_recorded_tools_of_both_servers_and_both_stop_by_themselves() {
     let allowed = tempfile::tempdir().unwrap();
     let path = allowed.path().to_str().unwrap();
-    let tools = list_tools(&json!({
+    let dir = config_dir(&json!({
         "filesystem": npm_server("@modelcontextprotocol/server-filesystem", &[path]),
         "brave-search": with_api_key(npm_server("@brave/brave-search-mcp-server", &[])),
     }));
-    let count = |server: &str| tools["servers"][server]["tools"].as_array().unwrap().len();
-    assert_eq!((count("filesystem"), count("brave-search")), (14, 8));
-    let read = &find_tool(&tools, "filesystem", "read_text_file")["inputSchema"];
-    assert_eq!(read["properties"]["path"]["type"], "string");
-    assert_eq!(read["required"], json!(["path"]));
-    let write = &find_tool(&tools, "filesystem", "write_file")["inputSchema"];
-    assert_eq!(write["properties"]["content"]["type"], "string");
-    let search = &find_tool(&tools, "brave-search", "brave_web_search")["inputSchema"];
-    assert_eq!(search["properties"]["query"]["type"], "string");
-    assert!(search["required"].as_array().unwrap().contains(&json!("query")));
+    let line = "tools --json --log-level info --log-format json --log-file log";
+    let output = run_command(&line.split(' ').collect::<Vec<_>>(), dir.path());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (server, count) in [("filesystem", 14), ("brave-search", 8)] {
+        let tools = listing["servers"][server]["tools"].as_array().unwrap();
+        let recorded = recorded_tools(server);
+        assert_eq!((tools.len(), recorded.as_array().unwrap().len()), (count, count), "{server}");
+        for (tool, recorded) in tools.iter().zip(recorded.as_array().unwrap()) {
+            assert_eq!(recorded_form(tool), *recorded, "{server}");
+        }
+    }
+    let stops = shutdown_lines(&dir.path().join("log"));
+    let mut stopped: Vec<&str> = stops.iter().filter_map(|line| line["server"].as_str()).collect();
+    stopped.sort_unstable();
+    assert_eq!(stopped, ["brave-search", "filesystem"], "{stops:?}");
+    for line in &stops {
+        // Another stage means that the host has forced the stop.
+        assert_eq!((&line["stage"], &line["exit"]), (&json!("on-eof"), &json!("exit code 0")));
+    }
 }
 
 /// Proves: TR1.5

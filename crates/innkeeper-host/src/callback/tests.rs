@@ -3,7 +3,7 @@
 use super::*;
 
 fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {
-    Arc::new(move |_: ServerRequest| async move { Ok(json!(text)) })
+    Arc::new(move |_: ServerRequest| async move { Ok(json!({"by": text})) })
 }
 
 async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Option<Value> {
@@ -13,7 +13,7 @@ async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Op
         params: None,
         call: CallReference::Unknown,
     };
-    callbacks.respond(request, None)?.await.ok()
+    Some(callbacks.respond(request, None)?.await.ok()?["by"].take())
 }
 
 /// Proves: FR5.2
@@ -31,6 +31,35 @@ async fn the_callback_of_a_server_takes_precedence_and_none_unregisters() {
     assert_eq!(respond(&callbacks, "a", method::ROOTS_LIST).await, Some(json!("all")));
     callbacks.set(&CallbackCapabilities::all(), None);
     assert!(respond(&callbacks, "a", method::ROOTS_LIST).await.is_none());
+}
+
+/// Proves: TR6.4
+#[tokio::test]
+async fn a_result_that_is_no_object_is_an_error_for_the_server() {
+    let callbacks = CallbackRegistry::default();
+    for (result, is_sent) in
+        [(json!({}), true), (json!("text"), false), (json!([]), false), (Value::Null, false)]
+    {
+        let returned = result.clone();
+        let callback: Arc<dyn Callback> = Arc::new(move |_: ServerRequest| {
+            let returned = returned.clone();
+            async { Ok(returned) }
+        });
+        let request = ServerRequest {
+            server: "a".into(),
+            method: method::ROOTS_LIST.into(),
+            params: None,
+            call: CallReference::Unknown,
+        };
+        callbacks.set(&CallbackCapabilities::all(), Some(&callback));
+        let by_host = callbacks.respond(request.clone(), None).unwrap().await;
+        let by_call = callbacks.respond(request, Some(&callback)).unwrap().await;
+        assert_eq!(by_host, by_call);
+        match by_host {
+            Ok(sent) => assert_eq!((sent, is_sent), (result, true)),
+            Err(error) => assert_eq!((error.code, is_sent), (code::INTERNAL_ERROR, false)),
+        }
+    }
 }
 
 /// Attack: data | an elicitation form requests a password | the form is rejected before the
@@ -53,7 +82,7 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
         &CallbackCapabilities::elicitation().allow_secret_forms().for_server("a"),
         Some(&fixed_callback("a's")),
     );
-    assert_eq!(callbacks.respond(request.clone(), None).unwrap().await, Ok(json!("a's")));
+    assert_eq!(callbacks.respond(request.clone(), None).unwrap().await, Ok(json!({"by": "a's"})));
     let other = ServerRequest { server: "b".into(), ..request };
     assert!(callbacks.respond(other, None).unwrap().await.is_err());
 }

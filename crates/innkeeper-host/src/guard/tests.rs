@@ -1,6 +1,7 @@
 //! Tests of all scanners.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -500,33 +501,52 @@ proptest! {
     }
 }
 
-/// Prints the scan times of the longest texts that are made to be slow.
-#[test]
-#[ignore = "prints times, for people"]
-fn time_of_hostile_texts() {
-    const LENGTH: usize = 160 << 10;
+/// Texts of about `length` bytes whose scan takes long in relation to their length.
+fn hostile_texts(length: usize) -> [(&'static str, String); 7] {
     let words_in_rules =
         ["error", "call", "system:", "ignore", "you must", "previous", "<", "run", "send "];
     let mut state = 7_u32;
     let mut mixed = String::new();
-    while mixed.len() < LENGTH {
+    while mixed.len() < length {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         mixed += words_in_rules[(state >> 24) as usize % words_in_rules.len()];
         mixed.push(if state & 1 << 20 == 0 { ' ' } else { '-' });
     }
-    let texts = [
-        ("prose", "The weather is fine, and so it will be tomorrow. ".repeat(LENGTH / 49)),
-        ("tokens", "-eyJ".repeat(LENGTH / 4)),
-        ("tokens with stops", "eyJabcdefgh.".repeat(LENGTH / 12)),
+    [
+        ("prose", "The weather is fine, and so it will be tomorrow. ".repeat(length / 49)),
+        ("tokens", "-eyJ".repeat(length / 4)),
+        ("tokens with stops", "eyJabcdefgh.".repeat(length / 12)),
         ("mixed", mixed),
-        ("ligatures", "\u{fdfa}".repeat(LENGTH / 3)),
-        ("base64", format!("{} ", STANDARD.encode("x".repeat(300))).repeat(LENGTH / 401)),
-        ("addresses", "a://b:ccccccc".repeat(LENGTH / 13)),
-    ];
-    drop(result_findings(INJECTION));
-    for (name, text) in texts {
+        ("ligatures", "\u{fdfa}".repeat(length / 3)),
+        ("base64", format!("{} ", STANDARD.encode("x".repeat(300))).repeat(length / 401)),
+        ("addresses", "a://b:ccccccc".repeat(length / 13)),
+    ]
+}
+
+/// Attack: data | texts that need the longest scan, in two lengths | the time grows no faster than
+/// the length | No unbounded wait
+#[test]
+fn a_scan_takes_time_in_proportion_to_the_length_of_the_text() {
+    const LENGTH: usize = 1 << 10;
+    const FACTOR: u32 = 16;
+    let time_to_scan = |text: &str| {
         let started = tokio::time::Instant::now();
-        let count = result_findings(&text).len();
-        println!("{name}: {:?}, {count} findings", started.elapsed());
+        std::hint::black_box(result_findings(text));
+        started.elapsed()
+    };
+    drop(result_findings(INJECTION));
+    let pairs = hostile_texts(LENGTH).into_iter().zip(hostile_texts(LENGTH * FACTOR as usize));
+    for ((name, short), (_, long)) in pairs {
+        // The fastest of several scans counts, so that a pause of the machine does not.
+        let (mut of_short, mut of_long) = (Duration::MAX, Duration::MAX);
+        for _ in 0..2 {
+            of_long = of_long.min(time_to_scan(&long));
+            for _ in 0..2 {
+                of_short = of_short.min(time_to_scan(&short));
+            }
+        }
+        // Work in proportion to the square of the length would take 256 times as long. The regular
+        // expressions are a few times slower on a long text.
+        assert!(of_long < of_short * FACTOR * 8, "{name}: {of_short:?} and {of_long:?}");
     }
 }

@@ -93,6 +93,11 @@ async fn callback_responses(host: &Host, server: &str) -> Vec<Value> {
     serde_json::from_str(&result_text(&result)).unwrap()
 }
 
+/// A valid result of a sampling request, with a text.
+fn sampling_result(text: &str) -> Value {
+    json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": text}})
+}
+
 /// Returns the client capabilities that a server received.
 fn declared_capabilities(test_env: &TestEnv, server: &str) -> Value {
     test_env.journal().for_server(server).params("initialize")[0]["capabilities"].clone()

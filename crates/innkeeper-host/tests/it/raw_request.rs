@@ -43,11 +43,11 @@ async fn a_notification_contains_the_meta_of_its_caller() {
 async fn a_notification_over_the_limit_is_an_error_and_the_next_notification_is_sent() {
     let (host, mut peer) = start().await;
     let large = raw(&json!({"x": "y".repeat(MAX_MESSAGE_BYTES)}));
-    let error = host.notify("a", "notifications/large", Some(&large)).unwrap_err();
+    let error = host.notify("a", "notifications/example/large", Some(&large)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Validation);
     assert!(error.to_string().contains("more than the limit of 8388608"), "{error}");
-    host.notify("a", "notifications/small", None).unwrap();
-    peer.expect("notifications/small").await;
+    host.notify("a", "notifications/example/small", None).unwrap();
+    peer.expect("notifications/example/small").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,6 +112,15 @@ impl TestEnv {
     }
 }
 
+impl Drop for TestEnv {
+    /// Checks all messages that the servers received against the schema of the specification.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            drop(self.journal());
+        }
+    }
+}
+
 /// A host builder for this configuration with a shim for each server.
 pub(crate) fn builder(config: Config) -> HostBuilder {
     Host::builder(config).supervisor(Supervisor::executable(shim_path()))

@@ -111,17 +111,16 @@ async fn a_server_sees_the_short_list_of_the_parent_environment_and_what_is_decl
     host.shutdown().await;
 }
 
-/// Starts the servers of a file as an application does, with these variables besides the variables
-/// of the test.
-async fn read_and_start(
+/// Starts a host with the servers of a file, as an application does: reads the file, then starts.
+async fn start_text(
     test_env: &TestEnv,
-    file: &Value,
-    variables: &[(&str, &str)],
+    text: &str,
+    environment: &Environment,
 ) -> Result<Host, StartError> {
-    let inherited = Environment::from_process();
-    let environment = Environment::from_pairs(inherited.iter().chain(variables.iter().copied()));
-    let config = Config::from_value(file, "mcp.json", &test_env.path(""), &environment)?;
-    builder(config).start().await
+    match Config::from_text(text, "mcp.json", &test_env.path(""), environment) {
+        Ok(config) => builder(config).start().await,
+        Err(error) => Err(StartError::Config(error)),
+    }
 }
 
 /// Proves: TR10.2
@@ -129,15 +128,16 @@ async fn read_and_start(
 async fn names_and_values_no_program_can_be_given_are_refused_before_any_start() {
     let test_env = TestEnv::new();
     let file = |name: &str, value: &str| {
-        mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)])
+        mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)]).to_string()
     };
+    let environment = Environment::from_process();
     for (name, value) in [("A=B", ""), ("A\nB", ""), ("A\0B", ""), ("", ""), ("A", "x\0y")] {
-        let error = read_and_start(&test_env, &file(name, value), &[]).await.unwrap_err();
+        let error = start_text(&test_env, &file(name, value), &environment).await.unwrap_err();
         assert!(matches!(error, StartError::Config(_)), "{name:?}: {error:?}");
         assert!(error.to_string().contains("servers.bad.env"), "{error}");
         assert!(test_env.journal().entries.is_empty(), "{name:?}");
     }
-    let host = read_and_start(&test_env, &file("A", "x"), &[]).await.unwrap();
+    let host = start_text(&test_env, &file("A", "x"), &environment).await.unwrap();
     assert_eq!(test_env.journal().pids().len(), 2);
     host.shutdown().await;
 }
@@ -147,13 +147,20 @@ async fn names_and_values_no_program_can_be_given_are_refused_before_any_start()
 async fn two_servers_of_one_name_are_refused_with_both_lines_and_none_is_started() {
     let test_env = TestEnv::new();
     let entry = test_env.fixture("twin").config_entry();
-    let text = format!("{{\"servers\": {{\n  \"twin\": {entry},\n  \"twin\": {entry}\n}}}}\n");
+    let text = |second: &str| {
+        format!("{{\"servers\": {{\n  \"twin\": {entry},\n  \"{second}\": {entry}\n}}}}\n")
+    };
     let environment = Environment::from_process();
-    let read = Config::from_text(&text, "mcp.json", &test_env.path(""), &environment);
-    let message = read.unwrap_err().to_string();
+    let error = start_text(&test_env, &text("twin"), &environment).await.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, StartError::Config(_)), "{message}");
     assert!(message.starts_with("mcp.json:3:3 servers.twin: "), "{message}");
     assert!(message.contains("mcp.json:2:3"), "{message}");
     assert!(test_env.journal().entries.is_empty());
+    // With another name, the same two servers start.
+    let host = start_text(&test_env, &text("other"), &environment).await.unwrap();
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: TR10.1
@@ -219,14 +226,19 @@ async fn a_program_that_may_be_missing_is_a_warning_until_it_is_there() {
 async fn a_missing_variable_keeps_every_server_from_being_started() {
     let test_env = TestEnv::new();
     let asks = test_env.fixture("asks").with("--instructions", "${INNKEEPER_NOT_SET_ANYWHERE}");
-    let file = mcp_json([test_env.fixture("good"), asks]);
-    let message = read_and_start(&test_env, &file, &[]).await.unwrap_err().to_string();
+    let text = mcp_json([test_env.fixture("good"), asks]).to_string();
+    let environment = Environment::from_pairs([("PATH", "/usr/bin:/bin")]);
+    let error = start_text(&test_env, &text, &environment).await.unwrap_err();
+    let message = error.to_string();
+    assert!(matches!(error, StartError::Config(_)), "{message}");
     assert!(message.contains("servers.asks.args["), "{message}");
     assert!(message.contains("INNKEEPER_NOT_SET_ANYWHERE"), "{message}");
     assert!(test_env.journal().entries.is_empty());
-    let variables = [("INNKEEPER_NOT_SET_ANYWHERE", "now set")];
-    let host = read_and_start(&test_env, &file, &variables).await.unwrap();
-    assert_eq!(host.catalog().server("asks").unwrap().instructions(), Some("now set"));
+    // With the variable, the same two servers start.
+    let variables = [("PATH", "/usr/bin:/bin"), ("INNKEEPER_NOT_SET_ANYWHERE", "set")];
+    let environment = Environment::from_pairs(variables);
+    let host = start_text(&test_env, &text, &environment).await.unwrap();
+    assert_eq!(host.catalog().server("asks").unwrap().instructions(), Some("set"));
     assert_eq!(test_env.journal().pids().len(), 2);
     host.shutdown().await;
 }

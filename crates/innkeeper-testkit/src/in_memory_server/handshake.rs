@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::InMemoryServer;
+use crate::client_messages::ClientMessageChecker;
 
 const MODERN_REVISION: &str = "2026-07-28";
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -104,8 +105,10 @@ impl InMemoryServer {
     ///
     /// # Panics
     ///
-    /// If the client sends anything else; the message contains the text.
+    /// If the client sends anything else, or a message that violates the schema of the specification;
+    /// the message contains the text.
     pub async fn handshake_legacy(&mut self, features: &ServerFeatures) -> Value {
+        self.checker = Some(ClientMessageChecker::default());
         let mut first = self.next_message().await.expect("the client did not send a request");
         if first["method"] == "server/discover" {
             self.respond_error(&first["id"], -32601, "unknown method").await;
@@ -127,8 +130,10 @@ impl InMemoryServer {
     ///
     /// # Panics
     ///
-    /// If the client sends anything else, or omits the protocol version in `_meta`.
+    /// If the client sends anything else, or omits the protocol version in `_meta`, or sends a message
+    /// that violates the schema of the specification.
     pub async fn handshake_modern(&mut self, features: &ServerFeatures) -> Value {
+        self.checker = Some(ClientMessageChecker::default());
         let discover = self.expect("server/discover").await;
         let result = features.with_identity(json!({"supportedVersions": [MODERN_REVISION]}));
         self.respond(&discover["id"], with_modern_result_fields(result)).await;

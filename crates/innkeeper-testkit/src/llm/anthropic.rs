@@ -29,7 +29,7 @@ fn response_body(response: &ModelResponse) -> Value {
     for (key, value) in stop_fields(response) {
         message[key] = value;
     }
-    message["usage"] = usage(response, response.usage.completion);
+    message["usage"] = usage(response, None);
     message
 }
 
@@ -49,7 +49,7 @@ fn tool_use(call: &ToolCall, input: &Value) -> Value {
 
 fn stream_chunks(response: &ModelResponse) -> Vec<String> {
     let mut message = message_start(response);
-    message["usage"] = usage(response, 1);
+    message["usage"] = usage(response, Some(1));
     let mut events = vec![json!({"type": "message_start", "message": message})];
     for (index, part) in response.content_parts.iter().enumerate() {
         let start = match part {
@@ -84,7 +84,7 @@ fn stream_chunks(response: &ModelResponse) -> Vec<String> {
                 .into_iter()
                 .map(|(key, value)| (key.to_owned(), value))
                 .collect();
-            let usage = usage(response, response.usage.completion);
+            let usage = usage(response, None);
             events.push(json!({"type": "message_delta", "delta": delta, "usage": usage}));
             events.push(json!({"type": "message_stop"}));
         }
@@ -146,8 +146,9 @@ fn stop_fields(response: &ModelResponse) -> Vec<(&'static str, Value)> {
 }
 
 /// Cached tokens are not part of the input tokens.
-fn usage(response: &ModelResponse, output_tokens: u64) -> Value {
-    let usage = response.usage;
+fn usage(response: &ModelResponse, output_tokens: Option<u64>) -> Value {
+    let Some(usage) = response.usage else { return Value::Null };
+    let output_tokens = output_tokens.unwrap_or(usage.completion);
     json!({
         "input_tokens": usage.prompt.saturating_sub(usage.cached),
         "cache_creation_input_tokens": 0, "cache_read_input_tokens": usage.cached,

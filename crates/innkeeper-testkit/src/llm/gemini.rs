@@ -127,7 +127,7 @@ fn chunk(response: &ModelResponse, parts: &[Value], is_last: bool) -> Value {
 
 /// Reasoning tokens are not part of the candidate tokens.
 fn usage(response: &ModelResponse) -> Value {
-    let usage = response.usage;
+    let Some(usage) = response.usage else { return Value::Null };
     json!({
         "promptTokenCount": usage.prompt,
         "candidatesTokenCount": usage.completion.saturating_sub(usage.reasoning),

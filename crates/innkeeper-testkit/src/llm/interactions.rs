@@ -132,7 +132,7 @@ fn status(response: &ModelResponse) -> &'static str {
 
 /// Reasoning tokens are not part of the output tokens.
 fn usage(response: &ModelResponse) -> Value {
-    let usage = response.usage;
+    let Some(usage) = response.usage else { return Value::Null };
     json!({
         "total_input_tokens": usage.prompt, "total_cached_tokens": usage.cached,
         "total_output_tokens": usage.completion.saturating_sub(usage.reasoning),

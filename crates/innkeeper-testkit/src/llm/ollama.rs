@@ -110,23 +110,26 @@ fn response_line(response: &ModelResponse, message: &Value, is_done: bool) -> Va
 }
 
 fn final_line(response: &ModelResponse, message: &Value) -> Value {
-    let usage = response.usage;
     let mut line = response_line(response, message, true);
     let reason = match response.finish_reason {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Refusal => "stop",
         FinishReason::Length => "length",
     };
-    let numbers = [
+    let counts = response.usage.map(|usage| {
+        [
+            ("prompt_eval_count", usage.prompt),
+            ("prompt_eval_cached_count", usage.cached),
+            ("eval_count", usage.completion),
+        ]
+    });
+    let durations = [
         ("total_duration", DURATION_NANOS * 3),
         ("load_duration", DURATION_NANOS),
-        ("prompt_eval_count", usage.prompt),
-        ("prompt_eval_cached_count", usage.cached),
         ("prompt_eval_duration", DURATION_NANOS),
-        ("eval_count", usage.completion),
         ("eval_duration", DURATION_NANOS),
     ];
     line["done_reason"] = json!(reason);
-    for (key, number) in numbers {
+    for (key, number) in counts.into_iter().flatten().chain(durations) {
         line[key] = json!(number);
     }
     line

@@ -114,7 +114,7 @@ fn stream_chunks(response: &ModelResponse) -> Vec<String> {
         return chunks.iter().map(|event| sse::data_event(&event.to_string())).collect();
     }
     chunks.push(chunk(response, &json!({}), &json!(finish_reason(response))));
-    if response.includes_usage {
+    if response.includes_usage && response.usage.is_some() {
         let mut last = chunk(response, &Value::Null, &Value::Null);
         last["choices"] = json!([]);
         last["usage"] = usage(response);
@@ -156,7 +156,7 @@ fn finish_reason(response: &ModelResponse) -> &'static str {
 }
 
 fn usage(response: &ModelResponse) -> Value {
-    let usage = response.usage;
+    let Some(usage) = response.usage else { return Value::Null };
     json!({
         "prompt_tokens": usage.prompt, "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,

@@ -125,7 +125,7 @@ fn encrypted_content(id: &str, text: &str) -> String {
 }
 
 fn usage(response: &ModelResponse) -> Value {
-    let usage = response.usage;
+    let Some(usage) = response.usage else { return Value::Null };
     json!({
         "input_tokens": usage.prompt,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},

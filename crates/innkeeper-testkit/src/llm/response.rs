@@ -25,7 +25,8 @@ pub(super) struct ModelResponse {
     pub(super) model: String,
     pub(super) content_parts: Vec<ContentPart>,
     pub(super) finish_reason: FinishReason,
-    pub(super) usage: Usage,
+    /// The reported token counts, if the response reports any.
+    pub(super) usage: Option<Usage>,
     /// The message of the error that ends the response.
     pub(super) error: Option<String>,
     /// Whether a Chat Completions stream includes the usage.
@@ -97,12 +98,12 @@ impl ModelResponse {
         let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(0);
         let (prompt, completion) =
             model_reply.usage.unwrap_or_else(|| (tokens(request.len()), tokens(content_bytes)));
-        let usage = Usage {
+        let usage = (!model_reply.hides_usage).then_some(Usage {
             prompt,
             completion,
             cached: model_reply.cached_tokens,
             reasoning: model_reply.reasoning_tokens,
-        };
+        });
         let (model, error) = (model.to_owned(), model_reply.stream_error.clone());
         Self { number, model, content_parts, finish_reason, usage, error, includes_usage: false }
     }

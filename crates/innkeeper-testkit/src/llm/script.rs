@@ -132,6 +132,7 @@ pub(super) enum BodyEnding {
 pub(super) struct ModelReply {
     pub(super) parts: Vec<ReplyPart>,
     pub(super) usage: Option<(u64, u64)>,
+    pub(super) hides_usage: bool,
     pub(super) cached_tokens: u64,
     pub(super) reasoning_tokens: u64,
     pub(super) truncated: bool,
@@ -240,6 +241,13 @@ impl ScriptedReply {
     #[must_use]
     pub fn with_usage(mut self, prompt: u64, completion: u64) -> Self {
         self.model_reply_mut().usage = Some((prompt, completion));
+        self
+    }
+
+    /// Reports no token counts.
+    #[must_use]
+    pub fn without_usage(mut self) -> Self {
+        self.model_reply_mut().hides_usage = true;
         self
     }
 

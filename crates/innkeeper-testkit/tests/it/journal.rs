@@ -48,6 +48,17 @@ fn servers_share_a_journal_and_are_distinguished() {
 }
 
 #[test]
+#[should_panic(expected = "`a` received {\"jsonrpc\":\"1.0\",")]
+fn a_received_message_that_violates_the_schema_of_the_specification_fails_the_test() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal");
+    let mut client = StdioClient::start_legacy(&fixture("a").journal(&path));
+    client.send(&json!({"jsonrpc": "1.0", "id": 5, "method": "ping"}));
+    assert_eq!(client.close_and_wait(), Some(0));
+    drop(Journal::read(&path));
+}
+
+#[test]
 fn what_was_received_is_kept_exactly() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
@@ -61,7 +72,7 @@ fn what_was_received_is_kept_exactly() {
     let lines = format!("{sent}\nnot json \"at all\n{nested}\n");
     std::io::Write::write_all(child.stdin.as_mut().unwrap(), lines.as_bytes()).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let journal = Journal::read(&path);
+    let journal = Journal::read_unchecked(&path);
     let received = journal.events("recv");
     assert_eq!(received[0].raw, sent);
     assert_eq!(received[1].message, "not json \"at all");

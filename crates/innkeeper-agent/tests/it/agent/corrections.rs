@@ -47,6 +47,28 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     assert_eq!(report.correction_examples[0].corrected_text, READ_CALL);
 }
 
+/// Proves: P13
+#[tokio::test(start_paused = true)]
+async fn a_temperature_falls_to_zero_and_no_further() {
+    let replies = [
+        r#"{"tool": "fs.read", "params": {"one": 1}}"#,
+        r#"{"tool": "fs.read", "params": {"two": 2}}"#,
+        r#"{"tool": "fs.read", "params": {"three": 3}}"#,
+        "I give up.",
+    ];
+    let replies = replies.map(|text| Ok(Response::from_text(text)));
+    let model = ScriptedProvider::new(replies).with_capabilities(text_only_capabilities());
+    let settings = AgentSettings { temperature: Some(0.15), ..AgentSettings::default() };
+    let test_env = harness(model, settings);
+    test_env.agent.run("Read a.").await;
+    let requests = test_env.model.requests();
+    let temperatures: Vec<_> =
+        requests.iter().map(|request| request.temperature.unwrap()).collect();
+    assert_eq!(temperatures.len(), 4);
+    assert!((temperatures[1] - 0.05).abs() < 1e-6, "{temperatures:?}");
+    assert_eq!(temperatures[2..], [0.0, 0.0], "{temperatures:?}");
+}
+
 /// Proves: P24
 #[tokio::test(start_paused = true)]
 async fn each_pause_before_a_correction_is_twice_the_last_with_up_to_three_tenths_added() {

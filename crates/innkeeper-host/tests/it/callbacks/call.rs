@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::{Barrier, Notify};
 use tokio::time::timeout;
 
-use super::{ServerTransport, StartedServers, TRANSPORTS, as_callback};
+use super::{ServerTransport, StartedServers, TRANSPORTS, as_callback, sampling_result};
 use crate::setup::{TEST_TIMEOUT, TestEnv, result_text};
 
 /// Returns a callback that records the requests of servers, and the recorded requests.
@@ -16,7 +16,7 @@ fn recording_callback() -> (impl Callback, Arc<Mutex<Vec<ServerRequest>>>) {
     let recorded = requests.clone();
     let callback = move |request: ServerRequest| {
         recorded.lock().unwrap().push(request);
-        async { Ok(json!({"by": "host"})) }
+        async { Ok(sampling_result("by host")) }
     };
     (callback, requests)
 }
@@ -48,19 +48,19 @@ async fn over_every_transport_a_request_during_the_only_call_goes_to_the_callbac
             let recorded = requests.clone();
             let callback = as_callback(move |request: ServerRequest| {
                 recorded.lock().unwrap().push(request);
-                async { Ok(json!({"by": "call"})) }
+                async { Ok(sampling_result("by call")) }
             });
             let options = CallOptions { callback, ..CallOptions::default() };
             let result = host.call_tool_with("a.pid", json!({}), options).await.unwrap();
             let text = result_text(&result);
-            assert!(text.contains(r#""by":"call""#), "{transport:?} {era}: {text}");
+            assert!(text.contains("by call"), "{transport:?} {era}: {text}");
             {
                 let requests = requests.lock().unwrap();
                 assert_eq!(tool(&requests[0].call), Some("pid"), "{transport:?} {era}");
                 assert!(host_requests.lock().unwrap().is_empty(), "{transport:?} {era}");
             }
             let text = result_text(&host.call_tool("a.pid", ()).await.unwrap());
-            assert!(text.contains(r#""by":"host""#), "{transport:?} {era}: {text}");
+            assert!(text.contains("by host"), "{transport:?} {era}: {text}");
             let reference = host_requests.lock().unwrap()[0].call.clone();
             assert_eq!(tool(&reference), Some("pid"), "{transport:?} {era}");
             host.shutdown().await;
@@ -89,7 +89,7 @@ async fn two_calls_at_once_over_http_each_receive_their_own_request() {
             async move {
                 assert_eq!(tool(&request.call), Some(tool_name));
                 both.wait().await;
-                Ok(json!({"by": tool_name}))
+                Ok(sampling_result(&format!("by {tool_name}")))
             }
         });
         CallOptions { callback, ..CallOptions::default() }
@@ -101,7 +101,7 @@ async fn two_calls_at_once_over_http_each_receive_their_own_request() {
         },)
     };
     let (pid, echo) = timeout(TEST_TIMEOUT, calls).await.unwrap().unwrap();
-    for (result, expected) in [(pid, r#""by":"pid""#), (echo, r#""by":"echo""#)] {
+    for (result, expected) in [(pid, "by pid"), (echo, "by echo")] {
         let text = result_text(&result);
         assert!(text.contains(expected), "{text}");
     }

@@ -192,7 +192,7 @@ async fn an_answer_that_is_too_long_to_be_sent_is_an_error_for_the_server() {
         let started =
             StartedServers::start(transport, [test_env.fixture("a").switch("--ask-sampling")])
                 .await;
-        let callback = |_: ServerRequest| async { Ok(json!("x".repeat(9 << 20))) };
+        let callback = |_: ServerRequest| async { Ok(json!({"text": "x".repeat(9 << 20)})) };
         let host = started.start_host(&test_env, &CallbackCapabilities::sampling(), callback).await;
         assert_eq!(
             callback_responses(&host, "a").await[0]["error"]["code"],

@@ -152,14 +152,14 @@ async fn a_callback_of_one_server_goes_before_that_of_all_and_both_can_be_taken_
     let started =
         StartedServers::start(ServerTransport::Stdio, [asking_fixture("a"), asking_fixture("b")])
             .await;
-    let all = |_| async { Ok(json!("all")) };
+    let all = |_| async { Ok(json!({"by": "all"})) };
     let host = started.start_host(&test_env, &CallbackCapabilities::sampling(), all).await;
-    let own = as_callback(|_: ServerRequest| async { Ok(json!("a's own")) });
+    let own = as_callback(|_: ServerRequest| async { Ok(json!({"by": "a's own"})) });
     host.set_callback(&CallbackCapabilities::sampling().for_server("a"), own.as_ref());
-    assert_eq!(callback_responses(&host, "a").await[0]["result"], "a's own");
-    assert_eq!(callback_responses(&host, "b").await[0]["result"], "all");
+    assert_eq!(callback_responses(&host, "a").await[0]["result"]["by"], "a's own");
+    assert_eq!(callback_responses(&host, "b").await[0]["result"]["by"], "all");
     host.set_callback(&CallbackCapabilities::sampling().for_server("a"), None);
-    assert_eq!(callback_responses(&host, "a").await[0]["result"], "all");
+    assert_eq!(callback_responses(&host, "a").await[0]["result"]["by"], "all");
     host.set_callback(&CallbackCapabilities::sampling(), None);
     for name in ["a", "b"] {
         assert_eq!(callback_responses(&host, name).await[0]["error"]["code"], -32601);
@@ -233,9 +233,13 @@ async fn a_callback_that_panics_is_an_error_for_the_server_and_nobody_elses_prob
         );
         host.set_callback(
             &CallbackCapabilities::sampling(),
-            as_callback(|_| async { Ok(json!("well")) }).as_ref(),
+            as_callback(|_| async { Ok(json!({"is": "well"})) }).as_ref(),
         );
-        assert_eq!(callback_responses(&host, "a").await[0]["result"], "well", "{transport:?}");
+        assert_eq!(
+            callback_responses(&host, "a").await[0]["result"]["is"],
+            "well",
+            "{transport:?}"
+        );
         host.call_tool("b.pid", ()).await.unwrap();
         host.shutdown().await;
     }

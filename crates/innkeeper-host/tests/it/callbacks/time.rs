@@ -36,13 +36,13 @@ async fn a_call_that_waits_for_the_application_may_take_longer_than_its_own_time
             StartedServers::start(transport, [server.config_key("maxTotalTimeout", 30)]).await;
         let callback = |_: ServerRequest| async {
             sleep(Duration::from_millis(1500)).await;
-            Ok(json!("thought about it"))
+            Ok(json!({"is": "thought about"}))
         };
         let host = started.start_host(&test_env, &CallbackCapabilities::sampling(), callback).await;
         let started_at = Instant::now();
         assert_eq!(
-            callback_responses(&host, "a").await[0]["result"],
-            "thought about it",
+            callback_responses(&host, "a").await[0]["result"]["is"],
+            "thought about",
             "{transport:?}"
         );
         assert!(started_at.elapsed() >= Duration::from_millis(1500));
@@ -136,7 +136,7 @@ async fn other_calls_go_on_while_the_application_thinks() {
         let mut release = release.clone();
         async move {
             drop(release.wait_for(|free| *free).await);
-            Ok(json!("at last"))
+            Ok(json!({"is": "at last"}))
         }
     };
     let host = started.start_host(&test_env, &CallbackCapabilities::sampling(), callback).await;
@@ -147,6 +147,6 @@ async fn other_calls_go_on_while_the_application_thinks() {
         free.send_replace(true);
     };
     let (responses, ()) = tokio::join!(callback_responses(&host, "a"), others);
-    assert_eq!(responses[0]["result"], "at last");
+    assert_eq!(responses[0]["result"]["is"], "at last");
     host.shutdown().await;
 }

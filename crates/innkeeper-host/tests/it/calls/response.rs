@@ -47,18 +47,27 @@ async fn spaces_escapes_key_order_and_numbers_of_a_result_stay_as_they_were() {
 
 /// Proves: TR9.6
 #[tokio::test]
-async fn a_result_of_ten_megabytes_arrives_whole_and_is_parsed_in_no_time() {
+async fn a_result_of_ten_megabytes_arrives_whole_in_the_time_of_its_tenths() {
+    const BYTES: usize = 10_000_000;
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one")]).await.unwrap();
-    let started_at = Instant::now();
-    let result = host.call_tool("one.big", json!({"bytes": 10_000_000})).await.unwrap();
-    let received = started_at.elapsed();
-    let parsing = Instant::now();
-    let parsed: Value = serde_json::from_str(result.raw().get()).unwrap();
-    let parsed_in = parsing.elapsed();
-    println!("10 MB result: received in {received:?}, parsed in {parsed_in:?}");
-    assert_eq!(parsed["content"][0]["text"].as_str().unwrap().len(), 10_000_000);
-    assert!(received + parsed_in < Duration::from_secs(5), "{received:?} {parsed_in:?}");
+    let time_to_parse = async |bytes: usize| {
+        let started_at = Instant::now();
+        let result = host.call_tool("one.big", json!({"bytes": bytes})).await.unwrap();
+        let parsed: Value = serde_json::from_str(result.raw().get()).unwrap();
+        assert_eq!(parsed["content"][0]["text"].as_str().unwrap().len(), bytes);
+        started_at.elapsed()
+    };
+    // The rounds interleave, and the fastest of each length counts, so that a pause of the machine
+    // does not. Work in proportion to the square of the length would take ten times as long.
+    let (mut whole, mut tenths) = (Duration::MAX, Duration::MAX);
+    for _ in 0..4 {
+        whole = whole.min(time_to_parse(BYTES).await);
+        for _ in 0..4 {
+            tenths = tenths.min(time_to_parse(BYTES / 10).await * 10);
+        }
+    }
+    assert!(whole < tenths * 4, "10 MB: {whole:?}, ten results of 1 MB: {tenths:?}");
     host.shutdown().await;
 }
 
@@ -169,7 +178,7 @@ async fn crlf_blank_lines_and_single_bytes_make_no_difference() {
     host.shutdown().await;
 }
 
-/// Proves: TR3.6, TR6.4
+/// Proves: TR3.6, TR6.4, TR7.7
 #[tokio::test]
 async fn everything_that_is_sent_is_a_valid_message() {
     let test_env = TestEnv::new();

@@ -60,7 +60,7 @@ async fn events_that_come_twice_are_taken_once() {
         let request_count = request_count.clone();
         move |_: ServerRequest| {
             request_count.fetch_add(1, Ordering::Relaxed);
-            async { Ok(json!("an answer")) }
+            async { Ok(json!({"is": "an answer"})) }
         }
     };
     let builder = builder(test_env.config_from(&config_json([("a", remote.config_entry())])));

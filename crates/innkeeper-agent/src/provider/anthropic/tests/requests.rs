@@ -11,6 +11,7 @@ use crate::provider::{
     Capabilities, ConstraintSupport, OutputConstraint, ProviderApi, Request, ToolChoice,
 };
 
+/// Proves: G32
 #[test]
 fn a_request_has_the_path_the_version_and_always_max_tokens() {
     let request = Request { system: "be kind".to_owned(), ..request_with(vec![user("hi")]) };
@@ -127,7 +128,7 @@ fn a_choice_is_sent_only_beside_tools() {
     }
 }
 
-/// Proves: G35
+/// Proves: G32, G35
 #[test]
 fn tools_have_names_that_are_taken_and_the_schema_under_input_schema() {
     let long = format!("server.{}", "x".repeat(300));

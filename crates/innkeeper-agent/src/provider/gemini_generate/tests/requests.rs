@@ -51,6 +51,7 @@ fn the_path_names_the_model_as_one_segment() {
     }
 }
 
+/// Proves: G32
 #[test]
 fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});

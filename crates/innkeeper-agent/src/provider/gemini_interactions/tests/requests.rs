@@ -33,6 +33,7 @@ fn result(id: &str, text: &str, is_error: bool) -> ToolResult {
     ToolResult { id, name, content: text.into(), is_error }
 }
 
+/// Proves: G32
 #[test]
 fn a_request_has_all_that_the_model_takes() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
