@@ -28,6 +28,13 @@ impl ActivityLine {
         Self(None)
     }
 
+    /// Shows the progress of a call after `subject`.
+    pub(crate) fn show_progress(&self, subject: &str, step: &Progress) {
+        if let Some(line) = &self.0 {
+            line.set_message(format!("{}  {}", escape_inline(subject), progress_text(step)));
+        }
+    }
+
     /// Waits for a call, and shows its progress after `subject`.
     pub(crate) async fn follow<T>(
         self,
@@ -39,11 +46,7 @@ impl ActivityLine {
         loop {
             tokio::select! {
                 value = &mut call => return value,
-                Some(step) = progress.recv() => {
-                    if let Some(line) = &self.0 {
-                        line.set_message(format!("{subject}  {}", progress_text(&step)));
-                    }
-                }
+                Some(step) = progress.recv() => self.show_progress(subject, &step),
             }
         }
     }
