@@ -27,6 +27,7 @@ use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use active_run::AgentState;
 use model_client::ModelClient;
+use tool_dispatcher::ToolDispatcher;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
 pub use event::AgentEvent;
@@ -239,7 +240,12 @@ impl Agent {
             timing: &self.timing,
             streaming,
         };
-        let mut records = Vec::new();
+        let mut dispatcher = ToolDispatcher {
+            executor: &self.executor,
+            snapshot,
+            shows_progress: streaming,
+            records: Vec::new(),
+        };
         let outcome = loop {
             effect = match effect {
                 Effect::SendRequest(request) => {
@@ -253,11 +259,7 @@ impl Agent {
                     self.timing.sleep(delay).await;
                     run.on_delay()
                 }
-                Effect::CallTools(planned) => {
-                    let (executor, records) = (&self.executor, &mut records);
-                    tool_dispatcher::dispatch(executor, &snapshot, planned, run, records, sink)
-                        .await
-                }
+                Effect::CallTools(planned) => dispatcher.dispatch(planned, run, sink).await,
                 // `dispatch` reports every call of an effect before it returns, so no call is
                 // pending here.
                 Effect::AwaitTools => {
@@ -268,6 +270,7 @@ impl Agent {
                 Effect::Finish(outcome) => break outcome,
             };
         };
+        let records = dispatcher.records;
         let result = RunResult::new(outcome, run, records, self.timing.elapsed(begun));
         active.finish(&result);
         result
@@ -281,9 +284,7 @@ impl Agent {
             settings.history_and_window(capabilities.context_tokens);
         RunConfig {
             system: settings.system.clone(),
-            tools: snapshot.available.clone(),
-            known_tools: snapshot.known.clone(),
-            tool_validator: snapshot.tool_validator.clone(),
+            tools: snapshot.tools.clone(),
             template: template.unwrap_or_else(|| Template::for_model(self.provider.model())),
             format: settings.format,
             tool_calling: settings.tool_calling,
@@ -297,6 +298,7 @@ impl Agent {
             max_retries: settings.max_retries,
             retry_delay: settings.retry_delay,
             limits: settings.limits.clone(),
+            backtracking: settings.backtracking,
             blocklist: settings.blocklist.clone(),
         }
     }

@@ -36,7 +36,7 @@ pub use queue::{MAX_UNREAD_BYTES, StreamEnd, TEXT_BUFFER_BYTES};
 pub use response::{
     ExecutionStream, ResponseItem, ResponseResults, SegmentStream, StreamingResponse,
 };
-pub use run::{ChatRunError, ChatRunResult};
+pub use run::{ChatErrorRecord, ChatRunResult};
 pub use segment::TextSegment;
 
 /// The treatment of tool calls in a model's text.
@@ -190,6 +190,7 @@ impl Chat {
             call_rate_limit_per_minute: settings.call_rate_limit_per_minute,
             max_parallel_calls: settings.max_parallel_calls,
             cache: settings.cache.clone(),
+            call_timeout: None,
         };
         let executor = Executor::new(runner, rules, timing);
         Ok(Self { executor, settings: Arc::new(settings), log_writer })
@@ -212,7 +213,7 @@ impl Chat {
     /// Returns the system prompt with the available tools, their arguments and the call syntax.
     /// Returns `system` unchanged if the settings disable the addition or no tool is available.
     pub fn enhance_system_prompt(&self, system: &str) -> String {
-        let tools = self.executor.tool_snapshot().available.clone();
+        let tools = self.executor.tool_snapshot().tools.available.clone();
         if !self.settings.enhance_system_prompts || tools.is_empty() {
             return system.to_owned();
         }
@@ -287,7 +288,7 @@ impl ChatRun {
         let snapshot = executor.tool_snapshot();
         let parser = self.chat.parser_options().map(|options| {
             // The parser knows the blocked tools, so that the executor refuses their calls.
-            ToolCallParser::new(snapshot.known.clone(), &options)
+            ToolCallParser::new(snapshot.tools.known.clone(), &options)
         });
         let calls = CallQueue::new(executor.clone(), snapshot, StartRule::AfterItsDecision);
         let reader = response_task::ResponseTask::new(

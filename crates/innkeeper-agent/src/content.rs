@@ -51,6 +51,11 @@ impl Content {
         join_lines(self.0.iter().filter_map(ContentBlock::to_text))
     }
 
+    /// Returns the content with a further block of text.
+    pub(crate) fn with_text(&self, text: &str) -> Self {
+        self.0.iter().cloned().chain([text.into()]).collect::<Vec<_>>().into()
+    }
+
     /// Returns the size of the blocks in bytes. A single block counts without its struct, so that
     /// the size of a text is its length.
     pub fn byte_size(&self) -> usize {

@@ -12,13 +12,16 @@ mod tool_snapshot;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use innkeeper_host::Progress;
+use tokio::sync::mpsc;
 
 use crate::safety::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
 use crate::safety::{RateLimit, ToolBlocklist, blocked_tool_message};
 use crate::timing::Timing;
-use crate::tools::{ToolAnnotations, ToolError, ToolOutput, ToolRunner};
+use crate::tools::{ToolAnnotations, ToolCallOptions, ToolError, ToolOutput, ToolRunner};
 use cache::ResultCache;
 
 pub use cache::CacheSettings;
@@ -42,6 +45,8 @@ pub(crate) struct ExecutorSettings {
     pub(crate) call_rate_limit_per_minute: Option<u32>,
     pub(crate) max_parallel_calls: usize,
     pub(crate) cache: Option<CacheSettings>,
+    /// The timeout of each call; `None` for the runner's own limit.
+    pub(crate) call_timeout: Option<Duration>,
 }
 
 /// Runs calls under the safety rules. Clones share the rate limit, the cache and the tools.
@@ -111,8 +116,11 @@ impl Executor {
         if let Some(name) = self.settings.blocklist.blocked_name(call) {
             return Err(refuse(blocked_tool_message(name)));
         }
+        if let Some(reason) = &queued.refusal {
+            return Err(refuse(reason.clone()));
+        }
         // Without a verdict of the validator, the runner checks the arguments.
-        let violations = snapshot.tool_validator.violations(call).unwrap_or_default();
+        let violations = snapshot.tools.validator.violations(call).unwrap_or_default();
         if !violations.is_empty() {
             return Err(ToolError::InvalidArguments { tool: call.name.clone(), violations });
         }
@@ -152,9 +160,12 @@ impl Executor {
         &self,
         snapshot: &ToolSnapshot,
         queued: &QueuedCall,
+        progress: Option<mpsc::Sender<Progress>>,
     ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
         let call = &queued.call;
-        let running = async { execute::execute_call(&*self.runner, queued).await.map(Arc::new) };
+        let options = ToolCallOptions { timeout: self.settings.call_timeout, progress };
+        let running =
+            async { execute::execute_call(&*self.runner, queued, options).await.map(Arc::new) };
         match &self.cache {
             Some(cache) => {
                 let annotations = snapshot.annotations(&call.name);

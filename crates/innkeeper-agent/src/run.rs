@@ -5,9 +5,13 @@
 //! before it reports the outcome as the next input. However a run ends,
 //! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
+mod circuit_breaker;
 mod config;
 mod correction;
 mod effect;
+mod iteration_calls;
+mod loop_detection;
+mod recovery;
 mod request;
 mod response_parser;
 mod stats;
@@ -18,13 +22,19 @@ use std::time::Duration;
 use innkeeper_toolcall::prompt::FailedAttempt;
 
 use crate::content::Content;
-use crate::conversation::{Conversation, ConversationError, Message, ToolResult};
+use crate::conversation::{
+    AssistantMessage, Conversation, ConversationError, Message, PartContent,
+};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
+use crate::tools::OfferedTools;
 use correction::{CorrectionState, RetryDecision};
+use iteration_calls::IterationCalls;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
+pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 pub use config::{RunConfig, RunLimits, ToolCalling};
-pub use effect::{CallOrigin, Effect, PendingCall, RunOutcome};
+pub use effect::{CallOrigin, CallStatus, Effect, PendingCall, RunOutcome};
+pub use recovery::{ErrorRecord, RecoveryAction};
 pub use request::ToolCallMode;
 pub use response_parser::{ResponseEvent, ResponseEventSink};
 pub use stats::{CorrectionExample, RunStats};
@@ -57,7 +67,7 @@ pub struct Run {
     rejected_calls: u32,
     retries_remaining: u32,
     consecutive_failures: u32,
-    call_results: Vec<(String, String, Option<ToolResult>)>,
+    calls: IterationCalls,
     /// The parser of the response to the last request.
     response_parser: Option<ResponseParser>,
     stats: RunStats,
@@ -80,7 +90,7 @@ impl Run {
             rejected_calls: 0,
             retries_remaining,
             consecutive_failures: 0,
-            call_results: Vec::new(),
+            calls: IterationCalls::default(),
             response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
@@ -126,9 +136,20 @@ impl Run {
         &self.correction_examples
     }
 
+    /// Returns the errors so far, in their order: failed and rejected calls, and loops.
+    pub fn errors(&self) -> &[ErrorRecord] {
+        self.calls.errors()
+    }
+
     /// Returns the conversation in its current state.
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
+    }
+
+    /// Replaces the tools from the next request on. Must not be called between a request and its
+    /// response, because the response is parsed with the tools of its request.
+    pub fn on_tools_changed(&mut self, tools: OfferedTools) {
+        self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
     }
 
     /// Handles the end of a delay.
@@ -237,44 +258,48 @@ impl Run {
     }
 
     /// Handles the result of a call that was run or refused. `content` is the result for the
-    /// model.
+    /// model, to which the run may add advice.
     pub fn on_tool_result(
         &mut self,
         id: &str,
         content: impl Into<Content>,
-        is_error: bool,
+        status: CallStatus,
     ) -> Effect {
-        let open = self
-            .call_results
-            .iter_mut()
-            .find(|(call_id, _, result)| call_id == id && result.is_none());
-        let Some((id, name, result)) = open else { return Effect::AwaitTools };
-        let (id, name) = (id.clone(), name.clone());
-        *result = Some(ToolResult { id, name, content: content.into(), is_error });
-        if self.call_results.iter().any(|(_, _, result)| result.is_none()) {
-            return Effect::AwaitTools;
-        }
+        let Some(index) = self.calls.open_index(id) else { return Effect::AwaitTools };
+        self.calls.finish(index, content.into(), status, self.config.backtracking);
+        if self.calls.is_finished() { self.end_iteration() } else { Effect::AwaitTools }
+    }
+
+    /// Ends an iteration whose calls all have results.
+    fn end_iteration(&mut self) -> Effect {
+        let has_failed = self.calls.has_failed();
         self.flush_results(INTERRUPTED_MESSAGE);
+        if has_failed && !self.config.backtracking {
+            return Effect::Finish(RunOutcome::CallFailed);
+        }
+        if self.calls.ends_run() {
+            return Effect::Finish(RunOutcome::LoopDetected);
+        }
         self.next_iteration()
     }
 
     /// Accepts a response without problems.
     fn accept_response(&mut self, parsed: ParsedResponse, response: &Response) -> Effect {
         let ParsedResponse { message, calls, .. } = parsed;
-        let retries = self.correction.attempts.len() as u32 + self.rejected_calls;
+        let failed_attempts = self.correction.attempts.len() as u32 + self.rejected_calls;
         let constrained = self.correction.constrained;
         self.correction = CorrectionState::default();
         self.rejected_calls = 0;
-        let reasoning = match message.reasoning() {
-            thought if thought.is_empty() => message.visible_text(),
-            thought => thought,
-        };
+        let reasoning = reasoning_before_calls(&message);
         // The run adds a result for every call, so no call is pending here.
         if self.conversation.push_assistant(message).is_err() {
             return Effect::Finish(RunOutcome::NotSent {
                 reason: "a call has no result".to_owned(),
             });
         }
+        let text = if calls.is_empty() { response.message.visible_text() } else { String::new() };
+        let pending = self.conversation.pending_calls();
+        self.calls.start(self.stats.iterations, pending, &calls, &text);
         if calls.is_empty() {
             return match response.finish_reason {
                 FinishReason::Length | FinishReason::ContextFull => {
@@ -288,15 +313,12 @@ impl Run {
                 | FinishReason::Other(_) => Effect::Finish(RunOutcome::Completed),
             };
         }
-        let ids: Vec<(String, String)> = self
-            .conversation
-            .pending_calls()
-            .map(|pending| (pending.id.clone(), pending.name.clone()))
-            .collect();
-        let too_many = calls.len() > self.config.limits.max_calls;
         let refused_whole = response.finish_reason == FinishReason::Refusal;
+        let too_many = calls.len() > self.config.limits.max_calls;
         let mut planned = Vec::new();
-        for ((id, name), ParsedCall { call, origin }) in ids.into_iter().zip(calls) {
+        for (index, (ParsedCall { call, origin }, reasoning)) in
+            calls.into_iter().zip(reasoning).enumerate()
+        {
             let fits = call
                 .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
                 .and_then(|call| {
@@ -304,35 +326,30 @@ impl Run {
                     problem.map_or(Ok(call), Err)
                 });
             let rejection = match fits {
-                Ok(_) if refused_whole => Some(DECLINED_MESSAGE.to_owned()),
-                Ok(_) if too_many => Some(self.config.too_many_calls_message()),
+                Ok(_) if refused_whole => DECLINED_MESSAGE.to_owned(),
+                Ok(_) if too_many => self.config.too_many_calls_message(),
                 Ok(call) => {
-                    let origin =
-                        if retries > 0 && !constrained { CallOrigin::Corrected } else { origin };
-                    let (id, reasoning) = (id.clone(), reasoning.clone());
-                    planned.push(PendingCall { id, call, origin, retries, reasoning });
-                    None
+                    let origin = match failed_attempts > 0 && !constrained {
+                        true => CallOrigin::Corrected,
+                        false => origin,
+                    };
+                    let planned_call =
+                        self.calls.plan(index, call, origin, failed_attempts, reasoning);
+                    planned.push(planned_call);
+                    continue;
                 }
-                Err(reason) => Some(reason),
+                Err(reason) => reason,
             };
-            let result = rejection.map(|text| {
-                self.rejected_calls += 1;
-                ToolResult {
-                    id: id.clone(),
-                    name: name.clone(),
-                    content: text.into(),
-                    is_error: true,
-                }
-            });
-            self.call_results.push((id, name, result));
+            self.rejected_calls += 1;
+            let backtracking = self.config.backtracking;
+            self.calls.finish(index, rejection.into(), CallStatus::Refused, backtracking);
         }
         if refused_whole {
             self.flush_results(DECLINED_MESSAGE);
             return Effect::Finish(RunOutcome::Refused);
         }
         if planned.is_empty() {
-            self.flush_results(INTERRUPTED_MESSAGE);
-            return self.next_iteration();
+            return self.end_iteration();
         }
         Effect::CallTools(planned)
     }
@@ -426,7 +443,7 @@ impl Run {
 
     /// Returns a number of tokens that the tools exceed in every tokenizer.
     fn min_tool_tokens(&self) -> u64 {
-        request::estimate_tool_tokens(&self.config.tools) as u64 / 2
+        request::estimate_tool_tokens(&self.config.tools.available) as u64 / 2
     }
 
     fn next_iteration(&mut self) -> Effect {
@@ -461,12 +478,8 @@ impl Run {
     /// Adds the results of the calls to the conversation; missing results become errors with the
     /// text `why`.
     fn flush_results(&mut self, reason: &str) {
-        let results =
-            std::mem::take(&mut self.call_results).into_iter().map(|(id, name, result)| {
-                let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
-                result.unwrap_or_else(missing)
-            });
-        if self.conversation.push_tool_results(results.collect()).is_err() {
+        let results = self.calls.take_results(reason);
+        if self.conversation.push_tool_results(results).is_err() {
             self.conversation.fail_pending(reason);
         }
     }
@@ -480,6 +493,24 @@ const DECLINED_MESSAGE: &str = "not run: the model refused the request";
 
 /// Minimum number of tool tokens at which dropped tools are detectable.
 const MIN_DETECTABLE_TOKENS: u64 = 20;
+
+/// Returns, for each call of a message, what the model wrote before the call in the same message:
+/// its reasoning, or its text if there is no reasoning before the call (C52).
+fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
+    let (mut thought, mut text) = (String::new(), String::new());
+    let mut before = Vec::new();
+    for part in &message.parts {
+        match &part.content {
+            PartContent::Reasoning(part) => thought.push_str(part),
+            PartContent::Text(part) => text.push_str(part),
+            PartContent::ToolCall(_) => {
+                before.push(if thought.is_empty() { text.clone() } else { thought.clone() });
+            }
+            PartContent::Other => {}
+        }
+    }
+    before
+}
 
 /// Returns the problem of a response without text or calls.
 fn empty_response_problem(response: &Response) -> Option<&'static str> {

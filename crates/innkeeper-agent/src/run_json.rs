@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::{RunResult, ToolCallRecord};
 use crate::provider::LlmProvider;
-use crate::run::{RunOutcome, ToolCallMode};
+use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
 
 /// The result of a run.
 #[derive(Debug, Serialize)]
@@ -15,11 +15,15 @@ pub struct RunJson<'r> {
     pub success: bool,
     /// The model's last text; `null` if the model gave none.
     pub final_result: Option<&'r str>,
+    /// One sentence with the numbers of calls, failures and responses.
+    pub summary: String,
     /// The reason for a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The tool calls, in the order in which they ended.
+    /// The tool calls, in the order in which the model made them.
     pub tool_chain: Vec<ToolCallJson<'r>>,
+    /// The failed and refused calls, and the detected loops.
+    pub errors: Vec<ErrorJson<'r>>,
     /// The counts and durations of the run.
     pub execution_metadata: ExecutionMetadata<'r>,
 }
@@ -41,14 +45,31 @@ pub struct ToolCallJson<'r> {
     pub error: Option<&'r str>,
     /// The duration in seconds.
     pub execution_time: f64,
-    /// The reasoning or, without reasoning, the text before the call.
+    /// What the model wrote before the call in the same response; empty if the model wrote nothing.
     pub reasoning: &'r str,
-    /// The number of failed attempts before the call.
+    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
     pub retry_attempt: u32,
+    /// The number of malformed or rejected attempts at the call, which were not run.
+    pub failed_attempts: u32,
     /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
     pub mechanism: &'static str,
     /// The id of the call in the conversation.
     pub tool_call_id: &'r str,
+}
+
+/// A failed or refused call, or a detected loop.
+#[derive(Debug, Serialize)]
+pub struct ErrorJson<'r> {
+    /// The iteration of the run, counted from 1.
+    pub iteration: u32,
+    /// The public name of the tool.
+    pub tool_name: Option<&'r str>,
+    /// The id of the call in the conversation.
+    pub tool_call_id: Option<&'r str>,
+    /// The error.
+    pub error: &'r str,
+    /// What the model did in its next response; see [`RecoveryAction`].
+    pub recovery_action: Option<&'static str>,
 }
 
 /// The counts and durations of a run.
@@ -60,6 +81,8 @@ pub struct ExecutionMetadata<'r> {
     pub total_iterations: u32,
     /// The number of available tools.
     pub tools_discovered: usize,
+    /// The number of calls that answer a failed call.
+    pub backtrack_count: usize,
     /// The percentage of successful tool calls; 100 without calls.
     pub success_rate: f64,
     /// The token usage, as reported by the provider.
@@ -104,14 +127,21 @@ impl<'r> RunJson<'r> {
         let error = failure_message(&report.outcome)
             .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
         Self {
+            summary: summary(report, succeeded, error.is_none()),
             success: error.is_none(),
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
             tool_chain: report.tool_calls.iter().map(|record| tool_call_json(record)).collect(),
+            errors: report.errors.iter().map(error_json).collect(),
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
                 total_iterations: report.stats.iterations,
                 tools_discovered: tools,
+                backtrack_count: report
+                    .tool_calls
+                    .iter()
+                    .filter(|call| call.retry_attempt > 0)
+                    .count(),
                 success_rate,
                 token_usage: TokenUsage {
                     prompt_tokens: usage.prompt_tokens,
@@ -133,6 +163,32 @@ impl<'r> RunJson<'r> {
     }
 }
 
+/// Returns a sentence from the counts, such as `The model finished after 3 responses; 1 of 2 tool
+/// calls succeeded.`
+fn summary(report: &RunResult, succeeded: usize, is_success: bool) -> String {
+    let plural = |count: usize, noun: &str| match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    };
+    let end = if is_success { "finished" } else { "did not finish" };
+    let responses = plural(report.stats.responses as usize, "response");
+    let calls = match report.tool_calls.len() {
+        0 => "no tool was called".to_owned(),
+        all => format!("{succeeded} of {} succeeded", plural(all, "tool call")),
+    };
+    format!("The model {end} after {responses}; {calls}.")
+}
+
+fn error_json(error: &ErrorRecord) -> ErrorJson<'_> {
+    ErrorJson {
+        iteration: error.iteration,
+        tool_name: error.tool.as_deref(),
+        tool_call_id: error.call_id.as_deref(),
+        error: &error.error,
+        recovery_action: error.recovery_action.map(RecoveryAction::name),
+    }
+}
+
 fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
     ToolCallJson {
         iteration: record.iteration,
@@ -143,7 +199,8 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         error: (!record.success).then_some(&*record.result_text),
         execution_time: record.elapsed.as_secs_f64(),
         reasoning: &record.reasoning,
-        retry_attempt: record.retries,
+        retry_attempt: record.retry_attempt,
+        failed_attempts: record.failed_attempts,
         mechanism: record.origin.name(),
         tool_call_id: &record.id,
     }
@@ -157,6 +214,12 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         RunOutcome::Refused => Some("the model refused to respond".to_owned()),
         RunOutcome::IterationLimit => {
             Some("iteration limit reached while the model still called tools".to_owned())
+        }
+        RunOutcome::CallFailed => {
+            Some("a tool call failed, and backtracking is disabled".to_owned())
+        }
+        RunOutcome::LoopDetected => {
+            Some("the model repeated a call whose result did not change".to_owned())
         }
         RunOutcome::NoValidCall { attempts } => {
             let last = attempts.last().map(|attempt| attempt.problem.as_str()).unwrap_or_default();

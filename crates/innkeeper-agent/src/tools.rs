@@ -1,5 +1,6 @@
 //! The tools that a model may call, and the interface that runs them.
 
+mod offered;
 mod single_server;
 
 use serde::{Deserialize, Serialize};
@@ -7,29 +8,87 @@ use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use innkeeper_host::{CallError, Catalog, Host, ToolResult};
+use innkeeper_host::{CallError, CallOptions, Catalog, Host, Progress, ToolResult};
+use innkeeper_protocol::view;
 use innkeeper_toolcall::{Tool, Violation};
 use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 
+pub use offered::OfferedTools;
 pub use single_server::{ConnectError, SingleServer};
 
-/// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees. An
+/// annotation that the server does not supply has the default of the MCP specification (schema of
+/// `ToolAnnotations`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolAnnotations {
-    /// Whether the tool changes nothing.
+    /// Whether the tool changes nothing. Default: no.
     pub read_only: bool,
-    /// Whether a repeated call with the same arguments has no further effect.
+    /// Whether a repeated call with the same arguments has no further effect. Default: no.
     pub idempotent: bool,
+    /// Whether the tool may delete or overwrite something. Default: yes.
+    pub destructive: bool,
+    /// Whether the tool reaches systems outside of its server, such as the web. Default: yes.
+    pub open_world: bool,
+}
+
+impl Default for ToolAnnotations {
+    fn default() -> Self {
+        Self { read_only: false, idempotent: false, destructive: true, open_world: true }
+    }
+}
+
+impl From<&view::ToolAnnotations> for ToolAnnotations {
+    fn from(hints: &view::ToolAnnotations) -> Self {
+        let default = Self::default();
+        Self {
+            read_only: hints.read_only_hint.unwrap_or(default.read_only),
+            idempotent: hints.idempotent_hint.unwrap_or(default.idempotent),
+            destructive: hints.destructive_hint.unwrap_or(default.destructive),
+            open_world: hints.open_world_hint.unwrap_or(default.open_world),
+        }
+    }
 }
 
 /// A tool that a model may call.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AvailableTool {
     /// The definition for the model.
     pub tool: Tool,
     /// The annotations of the server.
     pub annotations: ToolAnnotations,
+    /// The definition as the server sent it, byte for byte; `None` for a tool without an MCP server.
+    /// A host and its list of tools share the definition.
+    pub definition: Option<Arc<RawValue>>,
+}
+
+impl AvailableTool {
+    /// Creates a tool without an MCP definition.
+    pub fn new(tool: Tool, annotations: ToolAnnotations) -> Self {
+        Self { tool, annotations, definition: None }
+    }
+}
+
+/// Tools are equal if the models get the same tool and the definitions are equal byte for byte.
+impl PartialEq for AvailableTool {
+    fn eq(&self, other: &Self) -> bool {
+        let [ours, theirs] =
+            [self, other].map(|tool| tool.definition.as_deref().map(RawValue::get));
+        (self.annotations, &self.tool, ours) == (other.annotations, &other.tool, theirs)
+    }
+}
+
+/// Options of one call.
+#[derive(Clone, Debug, Default)]
+pub struct ToolCallOptions {
+    /// Maximum time without a response or progress. Default: the runner's own limit.
+    pub timeout: Option<Duration>,
+    /// The channel for progress notifications, in the order of the server. A full channel loses
+    /// notifications. Default: none; the runner then does no work for progress.
+    pub progress: Option<mpsc::Sender<Progress>>,
 }
 
 /// The output of a tool.
@@ -133,16 +192,25 @@ pub type ToolCallFuture<'r> =
 
 /// Lists tools and runs them.
 ///
-/// An agent and a chat set no timeout for a call: the runner limits the time of each call. A panic of
-/// a call becomes [`ToolError::Panicked`].
+/// An agent with [`call_timeout`](crate::agent::AgentSettings::call_timeout) passes this limit with
+/// each call; otherwise the runner limits the time of each call. A panic of a call becomes
+/// [`ToolError::Panicked`].
 pub trait ToolRunner: Send + Sync + 'static {
     /// Lists the tools that may be called now. Must not block.
     fn list_tools(&self) -> Vec<AvailableTool>;
 
     /// Calls the tool with this name, as [`Self::list_tools`] writes the name. The arguments are JSON
     /// text, in which each number has the digits that the model wrote. The future must complete in
-    /// bounded time. A host applies the server's `timeout`.
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r>;
+    /// bounded time. A host applies the server's `timeout` without a timeout in the options.
+    ///
+    /// A runner must not repeat the call: the model decides about a failed call, and the limits of a
+    /// run count each call once. A host therefore does not apply its `retry` setting.
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        options: ToolCallOptions,
+    ) -> ToolCallFuture<'r>;
 }
 
 /// Runs the tools of all servers of the host, by their public names.
@@ -151,9 +219,21 @@ impl ToolRunner for Host {
         catalog_tools(&self.catalog(), |public, _| public)
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
-        Box::pin(async move { Ok(self.call_tool(name, arguments).await?.into()) })
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        options: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        let options = call_options(options);
+        Box::pin(async move { Ok(self.call_tool_with(name, arguments, options).await?.into()) })
     }
+}
+
+/// Returns the options of the host for a call of a model, without retries of the host (C95).
+fn call_options(options: ToolCallOptions) -> CallOptions {
+    let ToolCallOptions { timeout, progress } = options;
+    CallOptions { timeout, progress, retries: Some(0), ..CallOptions::default() }
 }
 
 /// Returns the tools of a catalog; `named` chooses between the public name and the tool's own name.
@@ -166,12 +246,12 @@ fn catalog_tools(
         let description = view.description.as_deref().unwrap_or_default();
         // The catalog contains only schemas that are objects.
         let schema = serde_json::from_str(view.input_schema.get()).unwrap_or_default();
-        let annotations = ToolAnnotations {
-            read_only: view.annotations.read_only_hint == Some(true),
-            idempotent: view.annotations.idempotent_hint == Some(true),
-        };
         let name = display_name(tool.public_name, &view.name);
-        AvailableTool { tool: Tool::new(name, description, schema), annotations }
+        AvailableTool {
+            tool: Tool::new(name, description, schema),
+            annotations: (&view.annotations).into(),
+            definition: Some(tool.definition.raw.clone()),
+        }
     });
     tools.collect()
 }

@@ -29,6 +29,14 @@ impl ActivityLine {
         Self(None)
     }
 
+    /// Shows the progress of a call after `subject`.
+    pub(crate) fn show_progress(&self, subject: &str, step: &Progress) {
+        if let Some((line, mask)) = &self.0 {
+            let text = progress_text(step);
+            line.set_message(format!("{}  {}", escape_inline(subject), mask.apply(&text)));
+        }
+    }
+
     /// Waits for a call, and shows its progress after `subject`.
     pub(crate) async fn follow<T>(
         self,
@@ -40,12 +48,7 @@ impl ActivityLine {
         loop {
             tokio::select! {
                 value = &mut call => return value,
-                Some(step) = progress.recv() => {
-                    if let Some((line, mask)) = &self.0 {
-                        let text = progress_text(&step);
-                        line.set_message(format!("{subject}  {}", mask.apply(&text)));
-                    }
-                }
+                Some(step) = progress.recv() => self.show_progress(subject, &step),
             }
         }
     }

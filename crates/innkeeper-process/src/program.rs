@@ -211,7 +211,7 @@ mod tests {
     fn on_windows_a_command_without_extension_is_the_batch_file_and_not_the_script_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let create = |name| std::fs::write(dir.path().join(name), "").unwrap();
-        ["npx", "npx.cmd", "tool.exe"].map(create);
+        ["npx", "npx.cmd", "tool.exe"].into_iter().for_each(create);
         let find = |is_windows: bool, path_ext: Option<&str>, command: &str| {
             let system = ServerSystem { is_windows, path_ext: path_ext.map(OsStr::new) };
             let program = system.find(command, &[dir.path().to_path_buf()], Path::new("/"))?;

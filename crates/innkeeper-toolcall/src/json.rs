@@ -42,6 +42,25 @@ impl Json {
         }
     }
 
+    /// Returns the value as compact JSON with sorted members, so that values that differ only in the
+    /// order of their members have the same text.
+    pub fn to_canonical_string(&self) -> String {
+        self.sorted().to_string()
+    }
+
+    fn sorted(&self) -> Self {
+        match self {
+            Self::Array(items) => Self::Array(items.iter().map(Self::sorted).collect()),
+            Self::Object(members) => {
+                let sorted = members.iter().map(|(key, value)| (key.clone(), value.sorted()));
+                let mut members: Vec<_> = sorted.collect();
+                members.sort_by(|(left, _), (right, _)| left.cmp(right));
+                Self::Object(members)
+            }
+            Self::Null | Self::Bool(_) | Self::Number(_) | Self::String(_) => self.clone(),
+        }
+    }
+
     /// Whether more than `depth` arrays and objects are nested.
     pub(crate) fn exceeds_depth(&self, depth: usize) -> bool {
         let mut open = vec![(self, 0)];

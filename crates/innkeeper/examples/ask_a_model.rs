@@ -48,13 +48,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn show(event: AgentEvent) {
     match event {
         AgentEvent::Text(text) => print!("{}", display_safe(&text)),
-        AgentEvent::ToolCallStarted { tool, arguments } => println!("calls `{tool}` {arguments}"),
+        AgentEvent::ToolCallStarted { tool, arguments, .. } => {
+            println!("calls `{tool}` {arguments}");
+        }
         AgentEvent::ToolCallFinished(call) => {
             println!("result of `{}`: {}", call.tool, display_safe(&call.result_text));
         }
         AgentEvent::Retrying { delay } => println!("\nsends the request again after {delay:?}"),
         AgentEvent::Reasoning(_)
         | AgentEvent::ToolCallDetected { .. }
+        | AgentEvent::ToolCallProgress { .. }
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.

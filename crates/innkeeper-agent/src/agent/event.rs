@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_host::Progress;
+
 use super::run_result::{RunResult, ToolCallRecord};
 use crate::run::ResponseEvent;
 
@@ -21,10 +23,21 @@ pub enum AgentEvent {
     },
     /// A tool call starts to run.
     ToolCallStarted {
+        /// The id of the call in the conversation.
+        id: String,
         /// The name of the tool.
         tool: String,
         /// The arguments as JSON text.
         arguments: Arc<str>,
+    },
+    /// A running tool call reports progress.
+    ToolCallProgress {
+        /// The id of the call in the conversation.
+        id: String,
+        /// The name of the tool.
+        tool: String,
+        /// The progress, as the server reports it.
+        progress: Progress,
     },
     /// A tool call has ended, or was refused. [`RunResult::tool_calls`] shares the record.
     ToolCallFinished(Arc<ToolCallRecord>),

@@ -7,7 +7,9 @@ use std::time::Duration;
 use innkeeper_toolcall::Json;
 
 use crate::conversation::Message;
-use crate::run::{CallOrigin, CorrectionExample, Run, RunOutcome, RunStats, ToolCallMode};
+use crate::run::{
+    CallOrigin, CorrectionExample, ErrorRecord, Run, RunOutcome, RunStats, ToolCallMode,
+};
 use crate::tools::ToolOutput;
 
 /// The result of one run.
@@ -17,8 +19,11 @@ pub struct RunResult {
     pub outcome: RunOutcome,
     /// The model's last text; empty if the model gave none.
     pub text: String,
-    /// The tool calls, in the order in which they ended.
+    /// The tool calls, in the order in which the model made them.
     pub tool_calls: Vec<Arc<ToolCallRecord>>,
+    /// The errors of the run, in their order.
+    #[serde(default)]
+    pub errors: Vec<ErrorRecord>,
     /// The counts of the run.
     pub stats: RunStats,
     /// The tool call mode at the end of the run; `None` if nothing was sent.
@@ -52,9 +57,14 @@ pub struct ToolCallRecord {
     pub cached: bool,
     /// The origin of the call.
     pub origin: CallOrigin,
-    /// The number of failed attempts before the call.
-    pub retries: u32,
-    /// The reasoning or, without reasoning, the text before the call.
+    /// The number of malformed or rejected attempts at the call, which were not run.
+    #[serde(alias = "retries")]
+    pub failed_attempts: u32,
+    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    #[serde(default)]
+    pub retry_attempt: u32,
+    /// What the model wrote before the call in the same response: its reasoning, or its text if
+    /// there is no reasoning before the call. Empty if the model wrote nothing before the call.
     pub reasoning: String,
 }
 
@@ -73,6 +83,7 @@ impl RunResult {
             outcome,
             text,
             tool_calls,
+            errors: run.errors().to_vec(),
             stats: run.stats().clone(),
             tool_call_mode: Some(run.tool_call_mode()),
             correction_examples: run.correction_examples().to_vec(),
@@ -85,6 +96,7 @@ impl RunResult {
             outcome: RunOutcome::NotSent { reason },
             text: String::new(),
             tool_calls: Vec::new(),
+            errors: Vec::new(),
             stats: RunStats::default(),
             tool_call_mode: None,
             correction_examples: Vec::new(),
@@ -99,6 +111,8 @@ impl RunResult {
             RunOutcome::Truncated
             | RunOutcome::Refused
             | RunOutcome::IterationLimit
+            | RunOutcome::CallFailed
+            | RunOutcome::LoopDetected
             | RunOutcome::NoValidCall { .. }
             | RunOutcome::Failed(_)
             | RunOutcome::NotSent { .. } => false,

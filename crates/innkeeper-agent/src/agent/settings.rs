@@ -47,6 +47,10 @@ pub struct AgentSettings {
     pub rate_limit_per_minute: Option<u32>,
     /// Whether a request waits for the rate limit instead of failing. Default: no.
     pub wait_for_rate_limit: bool,
+    /// Whether the model may continue after a failed call. Without backtracking, the first failed
+    /// call ends the run with [`RunOutcome::CallFailed`](crate::run::RunOutcome::CallFailed).
+    /// Default: yes.
+    pub backtracking: bool,
     /// The tools that the model does not see and cannot call. Default: none.
     pub blocklist: ToolBlocklist,
     /// The policy that decides which calls need approval. Default: no call needs approval.
@@ -59,6 +63,9 @@ pub struct AgentSettings {
     /// The cache of results for repeated calls of tools that are annotated as read-only or
     /// idempotent. Default: no cache.
     pub cache: Option<CacheSettings>,
+    /// The timeout of one tool call, without a response or progress. Default: the limit of the
+    /// [`ToolRunner`](crate::tools::ToolRunner); for a host, the server's `timeout`.
+    pub call_timeout: Option<Duration>,
     /// The timeout of one response. Default: 600 s.
     pub response_timeout: Duration,
 }
@@ -75,6 +82,7 @@ impl AgentSettings {
             call_rate_limit_per_minute: self.call_rate_limit_per_minute,
             max_parallel_calls: self.max_parallel_calls,
             cache: self.cache.clone(),
+            call_timeout: self.call_timeout,
         }
     }
 
@@ -118,11 +126,13 @@ impl Default for AgentSettings {
             retry_delay: Duration::from_secs(1),
             rate_limit_per_minute: None,
             wait_for_rate_limit: false,
+            backtracking: true,
             blocklist: ToolBlocklist::default(),
             approval_policy: ApprovalPolicy::default(),
             call_rate_limit_per_minute: None,
             max_parallel_calls: DEFAULT_PARALLEL_CALLS,
             cache: None,
+            call_timeout: None,
             response_timeout: DEFAULT_RESPONSE_TIMEOUT,
         }
     }

@@ -55,8 +55,8 @@ impl Statistics {
         }
         for record in &report.tool_calls {
             self.calls += 1;
-            self.first_attempt += u64::from(record.retries == 0);
-            self.retries += u64::from(record.retries);
+            self.first_attempt += u64::from(record.failed_attempts == 0);
+            self.retries += u64::from(record.failed_attempts);
             let at = CALL_ORIGINS.iter().position(|mechanism| *mechanism == record.origin);
             self.calls_by_origin[at.unwrap_or_default()] += 1;
         }

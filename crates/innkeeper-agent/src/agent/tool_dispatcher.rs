@@ -6,43 +6,87 @@ use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
-use crate::run::{Effect, PendingCall, Run};
+use crate::run::{CallStatus, Effect, PendingCall, Run};
 use crate::tool_output;
+use crate::tools::ToolError;
 
-/// Runs all calls of a response and returns the run's next effect.
-pub(super) async fn dispatch(
-    executor: &Executor,
-    snapshot: &Arc<ToolSnapshot>,
-    mut pending: Vec<PendingCall>,
-    run: &mut Run,
-    records: &mut Vec<Arc<ToolCallRecord>>,
-    sink: &mut EventSink<'_>,
-) -> Effect {
-    let mut calls =
-        CallQueue::new(executor.clone(), snapshot.clone(), StartRule::AfterAllDecisions);
-    for (index, pending) in pending.iter().enumerate() {
-        calls.push(QueuedCall::new(index, pending.call.clone()));
-    }
-    let mut effect = Effect::AwaitTools;
-    loop {
-        while let Some(queued) = calls.take_ready() {
-            let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
-            sink(AgentEvent::ToolCallStarted { tool, arguments });
-            calls.start(queued);
+/// Runs the calls of responses.
+pub(super) struct ToolDispatcher<'a> {
+    pub(super) executor: &'a Executor,
+    /// The tools of the current iteration.
+    pub(super) snapshot: Arc<ToolSnapshot>,
+    /// Whether the sink shows progress.
+    pub(super) shows_progress: bool,
+    /// The calls of earlier responses, in the order in which the model made them.
+    pub(super) records: Vec<Arc<ToolCallRecord>>,
+}
+
+impl ToolDispatcher<'_> {
+    /// Runs all calls of a response and returns the run's next effect.
+    pub(super) async fn dispatch(
+        &mut self,
+        mut pending: Vec<PendingCall>,
+        run: &mut Run,
+        sink: &mut EventSink<'_>,
+    ) -> Effect {
+        let rule = StartRule::AfterAllDecisions;
+        let mut calls = CallQueue::new(self.executor.clone(), self.snapshot.clone(), rule)
+            .with_progress(self.shows_progress);
+        for (index, pending) in pending.iter().enumerate() {
+            let refusal = pending.refusal.clone();
+            calls.push(QueuedCall { refusal, ..QueuedCall::new(index, pending.call.clone()) });
         }
-        let execution = match calls.next().await {
-            None => return effect,
-            Some(QueueEvent::Approved) => continue,
-            Some(QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution)) => {
-                execution
+        let mut unfinished = pending.len();
+        let mut ended: Vec<Option<Arc<ToolCallRecord>>> = vec![None; pending.len()];
+        let mut effect = Effect::AwaitTools;
+        loop {
+            while let Some(queued) = calls.take_ready() {
+                let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
+                let id = pending.get(queued.index).map(|call| call.id.clone()).unwrap_or_default();
+                sink(AgentEvent::ToolCallStarted { id, tool, arguments });
+                calls.start(queued);
             }
-        };
-        let Some(ended) = pending.get_mut(execution.index) else { continue };
-        let (record, content) = record(execution, ended, run.stats().iterations);
-        let record = Arc::new(record);
-        sink(AgentEvent::ToolCallFinished(record.clone()));
-        effect = run.on_tool_result(&record.id, content, !record.success);
-        records.push(record);
+            let execution = match calls.next().await {
+                None => break,
+                Some(QueueEvent::Approved) => continue,
+                Some(QueueEvent::Progress { index, progress }) => {
+                    if let Some(PendingCall { id, call, .. }) = pending.get(index) {
+                        let (id, tool) = (id.clone(), call.name.clone());
+                        sink(AgentEvent::ToolCallProgress { id, tool, progress });
+                    }
+                    continue;
+                }
+                Some(QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution)) => {
+                    execution
+                }
+            };
+            let index = execution.index;
+            let (Some(call), Some(end)) = (pending.get_mut(index), ended.get_mut(index)) else {
+                continue;
+            };
+            let (record, content, status) = record(execution, call, run.stats().iterations);
+            let record = Arc::new(record);
+            sink(AgentEvent::ToolCallFinished(record.clone()));
+            *end = Some(record.clone());
+            unfinished -= 1;
+            if unfinished == 0 {
+                // The last result leads to the next request.
+                self.refresh_tools(run);
+            }
+            effect = run.on_tool_result(&record.id, content, status);
+        }
+        self.records.extend(ended.into_iter().flatten());
+        effect
+    }
+
+    /// Passes the current tools to the run if the runner lists others than before: a call may have
+    /// changed them, and the next request must contain the current tools.
+    fn refresh_tools(&mut self, run: &mut Run) {
+        let snapshot = self.executor.tool_snapshot();
+        if !Arc::ptr_eq(&self.snapshot, &snapshot) {
+            run.on_tools_changed(snapshot.tools.clone());
+            self.snapshot = snapshot;
+        }
     }
 }
 
@@ -51,28 +95,45 @@ fn record(
     execution: ToolExecution,
     pending: &mut PendingCall,
     iteration: u32,
-) -> (ToolCallRecord, Content) {
+) -> (ToolCallRecord, Content, CallStatus) {
     let ToolExecution { tool, arguments, outcome, elapsed, cached, .. } = execution;
-    let (success, content, output) = match outcome {
+    let (status, content, output) = match outcome {
         Ok(output) => {
             let content = tool_output::to_content(&output);
-            (!output.is_error(), content, Some(Arc::unwrap_or_clone(output)))
+            let status = match output.is_error() {
+                true => CallStatus::Failed,
+                false => CallStatus::Succeeded,
+            };
+            (status, content, Some(Arc::unwrap_or_clone(output)))
         }
-        Err(error) => (false, Content::from(error.to_string()), None),
+        Err(error) => (error_status(&error), Content::from(error.to_string()), None),
     };
     let record = ToolCallRecord {
         iteration,
-        id: std::mem::take(&mut pending.id),
+        id: pending.id.clone(),
         tool,
         arguments,
         output,
-        success,
+        success: status == CallStatus::Succeeded,
         result_text: content.to_text().into_owned(),
         elapsed,
         cached,
         origin: pending.origin,
-        retries: pending.retries,
+        failed_attempts: pending.failed_attempts,
+        retry_attempt: pending.retry_attempt,
         reasoning: std::mem::take(&mut pending.reasoning),
     };
-    (record, content)
+    (record, content, status)
+}
+
+/// Returns whether a call without output was run.
+fn error_status(error: &ToolError) -> CallStatus {
+    match error {
+        ToolError::Refused { .. }
+        | ToolError::InvalidArguments { .. }
+        | ToolError::BufferFull { .. } => CallStatus::Refused,
+        ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. } => {
+            CallStatus::Failed
+        }
+    }
 }

@@ -66,7 +66,7 @@ impl CallScheduler {
     /// running or undecided. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<ToolExecution> {
         let execution = match self.calls.next().await? {
-            QueueEvent::Approved => return None,
+            QueueEvent::Approved | QueueEvent::Progress { .. } => return None,
             QueueEvent::Refused { execution, queued_bytes } => {
                 self.queued_bytes -= queued_bytes;
                 execution

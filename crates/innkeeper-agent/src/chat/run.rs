@@ -22,7 +22,7 @@ pub struct ChatRunResult {
 
 /// The reason why a chat run ended early.
 #[derive(Debug, thiserror::Error)]
-pub enum ChatRunError<E: Error + 'static> {
+pub enum ChatErrorRecord<E: Error + 'static> {
     /// The application could not send a request to its model.
     #[error("request to the model failed")]
     Model(#[source] E),
@@ -48,7 +48,7 @@ impl Chat {
         &self,
         mut request_model: A,
         mut show: impl FnMut(TextSegment),
-    ) -> Result<ChatRunResult, ChatRunError<E>>
+    ) -> Result<ChatRunResult, ChatErrorRecord<E>>
     where
         A: FnMut(Option<String>) -> F,
         F: Future<Output = Result<S, E>>,
@@ -59,7 +59,7 @@ impl Chat {
         let mut all = ChatRunResult { executions: Vec::new(), iterations: 0, skipped_calls: 0 };
         let mut message = None;
         loop {
-            let stream = request_model(message).await.map_err(ChatRunError::Model)?;
+            let stream = request_model(message).await.map_err(ChatErrorRecord::Model)?;
             let mut response = turn.read_response(stream)?;
             while let Some(item) = response.next_item().await {
                 match item {

@@ -65,7 +65,7 @@ impl ResultCache {
         arguments: &Json,
         run: impl Future<Output = Result<Arc<ToolOutput>, ToolError>>,
     ) -> (Result<Arc<ToolOutput>, ToolError>, bool) {
-        let key = (tool.to_owned(), canonical_json(arguments));
+        let key = (tool.to_owned(), arguments.to_canonical_string());
         let keeps = (hints.read_only || hints.idempotent) && key.1.len() <= MAX_ENTRY_BYTES;
         let cached = keeps.then(|| self.lookup(&key)).flatten();
         let old = cached.is_some();
@@ -154,23 +154,5 @@ impl<'c> InvalidationGuard<'c> {
 impl Drop for InvalidationGuard<'_> {
     fn drop(&mut self) {
         self.invalidate();
-    }
-}
-
-/// Returns the arguments as JSON text with sorted members.
-fn canonical_json(json: &Json) -> String {
-    sort_members(json).to_string()
-}
-
-fn sort_members(json: &Json) -> Json {
-    match json {
-        Json::Array(items) => Json::Array(items.iter().map(sort_members).collect()),
-        Json::Object(members) => {
-            let mut members: Vec<_> =
-                members.iter().map(|(key, value)| (key.clone(), sort_members(value))).collect();
-            members.sort_by(|(left, _), (other, _)| left.cmp(other));
-            Json::Object(members)
-        }
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => json.clone(),
     }
 }

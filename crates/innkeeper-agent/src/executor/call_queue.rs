@@ -9,7 +9,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use innkeeper_host::Progress;
 use innkeeper_toolcall::ResolvedCall;
+use tokio::sync::mpsc;
 
 use super::execution::{RunningCall, json_memory_bytes};
 use super::{Executor, ToolExecution, ToolSnapshot};
@@ -24,12 +26,14 @@ pub(crate) struct QueuedCall {
     pub(crate) call: ResolvedCall,
     /// The arguments as JSON text.
     pub(crate) arguments_text: Arc<str>,
+    /// The reason if the call is not to be run.
+    pub(crate) refusal: Option<String>,
 }
 
 impl QueuedCall {
     pub(crate) fn new(index: usize, call: ResolvedCall) -> Self {
         let arguments_text = call.arguments.to_string().into();
-        Self { index, call, arguments_text }
+        Self { index, call, arguments_text, refusal: None }
     }
 
     /// Returns the approximate memory size in bytes.
@@ -47,6 +51,10 @@ pub(crate) enum StartRule {
     AfterItsDecision,
 }
 
+/// Capacity of the progress channel of one call. The agent reads progress as fast as its sink; a
+/// server that reports faster loses steps between two displayed ones.
+const PROGRESS_CAPACITY: usize = 16;
+
 /// A change in the queue.
 #[derive(Debug)]
 pub(crate) enum QueueEvent {
@@ -58,6 +66,13 @@ pub(crate) enum QueueEvent {
         execution: ToolExecution,
         /// The memory size of the queued call in bytes.
         queued_bytes: usize,
+    },
+    /// A running call reports progress.
+    Progress {
+        /// The number of the call in the response.
+        index: usize,
+        /// The progress.
+        progress: Progress,
     },
     /// A call has ended.
     Finished(ToolExecution),
@@ -76,6 +91,10 @@ pub(crate) struct CallQueue {
     deciding: Option<BoxFuture<'static, CheckResult>>,
     approved: VecDeque<QueuedCall>,
     running: FuturesUnordered<BoxFuture<'static, ToolExecution>>,
+    /// Whether the calls report their progress.
+    reports_progress: bool,
+    /// The progress of the running calls, by their numbers.
+    progress: Vec<(usize, mpsc::Receiver<Progress>)>,
 }
 
 impl std::fmt::Debug for CallQueue {
@@ -102,7 +121,16 @@ impl CallQueue {
             deciding: None,
             approved: VecDeque::new(),
             running: FuturesUnordered::new(),
+            reports_progress: false,
+            progress: Vec::new(),
         }
+    }
+
+    /// Reports the progress of each call that starts from now on, as [`QueueEvent::Progress`].
+    #[must_use]
+    pub(crate) fn with_progress(mut self, reports_progress: bool) -> Self {
+        self.reports_progress = reports_progress;
+        self
     }
 
     /// Adds a call to the queue.
@@ -132,9 +160,14 @@ impl CallQueue {
     /// Starts a call that [`Self::take_ready`] returned.
     pub(crate) fn start(&mut self, queued: QueuedCall) {
         let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
+        let sender = self.reports_progress.then(|| {
+            let (sender, receiver) = mpsc::channel(PROGRESS_CAPACITY);
+            self.progress.push((queued.index, receiver));
+            sender
+        });
         let running = async move {
             let running_call = RunningCall::new(&queued, executor.timing.clone());
-            let (outcome, cached) = executor.run(&snapshot, &queued).await;
+            let (outcome, cached) = executor.run(&snapshot, &queued, sender).await;
             ToolExecution::record(queued, outcome, (running_call.finish(), cached))
         };
         self.running.push(running.boxed());
@@ -172,8 +205,17 @@ impl CallQueue {
                 },
             }));
         }
+        for (index, receiver) in &mut self.progress {
+            if let Poll::Ready(Some(progress)) = receiver.poll_recv(context) {
+                return Poll::Ready(Some(QueueEvent::Progress { index: *index, progress }));
+            }
+        }
         match self.running.poll_next_unpin(context) {
-            Poll::Ready(Some(execution)) => Poll::Ready(Some(QueueEvent::Finished(execution))),
+            Poll::Ready(Some(execution)) => {
+                // The end of a call discards progress that arrived with it.
+                self.progress.retain(|(index, _)| *index != execution.index);
+                Poll::Ready(Some(QueueEvent::Finished(execution)))
+            }
             Poll::Ready(None) if self.deciding.is_none() => Poll::Ready(None),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }

@@ -38,7 +38,7 @@ impl ToolExecution {
         outcome: Result<Arc<ToolOutput>, ToolError>,
         (elapsed, cached): (Duration, bool),
     ) -> Self {
-        let QueuedCall { index, call, arguments_text } = queued;
+        let QueuedCall { index, call, arguments_text, .. } = queued;
         if let Some(audited) = audit_outcome(&outcome) {
             emit_tool_executed(&call.name, &arguments_text, audited, elapsed);
         }

@@ -20,11 +20,17 @@ struct SlowTool(AtomicUsize);
 impl ToolRunner for SlowTool {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let schema = json!({"type": "object", "properties": {"at": {"type": "integer"}}});
-        let annotations = ToolAnnotations { read_only: true, idempotent: true };
-        vec![AvailableTool { tool: Tool::new("read", "Reads.", schema), annotations }]
+        let annotations =
+            ToolAnnotations { read_only: true, idempotent: true, ..ToolAnnotations::default() };
+        vec![AvailableTool::new(Tool::new("read", "Reads.", schema), annotations)]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Box::pin(async {
             sleep(Duration::from_secs(1)).await;
@@ -41,6 +47,7 @@ fn settings() -> ExecutorSettings {
         call_rate_limit_per_minute: None,
         max_parallel_calls: DEFAULT_PARALLEL_CALLS,
         cache: None,
+        call_timeout: None,
     }
 }
 
@@ -70,7 +77,7 @@ async fn run_all(
         }
         match queue.next().await {
             None => return executions,
-            Some(QueueEvent::Approved) => {}
+            Some(QueueEvent::Approved | QueueEvent::Progress { .. }) => {}
             Some(QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution)) => {
                 executions.push(execution);
             }
@@ -132,8 +139,13 @@ impl ToolRunner for WritingTool {
         self.0.list_tools().into_iter().map(|tool| AvailableTool { annotations, ..tool }).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
-        self.0.call_tool(name, arguments)
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        options: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        self.0.call_tool(name, arguments, options)
     }
 }
 
@@ -155,7 +167,7 @@ async fn a_blocked_tool_is_known_and_not_offered() {
         ExecutorSettings { blocklist: ToolBlocklist::new(["read"]).unwrap(), ..settings() };
     let executor = executor(Arc::new(SlowTool::default()), settings);
     let snapshot = executor.tool_snapshot();
-    assert!(snapshot.available.is_empty() && snapshot.known.get("read").is_some());
+    assert!(snapshot.tools.available.is_empty() && snapshot.tools.known.get("read").is_some());
     assert!(
         Arc::ptr_eq(&snapshot, &executor.tool_snapshot()),
         "an equal list is not compiled again"

@@ -1,34 +1,21 @@
 //! The tools that a runner lists, with the tools that the blocklist leaves.
 
-use std::sync::Arc;
-
-use innkeeper_toolcall::{ToolValidator, Tools};
-
 use crate::safety::ToolBlocklist;
-use crate::tools::{AvailableTool, ToolAnnotations};
+use crate::tools::{AvailableTool, OfferedTools, ToolAnnotations};
 
 /// A list of tools. The schemas are compiled once per list.
 #[derive(Debug, Default)]
 pub(crate) struct ToolSnapshot {
     listed: Vec<AvailableTool>,
-    /// The tools that the model gets.
-    pub(crate) available: Arc<Tools>,
-    /// All tools. Calls of blocked tools are recognized and refused, not mistaken for text.
-    pub(crate) known: Arc<Tools>,
-    /// The validator of the available tools.
-    pub(crate) tool_validator: Arc<ToolValidator>,
+    /// The tools for a run.
+    pub(crate) tools: OfferedTools,
 }
 
 impl ToolSnapshot {
     pub(super) fn new(listed: Vec<AvailableTool>, blocklist: &ToolBlocklist) -> Self {
-        let known: Tools = listed.iter().map(|listed| listed.tool.clone()).collect();
-        let available: Tools =
-            known.iter().filter(|tool| !blocklist.is_blocked(&tool.name)).cloned().collect();
-        let tool_validator = Arc::new(ToolValidator::new(available.clone()));
-        let known = Arc::new(known);
-        let available =
-            if available.len() == known.len() { known.clone() } else { Arc::new(available) };
-        Self { listed, available, known, tool_validator }
+        let known = listed.iter().map(|listed| listed.tool.clone()).collect();
+        let tools = OfferedTools::new(known, |name| blocklist.is_blocked(name));
+        Self { listed, tools }
     }
 
     pub(super) fn is_of(&self, listed: &[AvailableTool]) -> bool {

@@ -1,17 +1,17 @@
 //! The configuration of a run, constant for its duration.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Format, ResolvedCall, ToolValidator, Tools};
+use innkeeper_toolcall::{Format, ResolvedCall};
 
 use super::ToolCallMode;
 use crate::conversation::HistoryBudget;
 use crate::executor::MAX_CALLS_PER_RESPONSE;
 use crate::provider::{Capabilities, OutputConstraint};
 use crate::safety::ToolBlocklist;
+use crate::tools::OfferedTools;
 
 /// Maximum number of characters of a string without a limit in the schema, in constrained output:
 /// weak models generate endless strings.
@@ -53,17 +53,13 @@ impl Default for RunLimits {
 }
 
 /// The configuration of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RunConfig {
     /// The system prompt.
     pub system: String,
-    /// The tools that the model may call.
-    pub tools: Arc<Tools>,
-    /// All tools: those that the model may call, and the blocked tools, whose calls are recognized
-    /// and passed to the executor, which refuses them.
-    pub known_tools: Arc<Tools>,
-    /// The validator of the arguments.
-    pub tool_validator: Arc<ToolValidator>,
+    /// The tools of the first iteration. [`Run::on_tools_changed`](super::Run::on_tools_changed)
+    /// replaces them.
+    pub tools: OfferedTools,
     /// The template that describes the tools in the prompt.
     pub template: Template,
     /// The format of calls in the model's text.
@@ -90,6 +86,9 @@ pub struct RunConfig {
     pub retry_delay: Duration,
     /// The limits of the run.
     pub limits: RunLimits,
+    /// Whether the model may continue after a failed call. Without backtracking, the first failed
+    /// call ends the run.
+    pub backtracking: bool,
     /// Tools that are blocked. A call of a blocked tool gets an error that says so.
     pub blocklist: ToolBlocklist,
 }
@@ -125,11 +124,15 @@ impl RunConfig {
         let keys = self.template.family().call_keys();
         let options =
             CallSchemaOptions { string_limit: limit, keys, ..CallSchemaOptions::default() };
-        let schema =
-            || Some(OutputConstraint::JsonSchema(call_schema(&self.tools, options)?.schema));
+        let schema = || {
+            Some(OutputConstraint::JsonSchema(call_schema(&self.tools.available, options)?.schema))
+        };
         let options = GbnfOptions { string_limit: Some(MAX_STRING_CHARS) };
-        let grammar =
-            || Some(OutputConstraint::Gbnf(gbnf(&self.tools, OutputShape::Call, options)?.text));
+        let grammar = || {
+            Some(OutputConstraint::Gbnf(
+                gbnf(&self.tools.available, OutputShape::Call, options)?.text,
+            ))
+        };
         let constrained = takes.json_schema.then(schema).flatten();
         constrained.or_else(|| takes.gbnf.then(grammar).flatten())
     }
@@ -137,7 +140,7 @@ impl RunConfig {
     /// Returns the violations of the schema as a message, if there are any.
     fn violation_message(&self, call: &ResolvedCall) -> Option<String> {
         // Without a verdict of the validator, the runner checks the arguments.
-        let violations = self.tool_validator.violations(call).unwrap_or_default();
+        let violations = self.tools.validator.violations(call).unwrap_or_default();
         if violations.is_empty() {
             return None;
         }

@@ -34,10 +34,26 @@ pub struct PendingCall {
     pub call: ResolvedCall,
     /// The origin of the call.
     pub origin: CallOrigin,
-    /// The number of failed attempts before the call.
-    pub retries: u32,
-    /// The reasoning or the text before the call, in the same response.
+    /// The number of malformed or rejected attempts at the call, which were not run.
+    pub failed_attempts: u32,
+    /// What the model wrote before the call in the same response: its reasoning, or its text if
+    /// there is no reasoning before the call.
     pub reasoning: String,
+    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    pub retry_attempt: u32,
+    /// The reason if the call is not to be run. The model gets the reason as the call's result.
+    pub refusal: Option<String>,
+}
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStatus {
+    /// The tool returned a result without an error.
+    Succeeded,
+    /// The call failed, or the tool reported an error.
+    Failed,
+    /// The call was refused.
+    Refused,
 }
 
 /// The way in which a model made a call.
@@ -81,6 +97,10 @@ pub enum RunOutcome {
     Refused,
     /// The model still called tools at the iteration limit.
     IterationLimit,
+    /// A call failed, and [`RunConfig::backtracking`](super::RunConfig::backtracking) is off.
+    CallFailed,
+    /// The model repeated a call that was refused because its result did not change.
+    LoopDetected,
     /// The model did not write a valid call.
     NoValidCall {
         /// The problem of each attempt.

@@ -32,10 +32,11 @@ pub(super) fn build_request(
     attempts: &[FailedAttempt],
 ) -> Result<Request, TemplateError> {
     let (system, tools) = match mode {
-        ToolCallMode::Native => (config.system.clone(), config.tools.clone()),
-        ToolCallMode::Prompt => {
-            (config.template.system_prompt(&config.system, &config.tools)?, Arc::default())
-        }
+        ToolCallMode::Native => (config.system.clone(), config.tools.available.clone()),
+        ToolCallMode::Prompt => (
+            config.template.system_prompt(&config.system, &config.tools.available)?,
+            Arc::default(),
+        ),
     };
     let mut trimmed = config.history_budget.trim(
         conversation.messages(),

@@ -129,7 +129,7 @@ impl ResponseParser {
         // Constrained output is plain JSON, whatever the model's own call format is.
         let format = if constrained { Format::Detect } else { config.format };
         let options = ParserOptions { format, ..ParserOptions::default() };
-        let tools = &config.known_tools;
+        let tools = &config.tools.known;
         Self {
             parser: (!tools.is_empty()).then(|| ToolCallParser::new(tools.clone(), &options)),
             parsed: ParsedText {
@@ -293,7 +293,7 @@ impl ResponseBuilder<'_> {
         let completeness =
             if self.truncated && last { Completeness::Truncated } else { Completeness::Complete };
         let arguments = RawArguments::Text(&call.arguments);
-        let call = resolve_call(&self.config.known_tools, &call.name, arguments, completeness);
+        let call = resolve_call(&self.config.tools.known, &call.name, arguments, completeness);
         let origin = match &call {
             Ok(call) if !call.repairs.is_empty() => CallOrigin::Repaired,
             Ok(_) | Err(_) => CallOrigin::Native,

@@ -1,7 +1,7 @@
 //! A run owns its conversation and returns it in a valid state.
 
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Format, Tool, ToolValidator, Tools};
+use innkeeper_toolcall::{Format, Tool, Tools};
 use serde_json::json;
 
 use super::*;
@@ -15,9 +15,7 @@ fn config() -> RunConfig {
     let tools: Tools = [Tool::new("fs.read", "Reads a file.", schema)].into_iter().collect();
     RunConfig {
         system: String::new(),
-        tools: Arc::new(tools.clone()),
-        known_tools: Arc::new(tools.clone()),
-        tool_validator: Arc::new(ToolValidator::new(tools)),
+        tools: OfferedTools::new(tools, |_| false),
         template: Template::for_model("any"),
         format: Format::Detect,
         tool_calling: ToolCalling::Native,
@@ -31,6 +29,7 @@ fn config() -> RunConfig {
         max_retries: 3,
         retry_delay: Duration::from_secs(1),
         limits: RunLimits::default(),
+        backtracking: true,
         blocklist: ToolBlocklist::default(),
     }
 }
@@ -42,7 +41,8 @@ fn config_of_dropping_server() -> RunConfig {
     let capabilities =
         Capabilities { native_tools: true, may_drop_tools: true, ..Capabilities::default() };
     let tool_calling = ToolCalling::Auto;
-    RunConfig { tools: Arc::new(tools), capabilities, tool_calling, ..config() }
+    let tools = OfferedTools::new(tools, |_| false);
+    RunConfig { tools, capabilities, tool_calling, ..config() }
 }
 
 fn response_with_prompt_tokens(prompt_tokens: u64) -> Response {
@@ -70,7 +70,10 @@ fn an_ended_run_returns_its_conversation_with_a_result_for_every_call() {
     assert!(matches!(run.start("Read."), Ok(Effect::SendRequest(_))));
     let response = Response::from_tool_calls([("fs.read", arguments), ("fs.read", arguments)]);
     let Effect::CallTools(calls) = run.on_response(&response, 0.0) else { panic!("no calls") };
-    assert!(matches!(run.on_tool_result(&calls[1].id, "text", false), Effect::AwaitTools));
+    assert!(matches!(
+        run.on_tool_result(&calls[1].id, "text", CallStatus::Succeeded),
+        Effect::AwaitTools
+    ));
     let conversation = run.into_conversation();
     assert_eq!(conversation.pending_calls().count(), 0);
     let expected = [(INTERRUPTED_MESSAGE.to_owned(), true), ("text".to_owned(), false)];
@@ -108,7 +111,7 @@ fn messages_in_prompt_mode(content: ContentSupport) -> Vec<Message> {
     let reply = Response::from_text(r#"{"tool": "fs.read", "params": {"path": "a"}}"#);
     let Effect::CallTools(calls) = run.on_response(&reply, 0.0) else { panic!("no calls") };
     let result = vec!["It shows".into(), image()];
-    match run.on_tool_result(&calls[0].id, result, false) {
+    match run.on_tool_result(&calls[0].id, result, CallStatus::Succeeded) {
         Effect::SendRequest(request) => request.messages,
         effect => panic!("{effect:?}"),
     }
@@ -162,8 +165,8 @@ fn a_server_that_read_fewer_tokens_than_the_tools_have_gets_them_in_the_prompt()
 #[test]
 fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
     let config = config_of_dropping_server;
-    let least = request::estimate_tool_tokens(&config().tools) as u64 / 2;
-    let small = Arc::clone(&self::config().tools);
+    let least = request::estimate_tool_tokens(&config().tools.available) as u64 / 2;
+    let small = self::config().tools;
     let certain = Capabilities { native_tools: true, ..Capabilities::default() };
     let response = response_with_prompt_tokens;
     let cases = [
@@ -204,7 +207,10 @@ fn a_server_that_once_read_the_tools_keeps_them_whatever_later_counts_say() {
     let mut run = started(config_of_dropping_server());
     let call = Response::from_tool_calls([("fs.read", "{}")]);
     let Effect::CallTools(calls) = run.on_response(&call, 0.0) else { panic!("no calls") };
-    assert!(matches!(run.on_tool_result(&calls[0].id, "text", false), Effect::SendRequest(_)));
+    assert!(matches!(
+        run.on_tool_result(&calls[0].id, "text", CallStatus::Succeeded),
+        Effect::SendRequest(_)
+    ));
     let effect = run.on_response(&response_with_prompt_tokens(10), 0.0);
     assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{effect:?}");
 }
@@ -225,7 +231,10 @@ fn a_correction_example_has_the_attempts_of_its_own_call_only() {
             assert!(matches!(run.on_delay(), Effect::SendRequest(_)));
         }
         let Effect::CallTools(calls) = run.on_response(response, 0.0) else { panic!("no calls") };
-        assert!(matches!(run.on_tool_result(&calls[0].id, "text", false), Effect::SendRequest(_)));
+        assert!(matches!(
+            run.on_tool_result(&calls[0].id, "text", CallStatus::Succeeded),
+            Effect::SendRequest(_)
+        ));
     }
     let [example] = run.correction_examples() else { panic!("{:?}", run.correction_examples()) };
     let texts: Vec<_> = example.attempts.iter().map(|(text, _)| text.as_str()).collect();

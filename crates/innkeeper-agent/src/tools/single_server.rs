@@ -6,7 +6,9 @@ use innkeeper_host::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{AvailableTool, ToolCallFuture, ToolRunner, catalog_tools};
+use super::{
+    AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner, call_options, catalog_tools,
+};
 
 /// The name of the server in errors and logs.
 const SERVER_NAME: &str = "server";
@@ -78,10 +80,14 @@ impl SingleServer {
         name: &str,
         arguments: impl Into<Arguments>,
     ) -> Result<ToolResult, CallError> {
-        // A tool's own name may equal the public name of another tool, so both get the server's
-        // name as prefix.
-        self.0.call_tool(&format!("{SERVER_NAME}.{name}"), arguments).await
+        self.0.call_tool(&public_name(name), arguments).await
     }
+}
+
+/// Returns the name of a tool in the host. A tool's own name may equal the public name of another
+/// tool, so every name gets the server's name as prefix.
+fn public_name(own_name: &str) -> String {
+    format!("{SERVER_NAME}.{own_name}")
 }
 
 impl ToolRunner for SingleServer {
@@ -89,7 +95,13 @@ impl ToolRunner for SingleServer {
         catalog_tools(&self.0.catalog(), |_, own_name| own_name)
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
-        Box::pin(async move { Ok(self.call_tool(name, arguments).await?.into()) })
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        options: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        let (name, options) = (public_name(name), call_options(options));
+        Box::pin(async move { Ok(self.0.call_tool_with(&name, arguments, options).await?.into()) })
     }
 }

@@ -4,6 +4,7 @@ mod constrained;
 mod continued_conversations;
 mod corrections;
 mod displayed_text;
+mod failed_calls;
 mod failures;
 mod iterations;
 mod one_executor;
@@ -19,7 +20,8 @@ use std::time::Duration;
 use innkeeper_agent::agent::{Agent, AgentSettings};
 use innkeeper_agent::provider::{Capabilities, LlmError, Response, ScriptedProvider};
 use innkeeper_agent::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolError, ToolOutput, ToolRunner,
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
+    ToolRunner,
 };
 use innkeeper_toolcall::Tool;
 use serde_json::value::RawValue;
@@ -43,26 +45,29 @@ impl ToolRunner for RecordingTools {
         let remove = Tool::new("fs.rm", "Removes a file.", path);
         let nap = json!({"type": "object", "properties": {"seconds": {"type": "integer"}}});
         vec![
-            AvailableTool {
-                tool: read,
-                annotations: ToolAnnotations { read_only: true, idempotent: true },
-            },
-            AvailableTool { tool: remove, annotations: ToolAnnotations::default() },
-            AvailableTool {
-                tool: Tool::new("clock.nap", "Waits.", nap),
-                annotations: ToolAnnotations::default(),
-            },
+            AvailableTool::new(
+                read,
+                ToolAnnotations { read_only: true, idempotent: true, ..ToolAnnotations::default() },
+            ),
+            AvailableTool::new(remove, ToolAnnotations::default()),
+            AvailableTool::new(Tool::new("clock.nap", "Waits.", nap), ToolAnnotations::default()),
         ]
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         Box::pin(async move {
             self.0.lock().unwrap().push((name.to_owned(), arguments.clone()));
             if let Some(seconds) = arguments.get("seconds").and_then(Value::as_u64) {
                 sleep(Duration::from_secs(seconds)).await;
             }
-            if arguments.get("path") == Some(&json!("gone")) {
+            let path = arguments.get("path").and_then(Value::as_str);
+            if path.is_some_and(|path| path.starts_with("gone")) {
                 let tool = name.to_owned();
                 return Err(ToolError::Runner { tool, source: "no such file".into() });
             }

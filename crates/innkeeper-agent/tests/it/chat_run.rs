@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use innkeeper_agent::chat::{ChatRunError, TextSegment};
+use innkeeper_agent::chat::{ChatErrorRecord, TextSegment};
 use innkeeper_agent::{Chat, ChatSettings};
 use serde_json::Value;
 
@@ -135,5 +135,5 @@ async fn a_model_that_cannot_be_asked_ends_the_run_with_its_error() {
         )
         .await
         .unwrap_err();
-    assert!(matches!(&error, ChatRunError::Model(error) if error.to_string() == "no model"));
+    assert!(matches!(&error, ChatErrorRecord::Model(error) if error.to_string() == "no model"));
 }

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_agent::agent::{Agent, AgentSettings};
+use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
 use innkeeper_agent::{Chat, ChatSettings, SingleServer, ToolError, ToolRunner};
 use innkeeper_host::{Config, Environment, Host};
-use innkeeper_testkit::{Fixture, Journal, JournalEntry, fixture, fixture_program, mcp_json};
+use innkeeper_testkit::{
+    Fault, Fixture, Journal, JournalEntry, RemoteServer, fixture, fixture_program, mcp_json,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -166,5 +168,99 @@ async fn dropping_the_answer_cancels_its_calls_at_the_server() {
     drop(response);
     let cancelled = |journal: &Journal| journal.count("notifications/cancelled") == 1;
     Journal::wait_for(&journal, timeout, cancelled).await;
+    host.shutdown().await;
+}
+
+/// Calls a tool of each script and returns the results of the run.
+async fn run_script(
+    host: &Host,
+    settings: AgentSettings,
+    calls: &[(&str, &str)],
+    sink: impl FnMut(AgentEvent) + Send,
+) -> RunResult {
+    let replies = calls.iter().map(|call| Ok(Response::from_tool_calls([*call])));
+    let replies = replies.chain([Ok(Response::from_text("Done."))]);
+    let model = Arc::new(ScriptedProvider::new(replies));
+    let agent = Agent::new(model, Arc::new(host.clone()), settings);
+    agent.run_streaming("Go.", sink).await
+}
+
+#[tokio::test]
+async fn a_host_does_not_retry_a_call_of_a_model() {
+    let server = fixture("a").config_key("retry", json!({"max": 3, "initialDelay": 0.01}));
+    let busy = Fault::status(503).on_rpc_method("tools/call").first_n(1);
+    let remote = RemoteServer::for_fixture(server).fault(busy).start().await;
+    let config = json!({"servers": {"a": remote.config_entry()}});
+    let environment = Environment::from_process();
+    let config = Config::from_value(&config, "mcp.json", Path::new("/"), &environment).unwrap();
+    let host = Host::start(config).await.unwrap();
+    let calls = [("a.echo", r#"{"message": "x"}"#); 2];
+    let report = run_script(&host, AgentSettings::default(), &calls, |_| {}).await;
+    let outcomes: Vec<_> = report.tool_calls.iter().map(|call| call.success).collect();
+    assert_eq!(outcomes, [false, true], "{report:?}");
+    let requests = remote.requests();
+    let requests = requests.iter().filter(|request| request.rpc_method() == Some("tools/call"));
+    assert_eq!(requests.count(), 2);
+    host.shutdown().await;
+}
+
+/// Proves: G-b3
+#[tokio::test]
+async fn the_progress_of_a_call_reaches_the_application_while_the_call_runs() {
+    let host = start_host([fixture("fx").with("--progress", 3).with("--progress-delay", 20)]).await;
+    let mut events = Vec::new();
+    let calls = [("fx.echo", r#"{"message": "x"}"#)];
+    let report = run_script(&host, AgentSettings::default(), &calls, |event| match event {
+        AgentEvent::ToolCallStarted { id, .. } => events.push(format!("start {id}")),
+        AgentEvent::ToolCallProgress { id, tool, progress } => {
+            events.push(format!("{id} {tool} {}", progress.progress));
+        }
+        AgentEvent::ToolCallFinished(record) => events.push(format!("end {}", record.id)),
+        _ => {}
+    })
+    .await;
+    let id = &report.tool_calls[0].id;
+    let step = |at| format!("{id} fx.echo {at}");
+    let expected = [format!("start {id}"), step(1), step(2), step(3), format!("end {id}")];
+    assert_eq!(events, expected);
+    host.shutdown().await;
+}
+
+/// Proves: G19
+#[tokio::test]
+async fn an_agent_limits_the_time_of_a_call() {
+    let host = start_host([fixture("fx").switch("--hang-calls")]).await;
+    let settings = AgentSettings {
+        call_timeout: Some(Duration::from_millis(200)),
+        ..AgentSettings::default()
+    };
+    let start = Instant::now();
+    let calls = [("fx.echo", r#"{"message": "x"}"#)];
+    let report = run_script(&host, settings, &calls, |_| {}).await;
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(report.tool_calls[0].result_text.contains("0.2 s"), "{report:?}");
+    host.shutdown().await;
+}
+
+/// Proves: G-b6
+#[tokio::test]
+async fn a_tool_that_appears_during_a_run_is_offered_in_the_next_request() {
+    let host = start_host([fixture("fx").switch("--list-changed")]).await;
+    let before = host.list_tools();
+    assert!(before.iter().all(|tool| tool.definition.is_some()));
+    let settings = AgentSettings::default();
+    let replies = [
+        Ok(Response::from_tool_calls([("fx.grow", "{}")])),
+        Ok(Response::from_tool_calls([("fx.sleep", r#"{"ms": 300}"#)])),
+        Ok(Response::from_text("Done.")),
+    ];
+    let model = Arc::new(ScriptedProvider::new(replies));
+    let agent = Agent::new(model.clone(), Arc::new(host.clone()), settings);
+    let report = agent.run("Grow.").await;
+    assert!(report.is_success(), "{report:?}");
+    let offered: Vec<usize> =
+        model.requests().iter().map(|request| request.tools.iter().count()).collect();
+    assert_eq!(offered[0], before.len());
+    assert_eq!(offered[2], before.len() + 1, "{offered:?}");
     host.shutdown().await;
 }

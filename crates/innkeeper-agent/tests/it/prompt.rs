@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_agent::tools::ToolCallFuture;
+use innkeeper_agent::tools::{ToolCallFuture, ToolCallOptions};
 use innkeeper_agent::{AvailableTool, Chat, ChatSettings, ToolRunner};
 use serde_json::value::RawValue;
 
@@ -16,7 +16,12 @@ impl ToolRunner for NoTools {
         Vec::new()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         panic!("{name} was never offered")
     }
 }

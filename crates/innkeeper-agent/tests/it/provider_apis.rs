@@ -14,7 +14,7 @@ use innkeeper_agent::provider::{
 use innkeeper_agent::run::{CallOrigin, RunOutcome, ToolCalling};
 use innkeeper_agent::run_json::RunJson;
 use innkeeper_agent::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner,
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_host::config::Secret;
@@ -60,12 +60,17 @@ impl ToolRunner for ChainTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let tool = |(name, arguments): &(&str, Value)| {
             let tool = Tool::new(*name, format!("Does {name}."), infer_schema(arguments));
-            AvailableTool { tool, annotations: ToolAnnotations::default() }
+            AvailableTool::new(tool, ToolAnnotations::default())
         };
         chain_calls().iter().map(tool).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.0.lock().unwrap().push((name.to_owned(), arguments));
         let text = format!("result of {name}");

@@ -12,7 +12,8 @@ use innkeeper_agent::run::{RunLimits, RunOutcome};
 use innkeeper_agent::run_json::RunJson;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolError, ToolOutput, ToolRunner,
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
+    ToolRunner,
 };
 use innkeeper_agent::transport::{
     Endpoint, HttpProvider, ModelSelector, ProviderId, get_llm_client,
@@ -121,13 +122,18 @@ struct PanickingTool;
 impl ToolRunner for PanickingTool {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let schema = json!({"type": "object"});
-        vec![AvailableTool {
-            tool: Tool::new("vault.open", "Reads.", schema),
-            annotations: ToolAnnotations::default(),
-        }]
+        vec![AvailableTool::new(
+            Tool::new("vault.open", "Reads.", schema),
+            ToolAnnotations::default(),
+        )]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         Box::pin(async { panic!("the tool fell over") })
     }
 }
@@ -248,15 +254,17 @@ impl ToolRunner for LeakingTools {
         tools.push(("choose", json!({"to": {"enum": ["up", "down"]}})));
         let available_tool = |(name, properties)| {
             let schema = json!({"type": "object", "properties": properties});
-            AvailableTool {
-                tool: Tool::new(name, "Talks.", schema),
-                annotations: ToolAnnotations::default(),
-            }
+            AvailableTool::new(Tool::new(name, "Talks.", schema), ToolAnnotations::default())
         };
         tools.into_iter().map(available_tool).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let (server, item): (Arc<str>, Box<str>) = ("gossip".into(), name.into());
         let result = json!({"content": [{"type": "text", "text": KEY}], "isError": true});
         Box::pin(async move {

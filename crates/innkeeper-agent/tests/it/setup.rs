@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use innkeeper_agent::chat::{ResponseItem, StreamingResponse, TextSegment, ToolExecution};
-use innkeeper_agent::tools::ToolCallFuture;
+use innkeeper_agent::tools::{ToolCallFuture, ToolCallOptions};
 use innkeeper_agent::{
     AvailableTool, Chat, ChatSettings, ToolAnnotations, ToolError, ToolOutput, ToolRunner,
 };
@@ -48,15 +48,15 @@ fn available_tool(
     annotations: ToolAnnotations,
 ) -> AvailableTool {
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    AvailableTool { tool: Tool::new(name, format!("Does {name}."), schema), annotations }
+    AvailableTool::new(Tool::new(name, format!("Does {name}."), schema), annotations)
 }
 
 impl ToolRunner for InMemoryTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let string = json!({"type": "string"});
         let none = ToolAnnotations::default();
-        let reads = ToolAnnotations { read_only: true, idempotent: false };
-        let idempotent = ToolAnnotations { read_only: false, idempotent: true };
+        let reads = ToolAnnotations { read_only: true, ..ToolAnnotations::default() };
+        let idempotent = ToolAnnotations { idempotent: true, ..ToolAnnotations::default() };
         vec![
             available_tool("echo", &json!({"message": string}), &["message"], none),
             available_tool("sleep", &json!({"ms": {"type": "integer"}}), &["ms"], none),
@@ -74,7 +74,12 @@ impl ToolRunner for InMemoryTools {
         ]
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.started_calls.lock().unwrap().push((name.to_owned(), arguments.clone()));
         Box::pin(async move {

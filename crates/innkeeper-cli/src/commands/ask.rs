@@ -206,6 +206,12 @@ impl<'o> EventPrinter<'o> {
                 }
                 Ok(())
             }
+            AgentEvent::ToolCallProgress { tool, progress, .. } => {
+                if let Some(activity) = &self.activity {
+                    activity.show_progress(&format!("calling {tool}"), progress);
+                }
+                Ok(())
+            }
             AgentEvent::ToolCallFinished(call) => {
                 self.end_line()?;
                 print_call(call, self.output)?;

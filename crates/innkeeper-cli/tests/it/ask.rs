@@ -87,6 +87,8 @@ async fn json_has_the_whole_result_with_the_tokens_the_provider_counted() {
     let result = stdout_json(&output);
     assert_eq!(result["success"], true);
     assert_eq!(result["final_result"], "It is 5.");
+    let summary = "The model finished after 2 responses; 1 of 1 tool call succeeded.";
+    assert_eq!(result["summary"], summary);
     let call = &result["tool_chain"][0];
     assert_eq!(call["tool_name"], "one.add");
     assert_eq!(call["arguments"], json!({"a": 2, "b": 3}));
@@ -188,6 +190,10 @@ async fn without_approval_nothing_is_run() {
     let (output, _) = run_ask(sum_script(), &args).await;
     assert_eq!(output.status.code(), Some(1));
     let result = stdout_json(&output);
+    let error = &result["errors"][0];
+    assert_eq!((&error["iteration"], &error["recovery_action"]), (&json!(1), &Value::Null));
+    assert_eq!(error["tool_call_id"], result["tool_chain"][0]["tool_call_id"]);
+    assert!(!error["error"].as_str().unwrap_or_default().is_empty(), "{error}");
     assert_eq!(result["tool_chain"][0]["success"], false);
     assert!(result["tool_chain"][0]["result"].is_null());
 }

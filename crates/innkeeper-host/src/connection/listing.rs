@@ -42,8 +42,8 @@ const MAX_CURSOR_BYTES: usize = 64 << 10;
 /// An item as the server sent it, with the host's view of it.
 #[derive(Clone, Debug)]
 pub struct Definition<V> {
-    /// Definition, byte for byte.
-    pub raw: Box<RawValue>,
+    /// Definition, byte for byte. Lists of tools for models share it.
+    pub raw: Arc<RawValue>,
     /// Leniently parsed view of the definition.
     pub view: V,
 }
@@ -391,7 +391,7 @@ impl RawList {
                 continue;
             }
             names.insert(key(&view).to_owned());
-            definitions.push(Definition { raw, view });
+            definitions.push(Definition { raw: raw.into(), view });
         }
         definitions
     }

@@ -70,7 +70,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     };
     let tool = |name: &str| {
         let raw = to_raw_value(&json!({"name": name, "inputSchema": {"type": "object"}})).unwrap();
-        Definition { view: Tool::from_raw(&raw).unwrap(), raw }
+        Definition { view: Tool::from_raw(&raw).unwrap(), raw: raw.into() }
     };
     let listing =
         ServerListing { tools: vec![tool("read"), tool("write")], ..ServerListing::default() };

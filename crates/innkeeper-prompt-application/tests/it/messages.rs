@@ -9,7 +9,9 @@ use mcp_client::McpClient;
 use mcp_host::conversation::Message;
 use mcp_host::provider::LlmErrorKind;
 use mcp_host::toolcall::Tool;
-use mcp_host::tools::{AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner};
+use mcp_host::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+};
 use mcp_host::{
     LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, OllamaProvider, async_trait,
 };
@@ -57,10 +59,15 @@ impl ToolRunner for ReadTool {
         let properties = json!({"path": {"type": "string"}, "filter": {"type": "object"}});
         let schema = json!({"type": "object", "properties": properties, "required": ["path"]});
         let tool = Tool::new("read", "Reads a file.", schema);
-        vec![AvailableTool { tool, annotations: ToolAnnotations::default() }]
+        vec![AvailableTool::new(tool, ToolAnnotations::default())]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         self.0.lock().unwrap().push(serde_json::from_str(arguments.get()).unwrap());
         let result = json!({"content": [{"type": "text", "text": "It is read."}]});
         let raw = to_raw_value(&result).unwrap();

@@ -160,11 +160,15 @@ fn an_event_that_is_too_long_is_reported_once_and_at_once_and_its_id_counts() {
     let mut decoder = SseDecoder::new(1000);
     assert_eq!(feed(&mut decoder, b"id: 1\nevent: x\ndata:"), []);
     assert_eq!(feed(&mut decoder, &[b'x'; 1000]), []);
+    assert!(!decoder.is_discarding());
     assert_eq!(feed(&mut decoder, b"x"), [OwnedEvent::TooLong(1000)]);
+    assert!(decoder.is_discarding());
     assert_eq!(feed(&mut decoder, &[b'x'; 5000]), []);
     assert_eq!(feed(&mut decoder, b"\ndata: y\ndata\nid: 2\n"), []);
+    assert!(decoder.is_discarding());
     assert_eq!(decoder.last_event_id(), None);
     assert_eq!(feed(&mut decoder, b"\ndata: z\n\n"), [message("z")]);
+    assert!(!decoder.is_discarding());
     assert_eq!(decoder.last_event_id(), Some("2"));
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use futures_util::Stream;
-use innkeeper_agent::chat::{ChatRun, ChatRunError, ChatRunResult, LogConfig, ResponseResults};
+use innkeeper_agent::chat::{ChatErrorRecord, ChatRun, ChatRunResult, LogConfig, ResponseResults};
 use innkeeper_agent::{Chat, ChatError, ChatSettings};
 use tokio::sync::Mutex;
 
@@ -131,7 +131,7 @@ impl McpChatIntegration {
         &self,
         request_model: A,
         mut show: impl FnMut(ProcessedToken),
-    ) -> Result<ChatRunResult, ChatRunError<E>>
+    ) -> Result<ChatRunResult, ChatErrorRecord<E>>
     where
         A: FnMut(Option<String>) -> F,
         F: Future<Output = Result<S, E>>,

@@ -101,6 +101,12 @@ pub enum McpHostError {
         /// Number of rounds.
         rounds: u32,
     },
+    /// The model repeated a call that was refused because its result did not change.
+    #[error("the model repeated a call whose result did not change")]
+    LoopDetected,
+    /// A tool call failed, and the host does not continue after a failure.
+    #[error("a tool call failed")]
+    CallFailed,
     /// The response reached the maximum length.
     #[error("response truncated: raise `max_tokens_per_request` or shorten the message")]
     Truncated {
@@ -320,6 +326,7 @@ impl McpHost {
             }
             AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Retrying { .. } => None,
@@ -360,6 +367,8 @@ fn outcome_to_result(
         RunOutcome::Truncated => Err(McpHostError::Truncated { text }),
         RunOutcome::Refused => Err(McpHostError::Refused { text }),
         RunOutcome::IterationLimit => Err(McpHostError::OutOfRounds { rounds: iterations }),
+        RunOutcome::LoopDetected => Err(McpHostError::LoopDetected),
+        RunOutcome::CallFailed => Err(McpHostError::CallFailed),
         RunOutcome::NoValidCall { attempts } => Err(McpHostError::RetriesExhausted {
             problems: attempts.into_iter().map(|attempt| attempt.problem).collect(),
         }),

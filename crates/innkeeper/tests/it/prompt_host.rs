@@ -12,7 +12,9 @@ use innkeeper::provider::{ProviderApi, ScriptedProvider};
 use innkeeper::toolcall::prompt::Template;
 use innkeeper::toolcall::{Format, ModelFamily};
 use innkeeper::toolcall::{Tool, Tools};
-use innkeeper::tools::{AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner};
+use innkeeper::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+};
 use innkeeper::transport::{Endpoint, HttpProvider};
 use innkeeper::{Config, Environment, Host};
 use innkeeper_testkit::{
@@ -35,12 +37,16 @@ impl ToolRunner for FileTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         let tool = |name| Tool::new(name, "Does it to a file.", schema.clone());
-        let available_tool =
-            |name| AvailableTool { tool: tool(name), annotations: ToolAnnotations::default() };
+        let available_tool = |name| AvailableTool::new(tool(name), ToolAnnotations::default());
         ["fs.read", "fs.rm", "fs.format_text"].map(available_tool).into()
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.0.lock().unwrap().push(arguments);
         let result = json!({"content": [{"type": "text", "text": "It is read."}]});

@@ -171,7 +171,7 @@ pub(super) fn available_tools(tools: &[(usize, bool)]) -> Vec<AvailableTool> {
             "required": ["path"], "additionalProperties": false});
         let schema = if *wide { path } else { strict };
         let tool = Tool::new(&*names[*name], "Does something with a path.", schema);
-        AvailableTool { tool, annotations: ToolAnnotations::default() }
+        AvailableTool::new(tool, ToolAnnotations::default())
     });
     tools.collect()
 }

@@ -26,7 +26,9 @@ use crate::provider::codec::{self, EncodeRequest};
 use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{Capabilities, LlmError, LlmProvider, ProviderApi, Request, Response};
 use crate::run::{RunLimits, RunOutcome, ToolCalling};
-use crate::tools::{AvailableTool, ToolCallFuture, ToolError, ToolOutput, ToolRunner};
+use crate::tools::{
+    AvailableTool, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput, ToolRunner,
+};
 
 /// Counts of the outcomes that occurred; a test checks that none is missing.
 #[derive(Debug, Default)]
@@ -268,6 +270,8 @@ impl Simulation {
                     Some(RunOutcome::Truncated) => "cut",
                     Some(RunOutcome::Refused) => "refused",
                     Some(RunOutcome::IterationLimit) => "rounds",
+                    Some(RunOutcome::LoopDetected) => "loop",
+                    Some(RunOutcome::CallFailed) => "call failed",
                     Some(RunOutcome::NoValidCall { .. }) => "no call",
                     Some(RunOutcome::Failed(_)) => "failed",
                     Some(RunOutcome::NotSent { reason }) => {
@@ -455,7 +459,12 @@ impl ToolRunner for SharedState {
         self.0.lock().unwrap().available_tools.clone()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         Box::pin(async move {
             yield_point().await;
             let outcome = self.0.lock().unwrap().tool_outcomes.pop_front();

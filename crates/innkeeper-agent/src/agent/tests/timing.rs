@@ -11,7 +11,7 @@ use crate::agent::{Agent, AgentSettings};
 use crate::provider::{LlmError, LlmErrorKind, Response, ScriptedProvider};
 use crate::run::RunOutcome;
 use crate::timing::Timing;
-use crate::tools::{AvailableTool, ToolCallFuture, ToolRunner};
+use crate::tools::{AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner};
 
 /// A runner without tools.
 struct NoTools;
@@ -21,7 +21,12 @@ impl ToolRunner for NoTools {
         Vec::new()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         Box::pin(async move { panic!("no tool is listed: {name}") })
     }
 }

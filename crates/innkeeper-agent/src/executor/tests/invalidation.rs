@@ -19,16 +19,22 @@ struct NumberStore {
 
 impl ToolRunner for NumberStore {
     fn list_tools(&self) -> Vec<AvailableTool> {
-        let tool = |name: &str, read_only| AvailableTool {
-            tool: Tool::new(name, "", json!({"type": "object"})),
-            annotations: ToolAnnotations { read_only, idempotent: true },
+        let tool = |name: &str, read_only| {
+            let annotations =
+                ToolAnnotations { read_only, idempotent: true, ..ToolAnnotations::default() };
+            AvailableTool::new(Tool::new(name, "", json!({"type": "object"})), annotations)
         };
         let mut tools = vec![tool("read", true), tool("write", false)];
         tools.truncate(if self.is_read_only.load(Ordering::Relaxed) { 1 } else { 2 });
         tools
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, _: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         Box::pin(async move {
             if name == "write" {
                 sleep(Duration::from_secs(1)).await;

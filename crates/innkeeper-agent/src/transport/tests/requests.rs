@@ -11,7 +11,9 @@ use super::{KEY, endpoint, error_chain, model_name, parse_body, provider, reques
 use crate::agent::{Agent, AgentSettings, RunResult};
 use crate::provider::{Capabilities, InferenceServer, LlmProvider as _, ProviderApi};
 use crate::run::{RunOutcome, ToolCallMode};
-use crate::tools::{AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner};
+use crate::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+};
 use crate::transport::in_memory::{InMemoryClient, InMemoryResponse};
 use crate::transport::{Endpoint, HttpProvider};
 
@@ -23,10 +25,15 @@ impl ToolRunner for ListTool {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let schema = json!({"type": "object", "properties": {"folder": {"type": "string"}}});
         let tool = Tool::new("files.list", "Lists a folder.", schema);
-        vec![AvailableTool { tool, annotations: ToolAnnotations::default() }]
+        vec![AvailableTool::new(tool, ToolAnnotations::default())]
     }
 
-    fn call_tool<'r>(&'r self, _: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         self.0.lock().unwrap().push(arguments.get().to_owned());
         let result = json!({"content": [{"type": "text", "text": "a.txt"}]});
         let result = serde_json::value::to_raw_value(&result).unwrap();

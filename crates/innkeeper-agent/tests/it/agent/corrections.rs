@@ -28,7 +28,7 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     assert!(report.is_success(), "{report:?}");
     assert_eq!(report.stats.corrections, 2);
     assert_eq!(report.tool_calls[0].origin, CallOrigin::Corrected);
-    assert_eq!(report.tool_calls[0].retries, 2);
+    assert_eq!(report.tool_calls[0].failed_attempts, 2);
     let requests = test_env.model.requests();
     let cool: Vec<_> = requests.iter().map(|request| request.temperature).collect();
     assert_eq!(cool, [Some(0.7), Some(0.6), Some(0.5), Some(0.7)]);

@@ -38,6 +38,7 @@ async fn stream(
             AgentEvent::Text(text) => shown.push_str(&text),
             AgentEvent::Reasoning(text) => thought.push_str(&text),
             AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Retrying { .. }

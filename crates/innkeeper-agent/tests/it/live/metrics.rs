@@ -73,7 +73,7 @@ impl TaskMetrics {
             record.origin.name(),
         );
         self.valid += u32::from(valid);
-        self.first_try += u32::from(valid && record.retries == 0);
+        self.first_try += u32::from(valid && record.failed_attempts == 0);
         self.correct += u32::from(correct);
         self.answered += u32::from(answered);
         self.grounded += u32::from(grounded);

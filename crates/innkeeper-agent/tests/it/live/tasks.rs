@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use innkeeper_agent::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner,
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
 use innkeeper_toolcall::Tool;
 use serde_json::value::RawValue;
@@ -103,10 +103,15 @@ impl RecordingTools {
 impl ToolRunner for RecordingTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let tools = self.case.tools.iter().cloned();
-        tools.map(|tool| AvailableTool { tool, annotations: ToolAnnotations::default() }).collect()
+        tools.map(|tool| AvailableTool::new(tool, ToolAnnotations::default())).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         self.calls.lock().unwrap().push((name.to_owned(), arguments));
         let text = if name == self.case.expected_tool {

@@ -9,7 +9,7 @@ use innkeeper_agent::provider::{
     Capabilities, FinishReason, LlmError, LlmProvider, Request, Response,
 };
 use innkeeper_agent::tools::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolOutput, ToolRunner,
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
 use innkeeper_toolcall::event::TextEnd as Ended;
 use innkeeper_toolcall::{Format, ParseEvent, ParserOptions, ToolCallParser, Tools};
@@ -161,10 +161,15 @@ struct RecordingTools {
 impl ToolRunner for RecordingTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let tools = self.tools.iter().cloned();
-        tools.map(|tool| AvailableTool { tool, annotations: ToolAnnotations::default() }).collect()
+        tools.map(|tool| AvailableTool::new(tool, ToolAnnotations::default())).collect()
     }
 
-    fn call_tool<'r>(&'r self, name: &'r str, arguments: Box<RawValue>) -> ToolCallFuture<'r> {
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
         let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
         Box::pin(async move {
             self.calls.lock().unwrap().push((name.to_owned(), arguments));

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{CALL_ORIGINS, RunResult, Statistics, ToolCallRecord};
 use innkeeper_agent::provider::{LlmError, LlmErrorKind};
-use innkeeper_agent::run::{CorrectionExample, RunOutcome, RunStats, ToolCallMode};
+use innkeeper_agent::run::{
+    CorrectionExample, ErrorRecord, RecoveryAction, RunOutcome, RunStats, ToolCallMode,
+};
 use innkeeper_agent::tools::ToolOutput;
 use innkeeper_toolcall::Json;
 use innkeeper_toolcall::prompt::FailedAttempt;
@@ -86,6 +88,8 @@ fn outcome() -> impl Strategy<Value = RunOutcome> {
         Just(()).prop_map(|()| RunOutcome::Truncated),
         Just(()).prop_map(|()| RunOutcome::Refused),
         Just(()).prop_map(|()| RunOutcome::IterationLimit),
+        Just(()).prop_map(|()| RunOutcome::CallFailed),
+        Just(()).prop_map(|()| RunOutcome::LoopDetected),
         vec(attempt, 0..3).prop_map(|attempts| RunOutcome::NoValidCall { attempts }),
         error().prop_map(RunOutcome::Failed),
         text().prop_map(|reason| RunOutcome::NotSent { reason }),
@@ -112,7 +116,7 @@ fn arguments() -> impl Strategy<Value = Json> {
 
 prop_compose! {
     fn record()(
-        numbers in any::<[u32; 2]>(),
+        numbers in any::<[u32; 3]>(),
         texts in [text(), text(), text(), text()],
         arguments in arguments(),
         output in option::of((raw_json(), any::<bool>())),
@@ -132,7 +136,8 @@ prop_compose! {
             elapsed,
             cached: flags[1],
             origin,
-            retries: numbers[1],
+            failed_attempts: numbers[1],
+            retry_attempt: numbers[2],
             reasoning,
         }
     }
@@ -160,6 +165,24 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn error_record()(
+        iteration in any::<u32>(),
+        tool in option::of(text()),
+        call_id in option::of(text()),
+        error in text(),
+        recovery_action in option::of(prop::sample::select(vec![
+            RecoveryAction::OtherArguments,
+            RecoveryAction::SameCall,
+            RecoveryAction::OtherTool,
+            RecoveryAction::SeveralCalls,
+            RecoveryAction::Question,
+        ])),
+    ) -> ErrorRecord {
+        ErrorRecord { iteration, tool, call_id, error, recovery_action }
+    }
+}
+
+prop_compose! {
     fn result()(
         outcome in outcome(),
         text in text(),
@@ -169,9 +192,19 @@ prop_compose! {
             prop::sample::select(vec![ToolCallMode::Native, ToolCallMode::Prompt])
         ),
         correction_examples in vec(correction_example(), 0..3),
+        errors in vec(error_record(), 0..3),
         elapsed in any::<Duration>(),
     ) -> RunResult {
-        RunResult { outcome, text, tool_calls, stats, tool_call_mode, correction_examples, elapsed }
+        RunResult {
+            outcome,
+            text,
+            tool_calls,
+            errors,
+            stats,
+            tool_call_mode,
+            correction_examples,
+            elapsed,
+        }
     }
 }
 

@@ -1,0 +1,168 @@
+//! The calls of one iteration: attempt numbers, refusals, results, and the errors of the run.
+
+use innkeeper_toolcall::ResolvedCall;
+
+use super::circuit_breaker::CircuitBreaker;
+use super::effect::{CallOrigin, CallStatus, PendingCall};
+use super::loop_detection::{LoopAction, LoopDetector};
+use super::recovery::{self, CallKey, ErrorRecord, Recovery};
+use super::response_parser::ParsedCall;
+use crate::content::Content;
+use crate::conversation::{ToolCall, ToolResult};
+
+/// A call of the last response, which gets one result.
+#[derive(Debug)]
+struct IterationCall {
+    id: String,
+    tool: String,
+    /// The arguments as JSON text with sorted members.
+    arguments: String,
+    retry_attempt: u32,
+    result: Option<ToolResult>,
+}
+
+impl IterationCall {
+    fn key(&self) -> CallKey<'_> {
+        CallKey { tool: &self.tool, arguments: &self.arguments }
+    }
+}
+
+/// The calls of the last response, and what earlier calls of the run mean for them.
+#[derive(Debug, Default)]
+pub(super) struct IterationCalls {
+    /// The iteration, counted from 1.
+    iteration: u32,
+    calls: Vec<IterationCall>,
+    recovery: Recovery,
+    circuit_breaker: CircuitBreaker,
+    loop_detector: LoopDetector,
+}
+
+impl IterationCalls {
+    /// Starts an iteration with the calls of a response, in their order. A response without calls
+    /// may answer failures with its text.
+    pub(super) fn start<'c>(
+        &mut self,
+        iteration: u32,
+        pending: impl Iterator<Item = &'c ToolCall>,
+        parsed: &[ParsedCall],
+        text: &str,
+    ) {
+        let calls = pending.zip(parsed).map(|(pending, parsed)| IterationCall {
+            id: pending.id.clone(),
+            tool: pending.name.clone(),
+            arguments: match &parsed.call {
+                Ok(call) => call.arguments.to_canonical_string(),
+                Err(_) => pending.arguments.clone(),
+            },
+            retry_attempt: 0,
+            result: None,
+        });
+        (self.iteration, self.calls) = (iteration, calls.collect());
+        let keys: Vec<_> = self.calls.iter().map(IterationCall::key).collect();
+        let attempts = self.recovery.on_response(&keys, text);
+        for (call, attempt) in self.calls.iter_mut().zip(attempts) {
+            call.retry_attempt = attempt;
+        }
+    }
+
+    /// Returns the call with this index as the caller runs it, or refuses it for a failing tool or a
+    /// loop.
+    pub(super) fn plan(
+        &mut self,
+        index: usize,
+        call: ResolvedCall,
+        origin: CallOrigin,
+        failed_attempts: u32,
+        reasoning: String,
+    ) -> PendingCall {
+        let open = &self.calls[index];
+        let refusal = self.circuit_breaker.refusal(&call.name);
+        let refusal = refusal.or_else(|| self.loop_detector.refusal(open.key()));
+        PendingCall {
+            id: open.id.clone(),
+            call,
+            origin,
+            failed_attempts,
+            reasoning,
+            retry_attempt: open.retry_attempt,
+            refusal,
+        }
+    }
+
+    /// Returns the index of the call with this id, if the call has no result.
+    pub(super) fn open_index(&self, id: &str) -> Option<usize> {
+        self.calls.iter().position(|call| call.id == id && call.result.is_none())
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.calls.iter().all(|call| call.result.is_some())
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        let has_failed = |call: &IterationCall| call.result.as_ref().is_some_and(|it| it.is_error);
+        self.calls.iter().any(has_failed)
+    }
+
+    /// Whether the model repeated a refused call.
+    pub(super) fn ends_run(&self) -> bool {
+        self.loop_detector.ends_run()
+    }
+
+    pub(super) fn errors(&self) -> &[ErrorRecord] {
+        self.recovery.errors()
+    }
+
+    /// Records the result of a call, and adds a warning about a loop and, with `backtracking`, the
+    /// advice after a failure.
+    pub(super) fn finish(
+        &mut self,
+        index: usize,
+        mut content: Content,
+        status: CallStatus,
+        backtracking: bool,
+    ) {
+        let Self { calls, recovery, circuit_breaker, loop_detector, iteration } = self;
+        let call = &mut calls[index];
+        let error = |error: String| ErrorRecord {
+            iteration: *iteration,
+            tool: Some(call.tool.clone()),
+            call_id: Some(call.id.clone()),
+            error,
+            recovery_action: None,
+        };
+        let text = (status != CallStatus::Succeeded).then(|| content.to_text().into_owned());
+        if status != CallStatus::Refused {
+            circuit_breaker.record(&call.tool, status == CallStatus::Succeeded);
+            let result = serde_json::to_vec(&content).unwrap_or_default();
+            match loop_detector.record(call.key(), &result) {
+                Some(LoopAction::Warn(text)) => content = content.with_text(&text),
+                Some(LoopAction::Refuse(text)) => {
+                    content = content.with_text(&text);
+                    recovery.record_error(error(text));
+                }
+                None => {}
+            }
+        }
+        if let Some(text) = text {
+            recovery.record_failure(error(text), call.key(), call.retry_attempt);
+            if status == CallStatus::Failed && backtracking {
+                content = content.with_text(&recovery::advice(&call.tool));
+            }
+        }
+        let (id, name) = (call.id.clone(), call.tool.clone());
+        let is_error = status != CallStatus::Succeeded;
+        call.result = Some(ToolResult { id, name, content, is_error });
+    }
+
+    /// Ends the iteration and returns the results; a missing result becomes an error with the text
+    /// `reason`.
+    pub(super) fn take_results(&mut self, reason: &str) -> Vec<ToolResult> {
+        let results = std::mem::take(&mut self.calls).into_iter().map(|call| {
+            let IterationCall { id, tool: name, result, .. } = call;
+            let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
+            result.unwrap_or_else(missing)
+        });
+        results.collect()
+    }
+}

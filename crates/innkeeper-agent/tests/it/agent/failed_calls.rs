@@ -1,0 +1,153 @@
+//! Failed calls: what the model is told, what the result names, and when a run ends early.
+
+use innkeeper_agent::agent::{AgentSettings, RunResult};
+use innkeeper_agent::conversation::Message;
+use innkeeper_agent::provider::{Response, ScriptedProvider};
+use innkeeper_agent::run::{RecoveryAction, RunOutcome};
+
+use super::{AgentHarness, ModelReply, harness, native_harness, text_reply};
+
+const GONE: &str = r#"{"path": "gone"}"#;
+
+fn call(name: &str, arguments: &str) -> ModelReply {
+    Ok(Response::from_tool_calls([(name, arguments)]))
+}
+
+/// Returns the results of the last request.
+fn last_results(test_env: &AgentHarness) -> Vec<String> {
+    match test_env.model.requests().last().and_then(|request| request.messages.last().cloned()) {
+        Some(Message::ToolResults(results)) => {
+            results.iter().map(|result| result.content.to_text().into_owned()).collect()
+        }
+        other => panic!("no results: {other:?}"),
+    }
+}
+
+fn attempts(report: &RunResult) -> Vec<u32> {
+    report.tool_calls.iter().map(|record| record.retry_attempt).collect()
+}
+
+fn actions(report: &RunResult) -> Vec<Option<RecoveryAction>> {
+    report.errors.iter().map(|error| error.recovery_action).collect()
+}
+
+/// Proves: G8, G10, G40
+#[tokio::test(start_paused = true)]
+async fn the_model_gets_the_tool_the_error_and_a_request_for_another_approach() {
+    let test_env = native_harness([call("fs.read", GONE), text_reply("It is gone.")]);
+    let report = test_env.agent.run("Read.").await;
+    let [result] = &last_results(&test_env)[..] else { panic!("{report:?}") };
+    for part in ["cannot run tool `fs.read`", "`fs.read` failed", "different approach"] {
+        assert!(result.contains(part), "{result}");
+    }
+    let [error] = &report.errors[..] else { panic!("{:?}", report.errors) };
+    assert_eq!((error.iteration, error.tool.as_deref()), (1, Some("fs.read")));
+    assert_eq!(error.call_id.as_deref(), Some(&*report.tool_calls[0].id));
+    assert_eq!(error.error, report.tool_calls[0].result_text, "without the advice");
+    assert_eq!((report.is_success(), error.recovery_action), (true, None));
+}
+
+/// Proves: G41, G42, G43
+#[tokio::test(start_paused = true)]
+async fn other_arguments_another_tool_and_smaller_steps_answer_a_failure() {
+    let steps = Response::from_tool_calls([
+        ("fs.read", r#"{"path": "a"}"#),
+        ("fs.read", r#"{"path": "b"}"#),
+    ]);
+    let test_env = native_harness([
+        call("fs.read", GONE),
+        call("fs.rm", GONE),
+        call("fs.rm", r#"{"path": "lost"}"#),
+        call("fs.read", GONE),
+        Ok(steps),
+        call("fs.read", GONE),
+        text_reply("Which file do you mean?"),
+    ]);
+    let report = test_env.agent.run("Read.").await;
+    use RecoveryAction::{OtherArguments, OtherTool, Question, SeveralCalls};
+    assert_eq!(
+        actions(&report),
+        [Some(OtherTool), Some(OtherArguments), Some(SeveralCalls), Some(Question)]
+    );
+    assert_eq!(attempts(&report), [0, 1, 2, 0, 1, 1, 0]);
+}
+
+/// Proves: G21
+#[tokio::test(start_paused = true)]
+async fn without_backtracking_the_first_failed_call_ends_the_run() {
+    let calls = Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#), ("fs.read", GONE)]);
+    let settings = AgentSettings { backtracking: false, ..AgentSettings::default() };
+    let test_env = harness(ScriptedProvider::new([Ok(calls), text_reply("Done.")]), settings);
+    let report = test_env.agent.run("Read.").await;
+    assert_eq!(report.outcome, RunOutcome::CallFailed);
+    assert_eq!((report.tool_calls.len(), report.errors.len()), (2, 1));
+    assert_eq!(test_env.model.requests().len(), 1);
+    assert_eq!(test_env.agent.conversation().pending_calls().count(), 0);
+}
+
+/// Proves: G58
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_failed_three_times_in_a_row_is_refused_without_a_call() {
+    let attempts = (0..5).map(|at| call("fs.rm", &format!(r#"{{"path": "gone {at}"}}"#)));
+    let test_env = native_harness(attempts.chain([text_reply("I give up.")]));
+    let report = test_env.agent.run("Remove.").await;
+    assert_eq!(test_env.tools.calls().len(), 3);
+    assert_eq!(report.tool_calls.len(), 5);
+    let refused = &report.tool_calls[3];
+    assert!(refused.result_text.contains("failed 3 times in a row"), "{refused:?}");
+    assert!(last_results(&test_env)[0].contains("failed 3 times in a row"));
+    assert!(report.is_success());
+}
+
+/// Proves: G-b10
+#[tokio::test(start_paused = true)]
+async fn a_loop_is_warned_about_then_refused_then_ends_the_run() {
+    let replies = (0..9).map(|_| call("fs.read", r#"{"path": "a"}"#));
+    let test_env = native_harness(replies);
+    let report = test_env.agent.run("Read.").await;
+    assert_eq!(report.outcome, RunOutcome::LoopDetected);
+    assert_eq!(test_env.tools.calls().len(), 3);
+    let texts: Vec<_> = test_env
+        .agent
+        .conversation()
+        .messages()
+        .iter()
+        .filter_map(|message| match message {
+            Message::ToolResults(results) => Some(results[0].content.to_text().into_owned()),
+            Message::User(_) | Message::Assistant(_) => None,
+        })
+        .collect();
+    for (text, part) in texts.iter().zip(["", "already returned", "refused from now on"]) {
+        assert!(text.starts_with("fs.read {") && text.contains(part), "{text}");
+    }
+    assert!(texts[3].contains("was not run again") && texts[4].contains("was not run again"));
+    assert_eq!(texts.len(), 5);
+    assert!(report.errors.iter().any(|error| error.error.contains("same result")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_loop_leaves_the_model_its_last_response() {
+    let replies = (0..4).map(|_| call("fs.read", r#"{"path": "a"}"#));
+    let test_env = native_harness(replies.chain([text_reply("It says a.")]));
+    let report = test_env.agent.run("Read.").await;
+    assert_eq!((report.is_success(), &*report.text), (true, "It says a."));
+    assert_eq!(test_env.tools.calls().len(), 3);
+}
+
+/// Proves: G26
+#[tokio::test(start_paused = true)]
+async fn a_call_has_only_the_text_that_the_model_wrote_before_it() {
+    use innkeeper_agent::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
+    let call = |id: &str, path: &str| {
+        let (name, arguments) = ("fs.read".to_owned(), format!(r#"{{"path": "{path}"}}"#));
+        PartContent::ToolCall(ToolCall { id: id.to_owned(), name, arguments })
+    };
+    let text = |text: &str| PartContent::Text(text.to_owned());
+    let parts = [call("1", "a"), text("Now b. "), call("2", "b"), text("And c."), call("3", "c")];
+    let message = AssistantMessage { parts: parts.map(ContentPart::new).into() };
+    let reply = Response { message, ..Response::from_tool_calls([("fs.read", "{}")]) };
+    let test_env = native_harness([Ok(reply), text_reply("Done.")]);
+    let report = test_env.agent.run("Read.").await;
+    let reasoning: Vec<_> = report.tool_calls.iter().map(|call| &*call.reasoning).collect();
+    assert_eq!(reasoning, ["", "Now b. ", "Now b. And c."]);
+}
