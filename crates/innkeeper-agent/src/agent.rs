@@ -299,6 +299,7 @@ impl Agent {
             retry_delay: settings.retry_delay,
             limits: settings.limits.clone(),
             backtracking: settings.backtracking,
+            conversation_memory: settings.conversation_memory,
             blocklist: settings.blocklist.clone(),
         }
     }

@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use crate::content::{Content, ContentBlock};
 
+pub(crate) use history_budget::latest_iteration;
 pub use history_budget::{HistoryBudget, estimate_tokens};
 pub use message::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,

@@ -2,13 +2,15 @@
 //!
 //! In reading order: [`tools`] runs a tool, [`chat`] reads the streamed text of an application's
 //! own model and runs the calls in the text, [`conversation`] keeps the messages and their
-//! [`content`], [`provider`] encodes requests to models, and [`agent`] drives a whole run.
+//! [`content`], [`provider`] encodes requests to models, [`agent`] drives a whole run, and
+//! [`ghost`] does so for one prompt with servers of its own.
 
 pub mod agent;
 pub mod chat;
 pub mod content;
 pub mod conversation;
 mod executor;
+pub mod ghost;
 pub mod provider;
 pub mod run;
 pub mod run_json;

@@ -1,12 +1,19 @@
 //! The result of a run as JSON, as `ask --json` prints it.
 
+mod history;
+
+use std::borrow::Cow;
+
 use innkeeper_toolcall::Json;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::agent::{RunResult, ToolCallRecord};
-use crate::provider::LlmProvider;
+use crate::conversation::Conversation;
 use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
+use history::history_json;
+
+pub use history::{MessageJson, MessageToolCallJson};
 
 /// The result of a run.
 #[derive(Debug, Serialize)]
@@ -22,10 +29,30 @@ pub struct RunJson<'r> {
     pub error: Option<String>,
     /// The tool calls, in the order in which the model made them.
     pub tool_chain: Vec<ToolCallJson<'r>>,
-    /// The failed and refused calls, and the detected loops.
+    /// The messages of the conversation, oldest first, behind the system prompt.
+    pub conversation_history: Vec<MessageJson<'r>>,
+    /// The servers that are not available, the failed and refused calls, the detected loops, and
+    /// the reason for a failure of the run.
     pub errors: Vec<ErrorJson<'r>>,
     /// The counts and durations of the run.
     pub execution_metadata: ExecutionMetadata<'r>,
+}
+
+/// What a result says beyond the run itself.
+#[derive(Clone, Copy, Debug)]
+pub struct RunContext<'r> {
+    /// The name of the provider.
+    pub provider: &'r str,
+    /// The name of the model.
+    pub model: &'r str,
+    /// The system prompt.
+    pub system: &'r str,
+    /// The conversation after the run.
+    pub conversation: &'r Conversation,
+    /// The number of available tools.
+    pub tools_discovered: usize,
+    /// The number of ready servers.
+    pub servers_connected: usize,
 }
 
 /// A tool call.
@@ -67,7 +94,7 @@ pub struct ErrorJson<'r> {
     /// The id of the call in the conversation.
     pub tool_call_id: Option<&'r str>,
     /// The error.
-    pub error: &'r str,
+    pub error: Cow<'r, str>,
     /// What the model did in its next response; see [`RecoveryAction`].
     pub recovery_action: Option<&'static str>,
 }
@@ -81,6 +108,8 @@ pub struct ExecutionMetadata<'r> {
     pub total_iterations: u32,
     /// The number of available tools.
     pub tools_discovered: usize,
+    /// The number of ready servers.
+    pub servers_connected: usize,
     /// The number of calls that answer a failed call.
     pub backtrack_count: usize,
     /// The percentage of successful tool calls; 100 without calls.
@@ -116,7 +145,7 @@ pub struct TokenUsage {
 
 impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
-    pub fn new(report: &'r RunResult, provider: &'r dyn LlmProvider, tools: usize) -> Self {
+    pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
         let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
         let all_failed = !report.tool_calls.is_empty() && succeeded == 0;
         let success_rate = match report.tool_calls.len() {
@@ -132,11 +161,18 @@ impl<'r> RunJson<'r> {
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
             tool_chain: report.tool_calls.iter().map(|record| tool_call_json(record)).collect(),
-            errors: report.errors.iter().map(error_json).collect(),
+            conversation_history: history_json(context.system, context.conversation),
+            errors: report
+                .errors
+                .iter()
+                .map(error_json)
+                .chain(error.clone().map(|error| run_error_json(report, error)))
+                .collect(),
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
                 total_iterations: report.stats.iterations,
-                tools_discovered: tools,
+                tools_discovered: context.tools_discovered,
+                servers_connected: context.servers_connected,
                 backtrack_count: report
                     .tool_calls
                     .iter()
@@ -149,8 +185,8 @@ impl<'r> RunJson<'r> {
                     total_tokens: usage.total_tokens(),
                     available: report.stats.usage_is_complete && report.stats.responses > 0,
                 },
-                provider: provider.name(),
-                model: provider.model(),
+                provider: context.provider,
+                model: context.model,
                 tool_calling: report.tool_call_mode.map(|mode| match mode {
                     ToolCallMode::Native => "native",
                     ToolCallMode::Prompt => "prompt",
@@ -179,12 +215,23 @@ fn summary(report: &RunResult, succeeded: usize, is_success: bool) -> String {
     format!("The model {end} after {responses}; {calls}.")
 }
 
+/// Returns the failure of the run itself as an error.
+fn run_error_json(report: &RunResult, error: String) -> ErrorJson<'_> {
+    ErrorJson {
+        iteration: report.stats.iterations,
+        tool_name: None,
+        tool_call_id: None,
+        error: Cow::Owned(error),
+        recovery_action: None,
+    }
+}
+
 fn error_json(error: &ErrorRecord) -> ErrorJson<'_> {
     ErrorJson {
         iteration: error.iteration,
         tool_name: error.tool.as_deref(),
         tool_call_id: error.call_id.as_deref(),
-        error: &error.error,
+        error: Cow::Borrowed(&error.error),
         recovery_action: error.recovery_action.map(RecoveryAction::name),
     }
 }

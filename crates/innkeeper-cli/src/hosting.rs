@@ -209,3 +209,8 @@ pub(crate) fn state_dir(environment: &Environment) -> Option<PathBuf> {
     };
     Some(state.join("innkeeper"))
 }
+
+/// Returns the number of servers whose tools the model may call.
+pub(crate) fn ready_servers(host: &Host) -> usize {
+    host.status().values().filter(|status| status.state == ServerState::Ready).count()
+}

@@ -91,7 +91,7 @@ impl RunResult {
         }
     }
 
-    pub(super) fn not_sent(reason: String, elapsed: Duration) -> Self {
+    pub(crate) fn not_sent(reason: String, elapsed: Duration) -> Self {
         Self {
             outcome: RunOutcome::NotSent { reason },
             text: String::new(),

@@ -51,6 +51,10 @@ pub struct AgentSettings {
     /// call ends the run with [`RunOutcome::CallFailed`](crate::run::RunOutcome::CallFailed).
     /// Default: yes.
     pub backtracking: bool,
+    /// Whether each request has the whole conversation, as far as the budget permits. Otherwise a
+    /// request has the last user message and the latest calls with their results (C54). Default:
+    /// yes.
+    pub conversation_memory: bool,
     /// The tools that the model does not see and cannot call. Default: none.
     pub blocklist: ToolBlocklist,
     /// The policy that decides which calls need approval. Default: no call needs approval.
@@ -127,6 +131,7 @@ impl Default for AgentSettings {
             rate_limit_per_minute: None,
             wait_for_rate_limit: false,
             backtracking: true,
+            conversation_memory: true,
             blocklist: ToolBlocklist::default(),
             approval_policy: ApprovalPolicy::default(),
             call_rate_limit_per_minute: None,

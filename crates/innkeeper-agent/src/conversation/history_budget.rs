@@ -73,6 +73,17 @@ impl HistoryBudget {
     }
 }
 
+/// Returns the last user message and the iteration at the end, if there is one after it. A call and
+/// its result are never separated.
+pub(crate) fn latest_iteration(messages: &[Message]) -> Vec<Message> {
+    let last_user = messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    let Some((user_message, exchange)) = messages[last_user.unwrap_or(0)..].split_first() else {
+        return Vec::new();
+    };
+    let latest = split_units(exchange, starts_iteration).pop().unwrap_or_default();
+    std::iter::once(user_message).chain(latest).cloned().collect()
+}
+
 /// Splits the messages into units that are never separated; a unit starts where `opens` returns
 /// true.
 fn split_units(

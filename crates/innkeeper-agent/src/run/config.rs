@@ -89,6 +89,9 @@ pub struct RunConfig {
     /// Whether the model may continue after a failed call. Without backtracking, the first failed
     /// call ends the run.
     pub backtracking: bool,
+    /// Whether a request has the whole conversation, as far as the budget permits; otherwise the
+    /// last user message and the latest iteration.
+    pub conversation_memory: bool,
     /// Tools that are blocked. A call of a blocked tool gets an error that says so.
     pub blocklist: ToolBlocklist,
 }

@@ -1,6 +1,7 @@
 //! Builds the next request, in native or prompt mode.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use innkeeper_toolcall::Tools;
@@ -10,6 +11,7 @@ use super::RunConfig;
 use crate::content::{Content, ContentBlock};
 use crate::conversation::{
     AssistantMessage, Conversation, Message, PartContent, ToolResult, estimate_tokens,
+    latest_iteration,
 };
 use crate::provider::Request;
 use crate::tool_output;
@@ -38,8 +40,12 @@ pub(super) fn build_request(
             Arc::default(),
         ),
     };
+    let messages = match config.conversation_memory {
+        true => Cow::Borrowed(conversation.messages()),
+        false => Cow::Owned(latest_iteration(conversation.messages())),
+    };
     let mut trimmed = config.history_budget.trim(
-        conversation.messages(),
+        &messages,
         estimate_tokens(&system) + estimate_tool_tokens(&tools),
         config.capabilities.content,
     );

@@ -30,6 +30,7 @@ fn config() -> RunConfig {
         retry_delay: Duration::from_secs(1),
         limits: RunLimits::default(),
         backtracking: true,
+        conversation_memory: true,
         blocklist: ToolBlocklist::default(),
     }
 }

@@ -12,6 +12,7 @@ mod cache;
 mod calls;
 mod chat_run;
 mod event_log;
+mod ghost;
 mod limits;
 #[cfg(target_os = "linux")]
 mod live;

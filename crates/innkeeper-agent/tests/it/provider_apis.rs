@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentSettings, RunResult};
+use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{
     Capabilities, FinishReason, LlmError, LlmErrorKind, LlmProvider as _, ProviderApi, Request,
 };
 use innkeeper_agent::run::{CallOrigin, RunOutcome, ToolCalling};
-use innkeeper_agent::run_json::RunJson;
+use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
@@ -203,6 +204,19 @@ async fn the_same_chain_of_five_tools_runs_over_every_api_in_any_chunks() {
     }
 }
 
+/// Returns the result of a run as `ask --json` prints it.
+fn run_json(report: &RunResult, api: ProviderApi) -> Value {
+    let context = RunContext {
+        provider: "test",
+        model: model_name(api),
+        system: "",
+        conversation: &Conversation::new(),
+        tools_discovered: 5,
+        servers_connected: 1,
+    };
+    serde_json::to_value(RunJson::new(report, &context)).unwrap()
+}
+
 /// Proves: G30
 #[tokio::test]
 async fn the_tokens_of_a_result_are_the_sums_that_the_provider_reported() {
@@ -213,9 +227,8 @@ async fn the_tokens_of_a_result_are_the_sums_that_the_provider_reported() {
                     .with_usage(1_000_003, 17),
                 ScriptedReply::text("Done.").with_usage(2_000, 5).with_cached_tokens(20),
             ]);
-            let (report, _, llm) = run_chain(api, script, streaming).await;
-            let provider = HttpProvider::new(endpoint(api, &llm));
-            let outcome = serde_json::to_value(RunJson::new(&report, &provider, 5)).unwrap();
+            let (report, _, _llm) = run_chain(api, script, streaming).await;
+            let outcome = run_json(&report, api);
             let usage = &outcome["execution_metadata"]["token_usage"];
             assert_eq!(usage["prompt_tokens"], json!(1_002_003), "{api:?} {streaming}");
             assert_eq!(usage["completion_tokens"], json!(22), "{api:?} {streaming}");
@@ -238,8 +251,7 @@ async fn tokens_that_no_provider_reported_are_zero_and_marked_as_unavailable() {
                 let script = Script::new([first, ScriptedReply::text("Done.").without_usage()]);
                 let (report, _, llm) = run_chain(api, script, streaming).await;
                 assert!(report.is_success(), "{api:?} {streaming}: {report:?}");
-                let provider = HttpProvider::new(endpoint(api, &llm));
-                let outcome = serde_json::to_value(RunJson::new(&report, &provider, 5)).unwrap();
+                let outcome = run_json(&report, api);
                 let (prompt, completion) = expected;
                 let usage = json!({
                     "prompt_tokens": prompt, "completion_tokens": completion,

@@ -9,7 +9,7 @@ use innkeeper_agent::chat::event_log::LogAnalyzer;
 use innkeeper_agent::chat::{self, Chat, LogConfig};
 use innkeeper_agent::provider::{ProviderApi, Response, ScriptedProvider};
 use innkeeper_agent::run::{RunLimits, RunOutcome};
-use innkeeper_agent::run_json::RunJson;
+use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
@@ -226,7 +226,16 @@ async fn a_key_is_in_no_log_no_error_no_record_and_no_panic_whatever_its_provide
                 if let RunOutcome::Failed(error) = &report.outcome {
                     output.push_str(&error_chain(error));
                 }
-                let outcome = RunJson::new(&report, &*provider, 1);
+                let conversation = agent.conversation();
+                let context = RunContext {
+                    provider: "test",
+                    model: "test",
+                    system: "",
+                    conversation: &conversation,
+                    tools_discovered: 1,
+                    servers_connected: 1,
+                };
+                let outcome = RunJson::new(&report, &context);
                 output.push_str(&serde_json::to_string(&outcome).unwrap());
                 assert!(!output.contains(&KEY[3..]), "{api:?} {case} {streaming}: {output}");
                 let sent = llm.requests();

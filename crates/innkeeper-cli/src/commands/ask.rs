@@ -9,9 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
-use innkeeper_agent::provider::LlmProvider;
 use innkeeper_agent::run::{RunLimits, ToolCalling};
-use innkeeper_agent::run_json::RunJson;
+use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::ToolRunner as _;
 use innkeeper_agent::transport::Endpoint;
@@ -26,7 +25,7 @@ use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
 use crate::configuration::{load_config, select_source};
 use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::{print_failed_servers, with_available_servers};
+use crate::hosting::{print_failed_servers, ready_servers, with_available_servers};
 use crate::input_file;
 use crate::output::{Output, Style, shorten};
 use model::PreparedModel;
@@ -62,7 +61,18 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
             agent = agent.with_approver(approver);
         }
         let report = run_agent(&agent, &prompt, args.approve, output).await?;
-        let printed = print_result(&report, &*provider, host.list_tools().len(), output);
+        let printed = {
+            let conversation = agent.conversation();
+            let context = RunContext {
+                provider: provider.name(),
+                model: provider.model(),
+                system: args.system.as_deref().unwrap_or_default(),
+                conversation: &conversation,
+                tools_discovered: host.list_tools().len(),
+                servers_connected: ready_servers(host),
+            };
+            print_result(&report, &context, output)
+        };
         if let Some(file) = &args.retries {
             let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
             recorded.map_err(|error| {
@@ -258,11 +268,10 @@ fn print_call(call: &ToolCallRecord, output: &mut Output) -> io::Result<()> {
 /// Prints the result; returns an error if the run failed.
 fn print_result(
     report: &RunResult,
-    provider: &dyn LlmProvider,
-    tools: usize,
+    context: &RunContext<'_>,
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let outcome = RunJson::new(report, provider, tools);
+    let outcome = RunJson::new(report, context);
     if output.is_json() {
         output.print_json(&outcome)?;
         return if outcome.success {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentSettings, RunResult, ToolCallRecord};
-use innkeeper_agent::run_json::RunJson;
+use innkeeper_agent::provider::LlmProvider as _;
+use innkeeper_agent::run_json::{RunContext, RunJson};
+use innkeeper_agent::tools::ToolRunner as _;
 use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use super::{MAX_SHOWN_CHARS, shutdown_json};
 use crate::commands::CommandContext;
 use crate::commands::local_model::{LocalModel, find_installed, limit_settings};
 use crate::exit::CliError;
-use crate::hosting::with_host;
+use crate::hosting::{ready_servers, with_host};
 use crate::output::{Output, Style, shorten};
 
 /// Prompts, each in a conversation of its own: the model is too small for two tasks at once, and
@@ -34,6 +36,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
     let local = LocalModel::start(&model).await?;
     let provider = local.provider.clone();
     let mut reports = Vec::new();
+    let (mut tools_discovered, mut servers_connected) = (0, 0);
     let operation = async |host: &Host, output: &mut Output| {
         let settings = limit_settings(AgentSettings::default());
         let agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
@@ -43,7 +46,8 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
             if !output.is_json() {
                 print_run(output, prompt, &report)?;
             }
-            reports.push(report);
+            (tools_discovered, servers_connected) = (host.list_tools().len(), ready_servers(host));
+            reports.push((report, agent.conversation()));
         }
         Ok(())
     };
@@ -52,15 +56,23 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
     let output = &mut context.output;
     let successful_calls = reports
         .iter()
-        .flat_map(|report| &report.tool_calls)
+        .flat_map(|(report, _)| &report.tool_calls)
         .filter(|tool_call| tool_call.success)
         .count();
     if output.is_json() {
         let results: Vec<_> = PROMPTS
             .iter()
             .zip(&reports)
-            .map(|(prompt, report)| {
-                json!({"question": prompt, "result": RunJson::new(report, &*provider, 0)})
+            .map(|(prompt, (report, conversation))| {
+                let context = RunContext {
+                    provider: provider.name(),
+                    model: provider.model(),
+                    system: "",
+                    conversation,
+                    tools_discovered,
+                    servers_connected,
+                };
+                json!({"question": prompt, "result": RunJson::new(report, &context)})
             })
             .collect();
         let model = Value::from(model_name);

@@ -1,0 +1,205 @@
+//! One prompt, one result: starts the servers, runs the model, stops the servers.
+//!
+//! [`mcp_ghost`] never fails: an unknown provider, a missing key, a wrong configuration and a server
+//! that does not start are told in the result.
+
+mod namespace;
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_host::config::Secret;
+use innkeeper_host::{Config, Environment, Host, ServerState};
+use serde_json::Value;
+
+use crate::agent::{Agent, AgentSettings};
+use crate::run::RunLimits;
+use crate::transport::{ModelSelector, get_llm_client};
+use namespace::Namespace;
+
+pub use report::GhostReport;
+
+/// The default namespace, with which the model sees the tools by their public names.
+pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
+
+/// Number of consecutive timeouts after which a server is unavailable, if the configuration sets
+/// none (C47): a timeout of one call is the model's to recover from.
+const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 3;
+
+/// The name of a configuration value in problems.
+const SOURCE_NAME: &str = "server_config";
+
+/// The servers of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GhostServers {
+    /// A configuration with `mcpServers` or `servers`.
+    Config(Value),
+    /// The path of a configuration file.
+    File(PathBuf),
+}
+
+/// The parameters of [`mcp_ghost`].
+#[derive(Clone, Debug)]
+pub struct GhostConfig {
+    /// The servers. All are optional for the run, whatever their configuration says.
+    pub servers: GhostServers,
+    /// The system prompt.
+    pub system_prompt: String,
+    /// The name of the provider, in any case: `openai`, `anthropic`, `gemini`, or another name that
+    /// [`get_llm_client`] accepts.
+    pub provider: String,
+    /// The API key. Default: the provider's variable in `environment`.
+    pub api_key: Option<Secret>,
+    /// The request of the user.
+    pub user_prompt: String,
+    /// The model. Default: the provider's.
+    pub model: Option<String>,
+    /// The prefix of the names that the model sees. Default: [`DEFAULT_NAMESPACE`], which adds no
+    /// prefix.
+    pub namespace: String,
+    /// The time limit of each tool call, progress included. Default: 30 s.
+    pub timeout: Duration,
+    /// Maximum number of responses of the model. Default: 10.
+    pub max_iterations: u32,
+    /// Whether the model may continue after a failed call. Default: yes.
+    pub enable_backtracking: bool,
+    /// Whether each request has the whole conversation; otherwise the results of the latest calls
+    /// only. Default: yes.
+    pub conversation_memory: bool,
+    /// The base URL of the provider. Default: the provider's.
+    pub base_url: Option<String>,
+    /// The variables for keys, proxies and the configuration of servers.
+    pub environment: Environment,
+}
+
+impl GhostConfig {
+    /// Creates the parameters of a run with all defaults.
+    pub fn new(
+        servers: GhostServers,
+        system_prompt: impl Into<String>,
+        provider: impl Into<String>,
+        user_prompt: impl Into<String>,
+        environment: Environment,
+    ) -> Self {
+        Self {
+            servers,
+            system_prompt: system_prompt.into(),
+            provider: provider.into(),
+            api_key: None,
+            user_prompt: user_prompt.into(),
+            model: None,
+            namespace: DEFAULT_NAMESPACE.to_owned(),
+            timeout: Duration::from_secs(30),
+            max_iterations: 10,
+            enable_backtracking: true,
+            conversation_memory: true,
+            base_url: None,
+            environment,
+        }
+    }
+
+    fn model_selector(&self) -> ModelSelector {
+        ModelSelector {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            key: self.api_key.clone(),
+            ..ModelSelector::default()
+        }
+    }
+
+    fn agent_settings(&self) -> AgentSettings {
+        AgentSettings {
+            system: self.system_prompt.clone(),
+            limits: RunLimits { max_iterations: self.max_iterations, ..RunLimits::default() },
+            backtracking: self.enable_backtracking,
+            conversation_memory: self.conversation_memory,
+            call_timeout: Some(self.timeout),
+            ..AgentSettings::default()
+        }
+    }
+
+    /// Reads the configuration of the servers, in which every server is optional and no progress
+    /// extends a call.
+    fn host_config(&self) -> Result<Config, innkeeper_host::ConfigError> {
+        let env = &self.environment;
+        let mut config = match &self.servers {
+            GhostServers::Config(value) => {
+                let here = env.current_dir().unwrap_or(std::path::Path::new("."));
+                Config::from_value(value, SOURCE_NAME, here, env)?
+            }
+            GhostServers::File(path) => Config::load_partial(std::slice::from_ref(path), env)?,
+        };
+        let default = innkeeper_host::config::HostConfig::default().unavailable_after_timeouts;
+        for server in config.servers.values_mut() {
+            server.max_total_timeout = self.timeout;
+            if server.unavailable_after_timeouts == default {
+                server.unavailable_after_timeouts = UNAVAILABLE_AFTER_TIMEOUTS;
+            }
+        }
+        Ok(config.with_optional_servers())
+    }
+}
+
+/// Starts the servers, lets the model use their tools until its last response, and stops the
+/// servers. Every failure is told in the report.
+///
+/// The run ends in bounded time: the start has the limits of the configuration, each response 600 s,
+/// each call [`GhostConfig::timeout`]. Dropping the future cancels pending requests and calls, and
+/// stops the servers.
+///
+/// # Examples
+///
+/// ```no_run
+/// use innkeeper_agent::ghost::{GhostConfig, GhostServers, mcp_ghost};
+/// use innkeeper_host::Environment;
+/// use serde_json::json;
+///
+/// # async fn example() {
+/// let servers = json!({"mcpServers": {"sqlite": {"command": "uvx", "args": ["mcp-server-sqlite"]}}});
+/// let config = GhostConfig::new(
+///     GhostServers::Config(servers),
+///     "Use the database.",
+///     "anthropic",
+///     "Which tables are there?",
+///     Environment::from_process(),
+/// );
+/// let report = mcp_ghost(config).await;
+/// println!("{}", serde_json::to_string(&report).unwrap_or_default());
+/// # }
+/// ```
+pub async fn mcp_ghost(config: GhostConfig) -> GhostReport {
+    let mut report = GhostReport::new(&config);
+    let provider = match get_llm_client(&config.model_selector(), &config.environment) {
+        Ok(client) => Arc::new(client),
+        Err(error) => return report.fail(&error),
+    };
+    report.set_model(&*provider);
+    let host_config = match config.host_config() {
+        Ok(host_config) => host_config,
+        Err(error) => return report.fail(&error),
+    };
+    let host = match Host::start(host_config).await {
+        Ok(host) => host,
+        Err(error) => return report.fail(&error),
+    };
+    for (name, status) in host.status() {
+        match status.state {
+            ServerState::Ready => report.servers_connected += 1,
+            _ => report.add_server_error(&name, status.reason.as_deref()),
+        }
+    }
+    let namespace = Arc::new(Namespace::new(&config.namespace, host.clone()));
+    let mut names = namespace.public_names();
+    report.tools_discovered = names.len();
+    let agent = Agent::new(provider, namespace.clone(), config.agent_settings());
+    let mut result = agent.run(config.user_prompt.as_str()).await;
+    // A server may have changed its tools during the run.
+    names.extend(namespace.public_names());
+    namespace::restore_names(&mut result, &names);
+    report.finish(result, agent.conversation());
+    host.shutdown().await;
+    report
+}

@@ -1,0 +1,217 @@
+//! One-shot runs with real servers and a model over HTTP.
+
+use std::time::Duration;
+
+use innkeeper_agent::ghost::{GhostConfig, GhostReport, GhostServers, mcp_ghost};
+use innkeeper_host::Environment;
+use innkeeper_host::config::Secret;
+use innkeeper_testkit::{Fixture, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+fn config(servers: Value, llm: &ScriptedLlm) -> GhostConfig {
+    let environment = Environment::from_process();
+    let servers = GhostServers::Config(servers);
+    let config = GhostConfig::new(servers, "Be brief.", "Anthropic", "Add.", environment);
+    GhostConfig {
+        api_key: Some(Secret::new("k")),
+        base_url: Some(llm.origin().to_owned()),
+        ..config
+    }
+}
+
+fn to_json(report: &GhostReport) -> Value {
+    serde_json::to_value(report).unwrap()
+}
+
+/// Runs a script with one server.
+async fn run(server: Fixture, replies: impl IntoIterator<Item = ScriptedReply>) -> Value {
+    run_with(server, replies, |_| {}).await.0
+}
+
+async fn run_with(
+    server: Fixture,
+    replies: impl IntoIterator<Item = ScriptedReply>,
+    change: impl FnOnce(&mut GhostConfig),
+) -> (Value, ScriptedLlm) {
+    let llm = ScriptedLlm::start(Script::new(replies)).await;
+    let mut config = config(mcp_json([server]), &llm);
+    change(&mut config);
+    (to_json(&mcp_ghost(config).await), llm)
+}
+
+fn add(a: i32, b: i32) -> ScriptedReply {
+    ScriptedReply::text(format!("Now {a} and {b}."))
+        .with_tool_call("fx.add", json!({"a": a, "b": b}))
+        .with_usage(10, 2)
+}
+
+/// Proves: G7, G26, G29
+#[tokio::test]
+async fn a_chain_of_five_calls_has_every_field_of_the_result() {
+    let replies = (1..=5).map(|at| add(at, at)).chain([ScriptedReply::text("Done.").with_usage(10, 2)]);
+    let result = run(fixture("fx"), replies).await;
+    assert_eq!((&result["success"], &result["final_result"]), (&json!(true), &json!("Done.")));
+    assert_eq!(
+        result["summary"],
+        "The model finished after 6 responses; 5 of 5 tool calls succeeded."
+    );
+    let chain = result["tool_chain"].as_array().unwrap();
+    for (at, call) in (1..).zip(chain) {
+        assert_eq!((&call["iteration"], &call["tool_name"]), (&json!(at), &json!("fx.add")));
+        assert_eq!(call["arguments"], json!({"a": at, "b": at}));
+        assert_eq!(call["result"]["structuredContent"]["sum"], json!(at * 2));
+        assert_eq!(call["reasoning"], json!(format!("Now {at} and {at}.")));
+        assert_eq!((&call["error"], &call["retry_attempt"]), (&Value::Null, &json!(0)));
+    }
+    let metadata = &result["execution_metadata"];
+    for (key, value) in [
+        ("total_iterations", json!(6)),
+        ("servers_connected", json!(1)),
+        ("backtrack_count", json!(0)),
+        ("success_rate", json!(100.0)),
+    ] {
+        assert_eq!(metadata[key], value, "{key}");
+    }
+    assert_eq!(metadata["token_usage"]["total_tokens"], json!(72));
+    assert!(metadata["tools_discovered"].as_u64().is_some_and(|tools| tools > 1));
+    assert_eq!((chain.len(), &result["errors"]), (5, &json!([])));
+}
+
+/// Proves: G9, G13, G27
+#[tokio::test]
+async fn the_history_has_all_messages_and_each_result_answers_a_call() {
+    let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
+    let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
+    let history = result["conversation_history"].as_array().unwrap();
+    let roles: Vec<_> = history.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    let expected =
+        ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"];
+    assert_eq!(roles, expected);
+    assert_eq!(history[0]["content"], "Be brief.");
+    for at in [2, 4] {
+        let call = &history[at]["tool_calls"][0];
+        assert_eq!(call["id"], history[at + 1]["tool_call_id"]);
+        assert!(call["arguments"].is_object(), "{call}");
+    }
+    let requests = llm.requests();
+    assert!(requests[2].text.contains("Be brief.") && requests[2].text.contains("Now 1 and 2."));
+}
+
+/// Proves: G22
+#[tokio::test]
+async fn without_memory_a_request_has_the_latest_results_only_and_the_history_has_all() {
+    let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
+    let (result, llm) =
+        run_with(fixture("fx"), replies, |config| config.conversation_memory = false).await;
+    let last = &llm.requests()[2].text;
+    assert!(last.contains("Add.") && last.contains("Now 3 and 4."), "{last}");
+    assert!(!last.contains("Now 1 and 2."), "{last}");
+    assert_eq!(result["conversation_history"].as_array().unwrap().len(), 7);
+}
+
+/// Proves: G14, G15, G59
+#[tokio::test]
+async fn what_prevents_the_run_is_told_in_the_result() {
+    let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No tools.")])).await;
+    let servers = || mcp_json([fixture("fx")]);
+    let unknown = GhostConfig { provider: "nobody".to_owned(), ..config(servers(), &llm) };
+    let keyless = GhostConfig {
+        api_key: None,
+        base_url: None,
+        environment: Environment::default(),
+        ..config(servers(), &llm)
+    };
+    let invalid = config(json!({"mcpServers": {"x": {"command": 3}}}), &llm);
+    for (config, part) in [
+        (unknown, "unknown provider `nobody`"),
+        (keyless, "ANTHROPIC_API_KEY"),
+        (invalid, "server_config"),
+    ] {
+        let result = to_json(&mcp_ghost(config).await);
+        assert_eq!((&result["success"], &result["tool_chain"]), (&json!(false), &json!([])));
+        let error = result["errors"][0]["error"].as_str().unwrap();
+        assert!(error.contains(part) && error == result["error"], "{error}");
+    }
+    let result = to_json(&mcp_ghost(config(json!({"mcpServers": {}}), &llm)).await);
+    assert_eq!(result["final_result"], "No tools.");
+    assert_eq!(result["execution_metadata"]["servers_connected"], json!(0));
+}
+
+/// Proves: G12
+#[tokio::test]
+async fn a_server_that_does_not_start_is_told_and_the_others_are_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mcp.json");
+    let mut servers = mcp_json([fixture("fx")]);
+    let list = if servers.get("servers").is_some() { "servers" } else { "mcpServers" };
+    servers[list]["broken"] = json!({"command": "./no-such-server", "required": true});
+    std::fs::write(&file, servers.to_string()).unwrap();
+    let llm =
+        ScriptedLlm::start(Script::new([add(2, 3), ScriptedReply::text("Five.")])).await;
+    let config = GhostConfig {
+        servers: GhostServers::File(file),
+        ..config(Value::Null, &llm)
+    };
+    let result = to_json(&mcp_ghost(config).await);
+    assert_eq!(result["success"], json!(true), "{result}");
+    let error = result["errors"][0]["error"].as_str().unwrap();
+    assert!(error.starts_with("server `broken` is not available: "), "{error}");
+    assert_eq!(result["execution_metadata"]["servers_connected"], json!(1));
+}
+
+/// Proves: G18
+#[tokio::test]
+async fn the_model_sees_a_namespace_that_is_not_the_default_and_the_result_does_not() {
+    for (namespace, shown) in [("mcp_ghost", "fx_add"), ("db", "db_fx_add")] {
+        let call = ScriptedReply::tool_call(shown, json!({"a": 1, "b": 2}));
+        let replies = [call, ScriptedReply::text("Three.")];
+        let (result, llm) = run_with(fixture("fx"), replies, |config| {
+            config.namespace = namespace.to_owned();
+        })
+        .await;
+        let tools = llm.requests()[0].body["tools"].clone();
+        let names: Vec<_> =
+            tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert!(names.contains(&json!(shown)), "{names:?}");
+        assert_eq!(result["tool_chain"][0]["tool_name"], "fx.add", "{result}");
+        assert_eq!(result["tool_chain"][0]["success"], json!(true));
+    }
+}
+
+/// Proves: G46, G57
+#[tokio::test]
+async fn a_call_that_reports_progress_for_ever_ends_at_its_timeout_and_the_run_goes_on() {
+    let server = fixture("fx").with("--progress", 1000).with("--progress-delay", 50);
+    let replies = [add(1, 2), add(3, 4), ScriptedReply::text("It is slow.")];
+    let start = Instant::now();
+    let (result, _llm) =
+        run_with(server, replies, |config| config.timeout = Duration::from_secs(1)).await;
+    // Two calls of a second each, beside the start and the stop of the server.
+    assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
+    assert_eq!(result["final_result"], "It is slow.");
+    let chain = result["tool_chain"].as_array().unwrap();
+    for call in chain {
+        assert_eq!(call["success"], json!(false), "{call}");
+        assert!(call["execution_time"].as_f64().unwrap() < 2.0, "{call}");
+    }
+    assert_eq!((chain.len(), &chain[1]["retry_attempt"]), (2, &json!(1)));
+    assert_eq!(result["success"], json!(false), "every call failed");
+}
+
+/// Proves: G20, G54
+#[tokio::test]
+async fn one_iteration_too_many_is_a_partial_result_and_the_last_permitted_one_a_success() {
+    for (limit, success) in [(3, true), (2, false)] {
+        let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
+        let (result, _llm) =
+            run_with(fixture("fx"), replies, |config| config.max_iterations = limit).await;
+        assert_eq!(result["success"], json!(success), "{result}");
+        assert_eq!(result["tool_chain"].as_array().unwrap().len(), 2);
+        let errors = result["errors"].as_array().unwrap();
+        let told = errors.iter().any(|error| {
+            error["error"].as_str().is_some_and(|text| text.contains("iteration limit"))
+        });
+        assert_eq!(told, !success, "{errors:?}");
+    }
+}
