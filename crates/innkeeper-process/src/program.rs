@@ -55,12 +55,10 @@ pub fn resolve(
     if dirs.is_empty() && !has_separator {
         return Err(ProgramError::NotInPath { command: command_name() });
     }
-    let lookup = WhichConfig::new_with_sys(ServerSystem { path_ext: variable(env, "PATHEXT") })
-        .binary_name(command.into())
-        .custom_cwd(cwd.to_path_buf())
-        .custom_path_list(std::env::join_paths(&dirs).unwrap_or_default());
-    if let Ok(first_match) = lookup.first_result() {
-        return Ok(first_match);
+    let system =
+        ServerSystem { is_windows: RealSys.is_windows(), path_ext: variable(env, "PATHEXT") };
+    if let Some(program) = system.find(command, &dirs, cwd) {
+        return Ok(program);
     }
     let candidates =
         if has_separator { vec![cwd.join(command)] } else { candidate_paths(&dirs, command) };
@@ -86,7 +84,22 @@ fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr
 
 /// The real file system with the environment variables of the server.
 struct ServerSystem<'a> {
+    /// Whether the extensions of programs are optional in a command.
+    is_windows: bool,
+    /// The extensions of programs on Windows.
     path_ext: Option<&'a OsStr>,
+}
+
+impl ServerSystem<'_> {
+    /// Returns the program of a command; a command with a separator is relative to `cwd`.
+    fn find(self, command: &str, dirs: &[PathBuf], cwd: &Path) -> Option<PathBuf> {
+        WhichConfig::new_with_sys(self)
+            .binary_name(command.into())
+            .custom_cwd(cwd.to_path_buf())
+            .custom_path_list(std::env::join_paths(dirs).unwrap_or_default())
+            .first_result()
+            .ok()
+    }
 }
 
 impl Sys for ServerSystem<'_> {
@@ -94,7 +107,7 @@ impl Sys for ServerSystem<'_> {
     type Metadata = Metadata;
 
     fn is_windows(&self) -> bool {
-        RealSys.is_windows()
+        self.is_windows
     }
 
     fn current_dir(&self) -> io::Result<PathBuf> {
@@ -189,6 +202,26 @@ mod tests {
             let error = resolve("tool", &path(relative), dir.path()).unwrap_err();
             assert_eq!(error, ProgramError::NotInPath { command: "tool".into() }, "{relative:?}");
         }
+    }
+
+    /// npm installs `npx` as a script for Unix shells and `npx.cmd` for Windows.
+    ///
+    /// Proves: TR10.1
+    #[test]
+    fn on_windows_a_command_without_extension_is_the_batch_file_and_not_the_script_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let create = |name| std::fs::write(dir.path().join(name), "").unwrap();
+        ["npx", "npx.cmd", "tool.exe"].map(create);
+        let find = |is_windows: bool, path_ext: Option<&str>, command: &str| {
+            let system = ServerSystem { is_windows, path_ext: path_ext.map(OsStr::new) };
+            let program = system.find(command, &[dir.path().to_path_buf()], Path::new("/"))?;
+            Some(program.file_name().unwrap().to_str().unwrap().to_owned())
+        };
+        let extensions = Some(".com;.exe;.bat;.cmd");
+        assert_eq!(find(true, extensions, "npx").as_deref(), Some("npx.cmd"));
+        assert_eq!(find(true, extensions, "tool").as_deref(), Some("tool.exe"));
+        assert_eq!(find(true, Some(".com;.exe"), "npx"), None);
+        assert_eq!(find(false, extensions, "npx"), None);
     }
 
     /// Proves: TR10.1, TR10.3

@@ -49,4 +49,4 @@ pub use recordings::{recorded_form, recorded_tools};
 #[cfg(unix)]
 pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
 #[cfg(target_os = "linux")]
-pub use self_usage::{open_fds, rss_kib, thread_count, zombie_children};
+pub use self_usage::{open_fds, rss_kib, thread_count, thread_cpu_time, zombie_children};

@@ -1,6 +1,8 @@
-//! Resources of the current process: descriptors, threads, memory, unreaped children.
+//! Resources of the current process: descriptors, threads, memory, processor time, unreaped
+//! children.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::processes::all_stats;
 
@@ -36,6 +38,19 @@ pub fn rss_kib() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok())
         .expect("the process status has no resident size")
+}
+
+/// Returns the processor time that this thread has used. The system updates the value every few
+/// milliseconds.
+///
+/// # Panics
+///
+/// If the system does not record the time.
+#[must_use]
+pub fn thread_cpu_time() -> Duration {
+    let times = fs::read_to_string("/proc/thread-self/schedstat").expect("no times of the thread");
+    let nanos = times.split(' ').next().and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanos.expect("the first field is the processor time"))
 }
 
 /// Returns the children of this process that have exited and are not reaped.

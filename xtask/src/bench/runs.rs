@@ -61,13 +61,15 @@ pub(super) const BENCH_RUNS: &[&[BenchRun]] = &[
 /// The title of a case and its figure columns.
 pub(super) fn case_columns(case: &str) -> (&'static str, &'static [FigureColumn]) {
     match case {
-        "sequential" => ("100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
+        "sequential" => ("100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
         "flight" => ("100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
         "result" => ("1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "largest-result" => ("10 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "message" => ("1 MB round trip", &[MEDIAN_MILLIS, PEAK_MEMORY]),
-        "http" => ("HTTP, 100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
-        "http-events" => ("HTTP (SSE), 100 B, one at a time", &[MEDIAN_MICROS, CPU_PER_CALL]),
+        "http" => ("HTTP, 100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
+        "http-events" => {
+            ("HTTP (SSE), 100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL])
+        }
         "http-flight" => ("HTTP, 100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
         "http-result" => ("HTTP, 1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         _ => ("20 servers", &[READY_TIME, IDLE_MEMORY, SUPERVISOR_MEMORY, CLOSE_TIME]),
@@ -84,6 +86,8 @@ pub(super) struct FigureColumn {
 
 const MEDIAN_MICROS: FigureColumn =
     FigureColumn { key: "p50_us", heading: "median µs", divisor: 1.0 };
+const P99_MICROS: FigureColumn =
+    FigureColumn { key: "p99_us", heading: "99th percentile µs", divisor: 1.0 };
 const MEDIAN_MILLIS: FigureColumn =
     FigureColumn { key: "p50_us", heading: "median ms", divisor: 1e3 };
 const CALL_RATE: FigureColumn =

@@ -33,6 +33,9 @@ async fn the_same_call_of_a_tool_that_changes_nothing_is_answered_from_before() 
     assert_eq!(tools.started_calls().len(), 2);
     tokio::time::sleep(Duration::from_secs(301)).await;
     assert!(!run_call(&chat, "read", &path).await, "after five minutes");
+    let to = json!({"to": "on"});
+    assert!(!run_call(&chat, "set", &to).await);
+    assert!(run_call(&chat, "set", &to).await, "an idempotent tool");
 }
 
 /// Proves: S-b3, P-b3

@@ -1,4 +1,4 @@
-//! Tests of the scan of errors that replace a result.
+//! Tests of results as values, and of the scan of errors that replace a result.
 
 use innkeeper_config::{Config, Environment};
 use innkeeper_protocol::ErrorObject;
@@ -46,4 +46,19 @@ fn text_of_a_server_in_an_error_or_a_protocol_error_is_scanned_and_our_own_is_no
         sent: true
     }));
     assert!(!is_withheld(RequestError::Timeout));
+}
+
+#[test]
+fn a_result_without_structured_content_or_of_another_shape_says_which() {
+    let result = |json: &str| ToolResult {
+        raw: RawValue::from_string(json.to_owned()).unwrap(),
+        is_error: false,
+        output_schema: None,
+    };
+    let missing = result(r#"{"content":[]}"#).structured_content::<Value>().unwrap_err();
+    assert!(matches!(missing, StructuredContentError::Missing), "{missing:?}");
+    let number = result(r#"{"content":[],"structuredContent":{"n":1}}"#);
+    let shape = number.structured_content::<Vec<u8>>().unwrap_err();
+    assert!(matches!(shape, StructuredContentError::Shape(_)), "{shape:?}");
+    assert_eq!(number.structured_content::<Value>().unwrap(), json!({"n": 1}));
 }

@@ -1,10 +1,15 @@
 //! Limits and sandboxes: a violation affects only its own server.
 
+use std::time::Duration;
+
 use innkeeper_host::error::{StartFailureReason, StartPhase, UnavailableReason};
+use innkeeper_host::shutdown::StopStage;
 use innkeeper_host::{
     CallError, ExitStatus, Host, HostEvent, ProcessLimit, ServerState, StartError, Supervisor,
 };
+use innkeeper_testkit::Journal;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::setup::{LogCapture, TestEnv, builder, drain_events, result_text, wait_for_event};
 
@@ -137,16 +142,19 @@ async fn a_server_in_a_sandbox_reads_what_is_allowed_and_nothing_else() {
 /// Proves: TR7.3
 #[tokio::test]
 async fn scripted_servers_show_their_faults_without_a_network() {
-    let test_env = TestEnv::new();
+    let (test_env, log) = (TestEnv::new(), LogCapture::capture());
     std::fs::write(test_env.journal_path(), "").unwrap();
     let sandbox = json!({"write": [test_env.journal_path()], "network": false});
     let fixture = |name: &str| test_env.fixture(name).config_key("sandbox", sandbox.clone());
     let healthy = [
         fixture("late").with("--slow", 10),
         fixture("noisy").switch("--bad-json"),
-        fixture("stubborn").switch("--ignore-sigterm"),
+        fixture("stubborn")
+            .switch("--ignore-eof")
+            .switch("--ignore-sigterm")
+            .config_key("shutdownTimeout", 0.2),
         fixture("changing").switch("--list-changed"),
-        fixture("asking").switch("--ask-sampling"),
+        fixture("asking").switch("--ping-client"),
         fixture("paged").with("--pages", 3),
         fixture("chatty").with("--stderr", "a line on stderr"),
         fixture("modern").with("--era", "modern"),
@@ -157,8 +165,18 @@ async fn scripted_servers_show_their_faults_without_a_network() {
         [fixture("crashing").with("--crash-after", 1), hanging.config_key("required", false)];
     let host = test_env.start(healthy.into_iter().chain(faulty)).await.unwrap();
     for name in names {
+        let started_at = Instant::now();
         assert_echo(&host, &name).await;
+        assert!(name != "late" || started_at.elapsed() >= Duration::from_millis(10));
     }
+    host.call_tool("changing.grow", ()).await.unwrap();
+    let lists = |journal: &Journal, name: &str| journal.for_server(name).count("tools/list");
+    let journal = test_env.wait_for_journal(|journal| lists(journal, "changing") == 2).await;
+    assert_eq!(lists(&journal, "paged"), 3);
+    assert_eq!(journal.for_server("asking").responses()[0]["result"], json!({}));
+    assert_eq!(journal.for_server("modern").count("initialize"), 0);
+    let noise = log.with_message("unusable message");
+    assert!(!noise.is_empty() && noise.iter().all(|line| line["server"] == "noisy"), "{noise:?}");
     let error = host.call_tool("crashing.echo", json!({"message": "hi"})).await.unwrap_err();
     let CallError::Unavailable { reason: UnavailableReason::Exited(exit_status), .. } = &error
     else {
@@ -167,12 +185,15 @@ async fn scripted_servers_show_their_faults_without_a_network() {
     assert_eq!(*exit_status, ExitStatus::Code(3));
     assert_eq!(host.status()["hanging"].state, ServerState::Unavailable);
     assert_eq!(host.status()["chatty"].stderr, "a line on stderr");
-    host.shutdown().await;
+    let report = host.shutdown().await;
+    let stubborn = report.servers.iter().find(|server| &*server.server == "stubborn").unwrap();
+    assert_eq!(stubborn.stage, StopStage::OnKill);
     test_env.assert_gone().await;
 }
 
 /// Attack: sandbox | the supervisor is missing for a server with a sandbox | the server does not
 /// start; limits are reported as not applied | Confinement holds
+/// Proves: TR10.4
 #[tokio::test]
 async fn without_a_shim_limits_are_reported_as_not_applied_and_a_sandbox_fails_the_start() {
     let (test_env, log) = (TestEnv::new(), LogCapture::capture());

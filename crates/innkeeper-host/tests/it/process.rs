@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use innkeeper_host::ServerState;
+use innkeeper_testkit::tagged_processes;
 use rustix::process::{Pid, getpgid, getsid};
 use serde_json::json;
 
-use crate::setup::{LogCapture, TestEnv, result_text};
+use crate::setup::{LogCapture, TEST_TIMEOUT, TestEnv, result_text};
 
 fn to_pid(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).unwrap())
@@ -121,6 +123,14 @@ async fn no_zombie_is_left_although_the_application_handles_sigchld() {
     ];
     let servers = servers.map(|server| server.config_key("shutdownTimeout", 0.2));
     let host = test_env.start(servers).await.unwrap();
+    let zombies =
+        || tagged_processes(test_env.process_tag()).iter().filter(|p| p.is_zombie).count();
+    let three_zombies = async {
+        while zombies() != 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(TEST_TIMEOUT, three_zombies).await.expect("`litters` leaves zombies");
     host.call_tool("crashes.echo", json!({"message": "hi"})).await.unwrap_err();
     host.shutdown().await;
     assert!(all_reported.load(Ordering::Relaxed), "the application was not told of its children");

@@ -111,27 +111,6 @@ async fn a_server_sees_the_short_list_of_the_parent_environment_and_what_is_decl
     host.shutdown().await;
 }
 
-/// Proves: TR10.2
-#[tokio::test]
-async fn names_and_values_no_program_can_be_given_are_refused_before_any_start() {
-    for (name, value) in [("A=B", ""), ("A\nB", ""), ("A\0B", ""), ("", ""), ("A", "x\0y")] {
-        let test_env = TestEnv::new();
-        let file = mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)]);
-        let directory = test_env.path("");
-        let read = Config::from_value(&file, "mcp.json", &directory, &Environment::from_process());
-        let error = match read {
-            Err(error) => error,
-            Ok(config) => match builder(config).start().await {
-                Err(StartError::Config(error)) => error,
-                other => panic!("{name:?}: {other:?}"),
-            },
-        };
-        let message = error.to_string();
-        assert!(message.contains("servers.bad.env"), "{message}");
-        assert!(test_env.journal().entries.is_empty(), "{name:?}");
-    }
-}
-
 /// Starts a host with the servers of a file, as an application does: reads the file, then starts.
 async fn start_text(
     test_env: &TestEnv,
@@ -142,6 +121,25 @@ async fn start_text(
         Ok(config) => builder(config).start().await,
         Err(error) => Err(StartError::Config(error)),
     }
+}
+
+/// Proves: TR10.2
+#[tokio::test]
+async fn names_and_values_no_program_can_be_given_are_refused_before_any_start() {
+    let test_env = TestEnv::new();
+    let file = |name: &str, value: &str| {
+        mcp_json([test_env.fixture("good"), test_env.fixture("bad").env(name, value)]).to_string()
+    };
+    let environment = Environment::from_process();
+    for (name, value) in [("A=B", ""), ("A\nB", ""), ("A\0B", ""), ("", ""), ("A", "x\0y")] {
+        let error = start_text(&test_env, &file(name, value), &environment).await.unwrap_err();
+        assert!(matches!(error, StartError::Config(_)), "{name:?}: {error:?}");
+        assert!(error.to_string().contains("servers.bad.env"), "{error}");
+        assert!(test_env.journal().entries.is_empty(), "{name:?}");
+    }
+    let host = start_text(&test_env, &file("A", "x"), &environment).await.unwrap();
+    assert_eq!(test_env.journal().pids().len(), 2);
+    host.shutdown().await;
 }
 
 /// Proves: N13
@@ -240,6 +238,7 @@ async fn a_missing_variable_keeps_every_server_from_being_started() {
     let variables = [("PATH", "/usr/bin:/bin"), ("INNKEEPER_NOT_SET_ANYWHERE", "set")];
     let environment = Environment::from_pairs(variables);
     let host = start_text(&test_env, &text, &environment).await.unwrap();
+    assert_eq!(host.catalog().server("asks").unwrap().instructions(), Some("set"));
     assert_eq!(test_env.journal().pids().len(), 2);
     host.shutdown().await;
 }
@@ -332,6 +331,18 @@ async fn a_server_that_exits_when_asked_to_discover_is_asked_to_initialize_the_n
     assert_eq!(firsts, ["server/discover", "initialize"]);
     assert_eq!(host.status()["one"].state, ServerState::Ready);
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_host_name_without_an_address_fails_the_first_attempt_with_a_hint() {
+    let test_env = TestEnv::new();
+    // The resolver rejects a label with more than 63 characters without a request.
+    let url = format!("http://{}.invalid/mcp", "x".repeat(64));
+    let config = test_env.config_from(&json!({"servers": {"web": {"url": url}}}));
+    let start = builder(config).start().await;
+    let Err(StartError::Servers(failures)) = start else { panic!("it has started") };
+    assert_eq!(failures[0].attempts, 1, "{failures:?}");
+    assert_eq!(failures[0].hint().as_deref(), Some("correct the host name in `url`"));
 }
 
 #[tokio::test]

@@ -154,13 +154,27 @@ async fn a_process_that_is_always_replaced_by_its_child_is_caught() {
 #[tokio::test]
 async fn orphans_that_end_are_reaped_while_the_server_runs() {
     let tag = ProcessTag::new();
-    let script = "for i in 1 2 3 4 5 6 7 8; do (sh -c 'exit 0' &); done; echo ready; sleep 600";
-    let (process, _pipes) = start_ready(&tag.script(script)).await;
+    let script =
+        "for i in 1 2 3 4 5 6 7 8; do (sleep 600 & echo $!); done; echo ready; exec sleep 600";
+    let (process, mut pipes) = start(&tag.script(script)).await;
+    let mut orphans: Vec<Pid> = Vec::new();
+    while let Ok(pid) = read_line(&mut pipes).await.parse() {
+        orphans.push(Pid::from_raw(pid).unwrap());
+    }
+    assert_eq!(orphans.len(), 8);
     let shim = shim_pid(&process);
-    eventually("no zombie below the shim", || {
-        let every = crate::shim::tree::all_processes();
-        !every.iter().any(|stat| stat.parent == Some(shim) && stat.zombie)
+    eventually("each orphan to be a child of the shim", || {
+        let parent = |pid: &Pid| ProcessStat::read(*pid).and_then(|stat| stat.parent);
+        orphans.iter().all(|pid| parent(pid) == Some(shim))
     });
+    for pid in &orphans {
+        rustix::process::kill_process(*pid, Signal::KILL).unwrap();
+    }
+    // A zombie has a status too.
+    eventually("no orphan to have a status", || {
+        orphans.iter().all(|pid| ProcessStat::read(*pid).is_none())
+    });
+    assert_eq!(process.exit_status(), None, "the server runs");
 }
 
 /// Attack: secrets | a server opens the environment of its supervisor in `/proc` | the files belong

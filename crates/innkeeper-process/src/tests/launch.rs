@@ -94,6 +94,9 @@ async fn each_reason_for_not_starting_is_told_apart_without_showing_a_path() {
     let (_dir, not_executable) = write_file("#!/bin/sh\n", 0o644);
     let launch = |path: &Path| tag.program(path, &[]);
 
+    let circular = dir.path().join("circular");
+    std::os::unix::fs::symlink(&circular, &circular).unwrap();
+
     let error = spawn_error(&launch(Path::new("/nonexistent/secret-place"))).await;
     assert_eq!(error.to_string(), "command `the-command` was not found");
     let error = spawn_error(&launch(&no_interpreter)).await;
@@ -106,6 +109,9 @@ async fn each_reason_for_not_starting_is_told_apart_without_showing_a_path() {
     assert!(matches!(error, SpawnError::NotAProgram { .. }), "{error}");
     let error = spawn_error(&tag.program("/bin/true", &[&"x".repeat(1 << 20)])).await;
     assert!(matches!(error, SpawnError::TooLarge { .. }), "{error}");
+    let error = spawn_error(&launch(&circular)).await;
+    assert!(matches!(error, SpawnError::Other { .. }), "{error}");
+    assert!(!error.to_string().contains("circular"), "{error}");
     let in_nowhere = ProcessSpec {
         cwd: Some("/nonexistent/secret-place".into()),
         ..launch(Path::new("/bin/true"))

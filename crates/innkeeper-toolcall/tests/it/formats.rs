@@ -416,17 +416,20 @@ fn an_endless_call_keeps_no_more_than_its_limit() {
     let limits = ParserLimits { max_undecided_chars: 200, max_call_bytes: 1 << 16 };
     let mut parser =
         ToolCallParser::new(tools(), &ParserOptions { limits, ..ParserOptions::default() });
-    let (mut pushed, mut emitted) = (0, 0);
+    let (mut pushed, mut emitted, mut max_kept) = (0, 0, 0);
     let mut push = |parser: &mut ToolCallParser, chunk: &str| {
         pushed += chunk.len();
         parser.push(chunk, &mut |event| emitted += event.text().len());
-        assert!(pushed - emitted <= (1 << 16) + chunk.len(), "{} bytes are kept", pushed - emitted);
+        max_kept = max_kept.max(pushed - emitted);
     };
     push(&mut parser, "{\"tool\": \"now\", \"params\": {\"path\": \"");
     let chunk = "{[<tool_call> ".repeat(100);
     for _ in 0..1_000 {
         push(&mut parser, &chunk);
     }
+    let limit = 1 << 16;
+    assert!(max_kept > limit - chunk.len(), "a call below the limit is not kept: {max_kept} bytes");
+    assert!(max_kept <= limit + chunk.len(), "{max_kept} bytes are kept");
 }
 
 /// Attack: model | the arguments of an unknown tool contain a call of a known tool | no call runs;

@@ -12,6 +12,8 @@ mod formats;
 mod gbnf;
 mod grammars;
 #[cfg(target_os = "linux")]
+mod linear_time;
+#[cfg(target_os = "linux")]
 mod local;
 mod schema_checker;
 mod sloppy_json;

@@ -85,14 +85,14 @@ async fn the_quick_start_runs_as_it_is_written() {
 async fn every_field_and_variant_reaches_what_it_is_for() {
     let client = connect_client().await;
     let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("log");
     let placeholder_text = "[…]".to_owned();
     let modes = [
         (StreamingMode::SmartBuffering { max_buffer_chars: 200 }, "a  b"),
         (StreamingMode::WithPlaceholders { placeholder_text }, "a […] b"),
         (StreamingMode::Passthrough, "a {\"tool\": \"pid\", \"params\": {}} b"),
     ];
-    for (streaming_mode, expected) in modes {
+    for (number, (streaming_mode, expected)) in modes.into_iter().enumerate() {
+        let log = dir.path().join(format!("log {number}"));
         let config = ChatIntegrationConfig {
             streaming_mode,
             enhance_system_prompts: false,

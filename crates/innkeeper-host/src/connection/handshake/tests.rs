@@ -94,14 +94,14 @@ async fn an_unknown_revision_is_refused_naming_both_sides() {
             .await;
         let error = handshake.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Protocol);
-        let CallError::Protocol {
-            source: ProtocolError::UnsupportedRevision { requested, supported },
-            ..
-        } = error
-        else {
-            panic!("{error:?}");
+        let CallError::Protocol { source, .. } = error else { panic!("{error:?}") };
+        let message = source.to_string();
+        let ProtocolError::UnsupportedRevision { requested, supported } = source else {
+            panic!("{source:?}");
         };
         assert_eq!(&*requested, version);
+        assert!(message.contains(&format!("`{version}`")), "{message}");
+        assert!(message.contains(&*supported), "{message}");
         assert!(
             supported.contains("2024-11-05") && supported.contains("2026-07-28"),
             "{supported}"

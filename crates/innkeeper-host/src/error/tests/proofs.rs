@@ -4,7 +4,10 @@
 
 use std::path::Path;
 
+use innkeeper_process::SpawnError;
+
 use super::*;
+use crate::call::StructuredContentError;
 use crate::{AuthErrorKind, LockError, ReloadError};
 
 /// The variants of one error type, each with the path and name of a test.
@@ -21,8 +24,14 @@ macro_rules! proofs {
     }};
 }
 
-fn call_errors() -> [ErrorTests; 3] {
+fn call_errors() -> [ErrorTests; 4] {
     [
+        proofs!(StructuredContentError {
+            Missing => "src/call/tests.rs"
+                a_result_without_structured_content_or_of_another_shape_says_which,
+            Shape => "src/call/tests.rs"
+                a_result_without_structured_content_or_of_another_shape_says_which,
+        }),
         proofs!(CallError {
             Routing => "tests/it/calls/route.rs"
                 a_bare_name_is_refused_with_its_only_candidate,
@@ -117,6 +126,44 @@ fn protocol_errors() -> ErrorTests {
         TaskExpired => "tests/it/tasks.rs"
             a_forgotten_task_is_an_error_and_after_its_time_an_expired_one,
     })
+}
+
+/// The reasons for which a server has no process or no stream.
+fn launch_errors() -> [ErrorTests; 2] {
+    [
+        proofs!(SpawnError {
+            NotFound => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            NoInterpreter => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            NotExecutable => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            NotAProgram => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            Busy => "../innkeeper-process/src/tests/launch.rs"
+                a_program_that_is_being_written_is_told_apart,
+            TooLarge => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            WorkingDirectory => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            Other => "../innkeeper-process/src/tests/launch.rs"
+                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
+            Confinement => "../innkeeper-process/src/tests/confinement.rs"
+                a_server_whose_sandbox_cannot_be_had_is_not_started,
+            Supervisor => "../innkeeper-process/src/tests/launch.rs"
+                a_supervisor_that_is_missing_or_is_none_fails_the_start,
+        }),
+        proofs!(ConnectorError {
+            Failed => "tests/it/in_process/failure.rs"
+                a_connector_that_fails_is_retried_and_its_error_names_the_server,
+            Panicked => "tests/it/in_process/failure.rs"
+                a_connector_that_panics_fails_the_start_and_is_not_retried,
+            AlreadyUsed => "tests/it/in_process/lifetime.rs"
+                a_stream_is_used_once_and_a_restart_names_the_way_to_restart,
+            Missing => "tests/it/in_process/failure.rs"
+                a_required_entry_without_a_connector_is_an_error_and_an_optional_entry_a_warning,
+        }),
+    ]
 }
 
 fn start_errors() -> [ErrorTests; 5] {
@@ -215,8 +262,11 @@ fn auth_errors() -> ErrorTests {
 #[test]
 fn every_error_has_a_test_that_causes_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let all =
-        call_errors().into_iter().chain(start_errors()).chain([protocol_errors(), auth_errors()]);
+    let all = call_errors()
+        .into_iter()
+        .chain(start_errors())
+        .chain(launch_errors())
+        .chain([protocol_errors(), auth_errors()]);
     for (error, proofs) in all {
         for (variant, [file, test]) in proofs {
             let text = std::fs::read_to_string(root.join(file)).unwrap();

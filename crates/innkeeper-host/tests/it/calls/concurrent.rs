@@ -9,6 +9,9 @@ use tokio::task::JoinSet;
 
 use crate::setup::{TEST_TIMEOUT, TestEnv, result_text};
 
+/// Number of series of 200 calls in the measurement of the latency.
+const SERIES_COUNT: usize = 5;
+
 const SERVERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// Makes `count` concurrent calls with distinct messages, spread over the servers.
@@ -144,20 +147,29 @@ async fn metrics_read_while_calls_end_are_never_torn() {
     host.shutdown().await;
 }
 
+/// The duration of a call includes the server's own time. Other programs delay both, so that the
+/// fastest series counts.
+///
 /// Proves: TR9.1, TR7.4
 #[tokio::test]
 async fn a_host_adds_less_than_ten_milliseconds_to_a_call() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one")]).await.unwrap();
     let message = json!({"message": "hi"});
-    let mut elapsed = Vec::new();
-    for _ in 0..200 {
-        let started_at = tokio::time::Instant::now();
-        host.call_tool("one.echo", message.clone()).await.unwrap();
-        elapsed.push(started_at.elapsed());
+    let mut fastest = [Duration::MAX; 2];
+    for _ in 0..SERIES_COUNT {
+        let mut elapsed = Vec::new();
+        for _ in 0..200 {
+            let started_at = tokio::time::Instant::now();
+            host.call_tool("one.echo", message.clone()).await.unwrap();
+            elapsed.push(started_at.elapsed());
+        }
+        elapsed.sort();
+        let [median, p99] = [elapsed[100], elapsed[198]];
+        fastest = [fastest[0].min(median), fastest[1].min(p99)];
     }
-    elapsed.sort();
-    // The duration includes the server's own time, and a loaded machine may delay both.
-    assert!(elapsed[100] < Duration::from_millis(10), "half of the calls took {:?}", elapsed[100]);
+    let [median, p99] = fastest;
+    let limit = Duration::from_millis(10);
+    assert!(median < limit && p99 < limit, "median {median:?}, 99th percentile {p99:?}");
     host.shutdown().await;
 }

@@ -1,5 +1,6 @@
 //! Results and errors arrive as the server sent them, regardless of size and formatting.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use innkeeper_host::{CallError, ErrorClass};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{error_class, protocol_error};
-use crate::setup::{TestEnv, builder, result_text};
+use crate::setup::{LogCapture, TestEnv, builder, result_text};
 use crate::shell_server::ShellServer;
 
 /// The result of a server with `--odd-result`, byte for byte.
@@ -177,7 +178,7 @@ async fn crlf_blank_lines_and_single_bytes_make_no_difference() {
     host.shutdown().await;
 }
 
-/// Proves: TR3.6, TR6.4
+/// Proves: TR3.6, TR6.4, TR7.7
 #[tokio::test]
 async fn everything_that_is_sent_is_a_valid_message() {
     let test_env = TestEnv::new();
@@ -231,7 +232,7 @@ async fn everything_that_is_sent_is_a_valid_message() {
 /// Proves: TR3.3
 #[tokio::test]
 async fn answers_out_of_order_doubled_unasked_and_among_noise_find_their_calls() {
-    let test_env = TestEnv::new();
+    let (test_env, log) = (TestEnv::new(), LogCapture::capture());
     let fixture = |name: &str| test_env.fixture(name);
     let servers: Vec<Fixture> = vec![
         fixture("reversed").with("--out-of-order", 5),
@@ -264,6 +265,11 @@ async fn answers_out_of_order_doubled_unasked_and_among_noise_find_their_calls()
     while let Some(call) = calls.join_next().await {
         call.unwrap();
     }
+    let unusable = log.with_message("unusable message");
+    let logged: BTreeSet<&str> =
+        unusable.iter().map(|line| line["server"].as_str().unwrap()).collect();
+    assert_eq!(logged, BTreeSet::from(["endless", "lying", "noisy"]));
+    assert_eq!(test_env.journal().for_server("asking").responses().len(), 5);
     for name in names {
         let metrics = &host.metrics()[&*name];
         assert_eq!((metrics.success_count, metrics.request_count), (5, 5), "{name}");

@@ -198,6 +198,19 @@ async fn the_status_of_a_server_has_its_process_state_requests_and_last_stderr()
     assert_eq!(server.isolation, Some(ProcessContainment::Tree));
     assert_eq!(server.stderr, "hello from one");
     assert!(server.excluded_tools.is_empty());
+    let catalog = host.catalog();
+    let listing = catalog.server("one").unwrap().listing().unwrap();
+    let lists = [
+        listing.tools.len(),
+        listing.prompts.len(),
+        listing.resources.len(),
+        listing.resource_templates.len(),
+    ];
+    assert!(!lists.contains(&0), "{lists:?}");
+    assert_eq!(host.metrics()["one"].request_count, 0, "the call has not ended");
+    host.call_tool("one.pid", ()).await.unwrap();
+    assert_eq!(host.metrics()["one"].request_count, 1);
+    assert_eq!(host.status()["one"].in_flight, 1);
     host.call_tool("gone.pid", ()).await.unwrap_err();
     let crashed = &host.status()["gone"];
     assert_eq!(crashed.state, ServerState::Unavailable);

@@ -8,8 +8,8 @@ use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
 
 use super::{
-    assert_responds, echo, protocol_error, start_host_with_neighbour, tolerant_fixture,
-    unavailable_error, without_retries,
+    assert_fault_count, assert_responds, echo, protocol_error, start_host_with_neighbour,
+    tolerant_fixture, unavailable_error, without_retries,
 };
 use crate::setup::TestEnv;
 
@@ -24,6 +24,7 @@ async fn call_with_fault(fault: Fault, json: bool) -> Result<String, CallError> 
     let host = start_host_with_neighbour(&test_env, &remote).await;
     let response =
         host.call_tool_with("a.echo", json!({"message": "odd"}), without_retries()).await;
+    assert_fault_count(&remote, 1);
     assert_responds(&host, "b").await;
     assert_responds(&host, "a").await;
     host.shutdown().await;
@@ -93,12 +94,10 @@ async fn a_refusal_with_an_error_of_json_rpc_is_the_servers_error() {
     for status in [400, 403, 404, 500] {
         let result =
             call_with_fault(Fault::status(status).rpc_error(-32001, "not for you"), false).await;
-        // On status 404, the host re-establishes the session if the server has sessions.
-        if status == 404 {
-            continue;
-        }
         match result {
-            Err(CallError::Server { error, .. }) => {
+            // Status 404 ends the session, so the host opens another session and repeats the call.
+            Ok(text) if status == 404 => assert_eq!(text, "odd"),
+            Err(CallError::Server { error, .. }) if status != 404 => {
                 assert_eq!((error.code, &*error.message), (-32001, "not for you"));
             }
             other => panic!("{status}: {other:?}"),
