@@ -13,6 +13,8 @@ mod requirements;
 
 mod attacks;
 
+mod dependencies;
+
 mod test;
 
 mod conformance;
@@ -58,6 +60,7 @@ usage: cargo xtask COMMAND
   install                   installs test servers, benchmark data and a small model
   tidy                      the project's own lints
   requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
+  dependencies              sources, licences, versions and advisories of other authors' packages
   attacks [--write]         the attacks of the tests by surface; writes docs/attacks.md
   conformance [REVISION …]  the official MCP conformance suite, with this host as the client
   toolcalls                 a public suite for tool-call parsers
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         "servers" => servers::run(rest),
         "tidy" => tidy::run(rest),
         "requirements" | "rows" => requirements::run(rest),
+        "dependencies" => dependencies::run(rest),
         "attacks" => attacks::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),

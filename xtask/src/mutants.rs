@@ -27,6 +27,8 @@ const DEFAULT_SEED: u64 = 1;
 /// Minimum of the maximum time of all tests of a crate per mutant in seconds. cargo-mutants allows
 /// five times the time of the unchanged tests.
 const MIN_TEST_SECONDS: u64 = 60;
+/// Maximum address space of each process in bytes: a mutant of a loop may allocate without end.
+const MAX_PROCESS_BYTES: u64 = 6 << 30;
 /// The crates whose tests start the helper programs.
 const CRATES_WITH_PROGRAMS: [&str; 2] = ["host", "agent"];
 /// The programs that the tests start.
@@ -165,6 +167,7 @@ fn test_mutants(
     fs::create_dir_all(&out).map_err(|error| describe(&out, &error))?;
     let run = tool
         .install()?
+        .with_memory_limit(MAX_PROCESS_BYTES)
         .args("--in-place --no-shuffle --test-tool nextest --colors never --package")
         .arg(package)
         .args("--minimum-test-timeout")

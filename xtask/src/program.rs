@@ -135,6 +135,15 @@ impl Program {
             .path_arg(program.as_ref())
     }
 
+    /// Limits the address space of the program and of each of its children. The arguments so far are
+    /// kept, the environment and the directory are set afterwards.
+    pub(crate) fn with_memory_limit(self, bytes: u64) -> Self {
+        let mut limited = Self::new("prlimit").arg(format!("--as={bytes}"));
+        limited.command.arg(self.command.get_program()).args(self.command.get_args());
+        limited.display_line = self.display_line;
+        limited
+    }
+
     /// Runs the program and measures its time. The output goes through files in a directory,
     /// because a process that the program leaves behind keeps a pipe open.
     ///

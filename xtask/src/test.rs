@@ -10,7 +10,9 @@ use std::thread;
 
 use crate::program::{Program, repository_root};
 use crate::steps::Steps;
-use crate::{TaskResult, conformance, fuzz, providers, requirements, soak, tidy, toolcalls};
+use crate::{
+    TaskResult, conformance, dependencies, fuzz, providers, requirements, soak, tidy, toolcalls,
+};
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
@@ -54,6 +56,11 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     steps.run("format", check_format);
     steps.run("tidy", || tidy::run(&[]));
     steps.run("requirements", || requirements::run(&[]));
+    steps.run("dependencies", dependencies::check_packages);
+    match dependencies::advisories_problem() {
+        Some(reason) => steps.skip("advisories", &reason),
+        None => drop(steps.run("advisories", dependencies::check_advisories)),
+    }
     steps.run("lint", || {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()

@@ -7,10 +7,11 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::output::{Output, escape_inline};
 use crate::progress_lines::SpinnerLine;
+use crate::secret_mask::SecretMask;
 
 /// A line on stderr; nothing if stderr is no terminal. The line disappears with this value.
 #[derive(Debug)]
-pub(crate) struct ActivityLine(Option<SpinnerLine>);
+pub(crate) struct ActivityLine(Option<(SpinnerLine, SecretMask)>);
 
 impl ActivityLine {
     /// Shows a line with this text.
@@ -20,7 +21,7 @@ impl ActivityLine {
             line.set_message(escape_inline(text).into_owned());
             line.start();
         }
-        Self(line)
+        Self(line.map(|line| (line, output.secret_mask().clone())))
     }
 
     /// Shows nothing.
@@ -40,8 +41,9 @@ impl ActivityLine {
             tokio::select! {
                 value = &mut call => return value,
                 Some(step) = progress.recv() => {
-                    if let Some(line) = &self.0 {
-                        line.set_message(format!("{subject}  {}", progress_text(&step)));
+                    if let Some((line, mask)) = &self.0 {
+                        let text = progress_text(&step);
+                        line.set_message(format!("{subject}  {}", mask.apply(&text)));
                     }
                 }
             }

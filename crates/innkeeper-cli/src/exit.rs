@@ -137,13 +137,18 @@ impl CliError {
             self.print_text(message, &causes, output)?;
         }
         if output.is_json() && !output.has_written_json() {
-            output.print_json(&json!({ "error": {
-                "message": message,
-                "details": self.details,
-                "causes": causes,
-                "hints": self.hints,
+            let mask = output.secret_mask();
+            let masked = |lines: &[String]| -> Vec<String> {
+                lines.iter().map(|line| mask.apply(line).into_owned()).collect()
+            };
+            let error = json!({ "error": {
+                "message": mask.apply(message),
+                "details": masked(&self.details),
+                "causes": masked(&causes),
+                "hints": masked(&self.hints),
                 "exitCode": self.code as u8,
-            }}))?;
+            }});
+            output.print_json(&error)?;
         }
         Ok(())
     }

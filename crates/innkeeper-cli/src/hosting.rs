@@ -30,6 +30,7 @@ pub(crate) async fn with_host<T>(
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
     print_warnings(&mut context.output, &config.warnings)?;
+    context.output.secret_mask().add_config(&config);
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
@@ -55,9 +56,7 @@ pub(crate) async fn with_host<T>(
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.
-    let progress = (!signs_in).then(|| {
-        progress::show_progress(context.output.progress_lines().clone(), builder.events())
-    });
+    let progress = (!signs_in).then(|| progress::show_progress(&context.output, builder.events()));
     let started = signals.run_until_signal(builder.start()).await;
     if let Some(progress) = progress {
         progress.clear();

@@ -19,6 +19,11 @@ use layer::LogLayer;
 pub(crate) use layer::LogOutput;
 pub(crate) use sink::LogSink;
 
+use crate::secret_mask::SecretMask;
+
+/// Fields with the cause of a fact, which can contain text of a server, in the order of preference.
+const CAUSE_FIELDS: [&str; 6] = ["error", "what", "why", "reason", "detail", "fault"];
+
 /// Minimum log level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum LogLevel {
@@ -117,12 +122,12 @@ impl LineStyle {
 /// Sends the events of the process to the outputs from now on. The caller must flush the sinks
 /// before the process ends.
 ///
-/// Has no effect if the process already has a tracing subscriber.
-pub(crate) fn install(outputs: Vec<LogOutput>) {
-    let installed = tracing::subscriber::set_global_default(build_subscriber(outputs));
+/// The causes of events have a mask in place of secrets. Has no effect if the process already has a tracing subscriber.
+pub(crate) fn install(outputs: Vec<LogOutput>, mask: SecretMask) {
+    let installed = tracing::subscriber::set_global_default(build_subscriber(outputs, mask));
     debug_assert!(installed.is_ok(), "logging is set up once, at the start of main");
 }
 
-fn build_subscriber(outputs: Vec<LogOutput>) -> impl Subscriber {
-    Registry::default().with(LogLayer::new(outputs))
+fn build_subscriber(outputs: Vec<LogOutput>, mask: SecretMask) -> impl Subscriber {
+    Registry::default().with(LogLayer::new(outputs, mask))
 }

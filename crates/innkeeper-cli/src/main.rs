@@ -29,6 +29,7 @@ mod import;
 mod input_file;
 mod model;
 mod redirect_listener;
+mod secret_mask;
 mod server_definition;
 mod tool_arguments;
 
@@ -119,7 +120,8 @@ fn install_log(
     let to_stderr = stderr.output(level, style);
     let to_file =
         file.map(|file| file.output(level.min(LogLevel::Info), LineStyle::of_file(format)));
-    log::install([to_stderr].into_iter().chain(to_file).collect());
+    let outputs = [to_stderr].into_iter().chain(to_file).collect();
+    log::install(outputs, output.secret_mask().clone());
 }
 
 fn run(context: &mut CommandContext, command: Command) -> Result<(), CliError> {

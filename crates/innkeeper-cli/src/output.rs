@@ -22,6 +22,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 
 use crate::log::LogSink;
 use crate::progress_lines::ProgressLines;
+use crate::secret_mask::SecretMask;
 use writer_thread::WriterThread;
 
 /// Size of a block of output in bytes.
@@ -82,6 +83,7 @@ pub(crate) struct Output {
     /// Whether a JSON value was printed completely or partly.
     json_written: bool,
     progress_lines: ProgressLines,
+    secret_mask: SecretMask,
 }
 
 impl fmt::Debug for Output {
@@ -104,12 +106,18 @@ impl Output {
             err_columns: err_terminal.then(|| columns(terminal_size_of(io::stderr()))),
             json_written: false,
             progress_lines: ProgressLines::default(),
+            secret_mask: SecretMask::default(),
         }
     }
 
     /// The lines of progress on stderr.
     pub(crate) fn progress_lines(&self) -> &ProgressLines {
         &self.progress_lines
+    }
+
+    /// The values that no message on stderr shows.
+    pub(crate) fn secret_mask(&self) -> &SecretMask {
+        &self.secret_mask
     }
 
     /// Moves both streams to writer threads, so that a blocked reader does not delay a signal.
@@ -247,7 +255,8 @@ impl Output {
 
     /// Prints one message to stderr, wrapped at the width of a terminal.
     pub(crate) fn status(&mut self, text: &str) -> io::Result<()> {
-        let text = wrap_message(&escape_inline(text), self.err_columns);
+        let text = self.secret_mask.apply(text);
+        let text = wrap_message(&escape_inline(&text), self.err_columns);
         writeln!(self.err.writer, "{text}")
     }
 
@@ -267,7 +276,8 @@ impl Output {
         // The style starts after the indentation.
         let name = label.trim_start_matches(' ');
         let indent = &label[..label.len() - name.len()];
-        let text = format!("{indent}{}: {}", self.err.paint(tone, name), escape_inline(text));
+        let text = self.secret_mask.apply(text);
+        let text = format!("{indent}{}: {}", self.err.paint(tone, name), escape_inline(&text));
         let text = wrap_message(&text, self.err_columns);
         writeln!(self.err.writer, "{text}")
     }
@@ -327,6 +337,7 @@ pub(crate) mod capture {
                 err_columns: colour.then_some(80),
                 json_written: false,
                 progress_lines: crate::progress_lines::ProgressLines::default(),
+                secret_mask: crate::secret_mask::SecretMask::default(),
             },
             out,
             err,

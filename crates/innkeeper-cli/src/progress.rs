@@ -8,7 +8,9 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinHandle;
 
+use crate::output::Output;
 use crate::progress_lines::{ProgressLines, SpinnerLine};
+use crate::secret_mask::SecretMask;
 
 /// Maximum number of characters of a reason on a line.
 const MAX_REASON_CHARS: usize = 100;
@@ -24,10 +26,11 @@ pub(crate) struct ProgressDisplay {
 }
 
 /// Shows the events until [`ProgressDisplay::clear`]; shows nothing if stderr is no terminal.
-pub(crate) fn show_progress(lines: ProgressLines, events: Receiver<HostEvent>) -> ProgressDisplay {
+pub(crate) fn show_progress(output: &Output, events: Receiver<HostEvent>) -> ProgressDisplay {
     let servers = ServerLines::default();
+    let (lines, mask) = (output.progress_lines().clone(), output.secret_mask().clone());
     #[expect(clippy::disallowed_methods, reason = "`ProgressDisplay` owns and stops this task")]
-    let task = tokio::spawn(follow_events(events, lines, servers.clone()));
+    let task = tokio::spawn(follow_events(events, (lines, mask), servers.clone()));
     ProgressDisplay { servers, task }
 }
 
@@ -41,7 +44,7 @@ impl ProgressDisplay {
 
 async fn follow_events(
     mut events: Receiver<HostEvent>,
-    lines: ProgressLines,
+    (lines, mask): (ProgressLines, SecretMask),
     servers: ServerLines,
 ) {
     loop {
@@ -51,6 +54,7 @@ async fn follow_events(
             Err(RecvError::Closed) => return,
         };
         let Some((server, message, done)) = describe_event(&event) else { continue };
+        let message = mask.apply(&message).into_owned();
         let mut servers = servers.lock().unwrap_or_else(PoisonError::into_inner);
         if !servers.contains_key(server) {
             let Some(line) = lines.add_spinner("{spinner} {prefix}  {msg}") else { return };

@@ -1,4 +1,4 @@
-//! Settings of the host's own process, which only an application changes.
+//! Settings of an application's own process, which only the application changes.
 //!
 //! The library changes no global state by itself. An application calls these functions first in
 //! `main`, after [`shim::run_if_requested`](crate::shim::run_if_requested).
@@ -42,4 +42,47 @@ pub fn hide() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     Ok(())
+}
+
+/// Lets the kernel kill the process with SIGKILL when its parent ends (`PR_SET_PDEATHSIG`), also
+/// after the process executes another program. For a small process that then executes a program,
+/// not for the process of the application. The parent is the thread that started the process.
+///
+/// Has no effect on systems other than Linux.
+///
+/// # Errors
+///
+/// The parent is not the process with this id, because the parent has ended before
+/// ([`NotConnected`](io::ErrorKind::NotConnected)), or the system returns an error.
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, clippy::unnecessary_wraps, reason = "Linux only")
+)]
+pub fn die_with_parent(parent_id: u32) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The parent may have ended before the call.
+        let parent = i32::try_from(parent_id).ok().and_then(Pid::from_raw);
+        if parent.is_none() || getppid() != parent {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_another_parent_gets_the_error_for_an_ended_parent() {
+        let own = std::process::id();
+        for wrong in [own, 0, u32::MAX] {
+            let error = die_with_parent(wrong).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotConnected, "{wrong}");
+        }
+        rustix::process::set_parent_process_death_signal(None).unwrap();
+    }
 }

@@ -24,6 +24,9 @@ impl CargoTool {
         Self { package: "cargo-fuzz", version: "0.13.2", subcommand: "fuzz", options: "" };
     pub(crate) const MUTANTS: Self =
         Self { package: "cargo-mutants", version: "27.1.0", subcommand: "mutants", options: "" };
+    /// Not built by a task: only its database makes the program useful.
+    pub(crate) const AUDIT: Self =
+        Self { package: "cargo-audit", version: "0.22.2", subcommand: "audit", options: "" };
     /// Without the default features, which send reports to other services.
     pub(crate) const TARPAULIN: Self = Self {
         package: "cargo-tarpaulin",

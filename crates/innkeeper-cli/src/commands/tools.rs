@@ -40,10 +40,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
                 transports.retain(|(name, _)| name == server);
                 only_tool = Some(tool.as_str());
             }
-            let servers =
-                catalog_json::catalog_json(host, &transports, only_tool).map_err(|error| {
-                    CliError::failure("cannot serialize the catalog").with_source(error)
-                })?;
+            let mask = output.secret_mask();
+            let servers = catalog_json::catalog_json(host, &transports, only_tool, mask);
+            let servers = servers.map_err(|error| {
+                CliError::failure("cannot serialize the catalog").with_source(error)
+            })?;
             output.print_json(&IndexMap::from([("servers", servers)]))?;
             return selection.ready(host);
         }

@@ -33,7 +33,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
                 (find_owner(host, target)?, &**target)
             }
         };
-        let explanation = explain(host, &config_copy, &server, (target, tool));
+        let mut explanation = explain(host, &config_copy, &server, (target, tool));
+        for key in ["verdict", "missing", "lastFailure"] {
+            output.secret_mask().apply_to_json(&mut explanation[key]);
+        }
         let catalog = host.catalog();
         let listing = catalog.server(&server).and_then(CatalogServer::listing);
         let listed = listing.and_then(|listing| {

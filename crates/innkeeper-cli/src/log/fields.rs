@@ -1,5 +1,6 @@
 //! Writes the fields of an event into its log line without intermediate values.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 use std::io;
@@ -8,9 +9,10 @@ use serde::Serializer as _;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use tracing::field::{Field, Visit};
 
-use super::{LogFormat, LogLevel};
+use super::{CAUSE_FIELDS, LogFormat, LogLevel};
 use crate::error_chain::error_chain;
 use crate::output::{escape_inline, is_deceptive};
+use crate::secret_mask::SecretMask;
 
 /// Keys that every line has; an event field with such a name gets an underscore.
 const RESERVED_KEYS: [&str; 3] = ["ts", "severity", "event"];
@@ -42,14 +44,20 @@ pub(super) struct FieldWriter<'a> {
     line: &'a mut String,
     format: LogFormat,
     severity: LogLevel,
+    mask: &'a SecretMask,
     /// Position of the message in the line.
     message_offset: usize,
     has_message: bool,
 }
 
 impl<'a> FieldWriter<'a> {
-    pub(super) fn new(line: &'a mut String, format: LogFormat, severity: LogLevel) -> Self {
-        Self { message_offset: line.len(), line, format, severity, has_message: false }
+    pub(super) fn new(
+        line: &'a mut String,
+        format: LogFormat,
+        severity: LogLevel,
+        mask: &'a SecretMask,
+    ) -> Self {
+        Self { message_offset: line.len(), line, format, severity, mask, has_message: false }
     }
 
     /// Writes a default message if the event has none.
@@ -80,10 +88,11 @@ impl<'a> FieldWriter<'a> {
             // The line starts with the severity.
             return;
         }
+        let value = if is_cause(field) { self.mask.apply(value) } else { Cow::Borrowed(value) };
         self.write_field(field, |line, form| match form {
-            ValueFormat::Json => write_json(line, value),
-            ValueFormat::Message => line.push_str(&escape_inline(value)),
-            ValueFormat::Field => write_value(line, value),
+            ValueFormat::Json => write_json(line, &value),
+            ValueFormat::Message => line.push_str(&escape_inline(&value)),
+            ValueFormat::Field => write_value(line, &value),
         });
     }
 
@@ -158,6 +167,9 @@ impl Visit for FieldWriter<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if is_cause(field) {
+            return self.write_text(field, &format!("{value:?}"));
+        }
         // Fast path: most values need no escaping and are already in their place.
         self.write_field(field, |line, form| {
             let quote = if form == ValueFormat::Json { "\"" } else { "" };
@@ -179,6 +191,11 @@ impl Visit for FieldWriter<'_> {
             }
         });
     }
+}
+
+/// Whether the value can contain text of a server, and therefore a secret.
+fn is_cause(field: &Field) -> bool {
+    CAUSE_FIELDS.contains(&field.name())
 }
 
 /// Inserts text at a byte index of a line.

@@ -12,6 +12,7 @@ use super::fields::{CriticalVisitor, FieldWriter, write_json};
 use super::terminal_line::TerminalLines;
 use super::{LineStyle, LogFormat, LogLevel};
 use crate::output::escape_inline;
+use crate::secret_mask::SecretMask;
 use crate::timestamp::write_rfc3339;
 
 /// Prefix of the targets of all events of this project.
@@ -42,7 +43,7 @@ impl LogOutput {
         Self { min_level, style, terminal_lines, write: Box::new(write) }
     }
 
-    fn write_event(&self, line: &mut String, severity: LogLevel, event: &Event<'_>) {
+    fn write_event(&self, line: &mut String, severity: LogLevel, event: &MaskedEvent<'_>) {
         match self.style {
             LineStyle::Json => write_json_line(line, severity, event),
             LineStyle::Text { colour } => write_text_line(line, severity, event, colour),
@@ -56,18 +57,25 @@ impl LogOutput {
     }
 }
 
+/// An event, and the values that its line does not show.
+pub(super) struct MaskedEvent<'e> {
+    pub(super) event: &'e Event<'e>,
+    pub(super) mask: &'e SecretMask,
+}
+
 /// Writes events of this project from the minimum level of each output on, and of libraries from
 /// `warning` on.
 pub(super) struct LogLayer {
     outputs: Vec<LogOutput>,
+    mask: SecretMask,
     min_level: LogLevel,
 }
 
 impl LogLayer {
-    pub(super) fn new(outputs: Vec<LogOutput>) -> Self {
+    pub(super) fn new(outputs: Vec<LogOutput>, mask: SecretMask) -> Self {
         let levels = outputs.iter().map(|output| output.min_level);
         let min_level = levels.min().unwrap_or(LogLevel::Critical);
-        Self { outputs, min_level }
+        Self { outputs, mask, min_level }
     }
 
     fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -95,6 +103,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if severity < self.min_level {
             return;
         }
+        let event = &MaskedEvent { event, mask: &self.mask };
         // A value that logs while it is formatted, and a thread that is exiting, use a new buffer.
         let mut line = LINE.try_with(Cell::take).unwrap_or_default();
         for output in self.outputs.iter().filter(|output| severity >= output.min_level) {
@@ -107,19 +116,19 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 }
 
-fn write_json_line(line: &mut String, severity: LogLevel, event: &Event<'_>) {
+fn write_json_line(line: &mut String, severity: LogLevel, event: &MaskedEvent<'_>) {
     line.push_str("{\"ts\":\"");
     write_rfc3339(SystemTime::now(), line);
     line.push_str("\",\"severity\":\"");
     line.push_str(severity.as_str());
     line.push_str("\",\"event\":");
-    let mut fields = FieldWriter::new(line, LogFormat::Json, severity);
-    event.record(&mut fields);
-    fields.finish(|line| write_json(line, event.metadata().name()));
+    let mut fields = FieldWriter::new(line, LogFormat::Json, severity, event.mask);
+    event.event.record(&mut fields);
+    fields.finish(|line| write_json(line, event.event.metadata().name()));
     line.push_str("}\n");
 }
 
-fn write_text_line(line: &mut String, severity: LogLevel, event: &Event<'_>, colour: bool) {
+fn write_text_line(line: &mut String, severity: LogLevel, event: &MaskedEvent<'_>, colour: bool) {
     write_rfc3339(SystemTime::now(), line);
     line.push(' ');
     if colour {
@@ -131,9 +140,9 @@ fn write_text_line(line: &mut String, severity: LogLevel, event: &Event<'_>, col
     line.push_str(severity.as_str());
     line.extend(std::iter::repeat_n(' ', (start + LEVEL_COLUMN_WIDTH).saturating_sub(line.len())));
     line.push_str(if colour { "\x1b[0m " } else { " " });
-    let mut fields = FieldWriter::new(line, LogFormat::Text, severity);
-    event.record(&mut fields);
-    fields.finish(|line| line.push_str(&escape_inline(event.metadata().name())));
+    let mut fields = FieldWriter::new(line, LogFormat::Text, severity, event.mask);
+    event.event.record(&mut fields);
+    fields.finish(|line| line.push_str(&escape_inline(event.event.metadata().name())));
     line.push('\n');
 }
 

@@ -6,11 +6,10 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use innkeeper_host::event::REPORTED_TARGET;
-use tracing::Event;
 use tracing::field::{Field, Visit};
 
-use super::layer::ansi_code;
-use super::{LogLevel, TerminalStyle};
+use super::layer::{MaskedEvent, ansi_code};
+use super::{CAUSE_FIELDS, LogLevel, TerminalStyle};
 use crate::error_chain::error_chain;
 use crate::output::{escape_inline, wrap_message};
 
@@ -25,9 +24,6 @@ const FINDING_AUDIT_KINDS: [&str; 2] = ["security-warning", "guard-finding"];
 /// change all its items, so there is one sentence for each server.
 const PIN_AUDIT_KIND: &str = "pin-mismatch";
 const PIN_SENTENCE: &str = "differs from `mcp.lock`: run `innkeeper lock --check`";
-
-/// Fields with the cause of a fact, in the order of preference.
-const CAUSE_FIELDS: [&str; 6] = ["error", "what", "why", "reason", "detail", "fault"];
 
 /// Fields that help programs and not a person.
 const HIDDEN_FIELDS: [&str; 8] =
@@ -52,11 +48,14 @@ impl TerminalLines {
         &self,
         line: &mut String,
         severity: LogLevel,
-        event: &Event<'_>,
+        MaskedEvent { event, mask }: &MaskedEvent<'_>,
         style: TerminalStyle,
     ) {
         let mut fields = SentenceFields::default();
         event.record(&mut fields);
+        for cause in fields.causes.iter_mut().flatten() {
+            *cause = mask.apply(cause).into_owned();
+        }
         let is_reported = event.metadata().target() == REPORTED_TARGET
             || fields.has_audit_kind(&REPORTED_AUDIT_KINDS)
             || style.prints_findings && fields.has_audit_kind(&FINDING_AUDIT_KINDS);

@@ -3,16 +3,28 @@
 use serde_json::Value;
 
 use std::io::Write as _;
+use std::path::Path;
+
+use innkeeper_host::{Config, Environment};
 
 use super::*;
 use crate::output::capture::CapturedStream;
 use crate::output::is_deceptive;
 
 fn capture_log(level: LogLevel, style: LineStyle, emit: impl FnOnce()) -> String {
+    capture_masked_log(SecretMask::default(), level, style, emit)
+}
+
+fn capture_masked_log(
+    mask: SecretMask,
+    level: LogLevel,
+    style: LineStyle,
+    emit: impl FnOnce(),
+) -> String {
     let output = CapturedStream::default();
     let writer = output.clone();
     let keep = move |line: &str| writer.clone().write_all(line.as_bytes()).unwrap();
-    let subscriber = build_subscriber(vec![LogOutput::new(level, style, keep)]);
+    let subscriber = build_subscriber(vec![LogOutput::new(level, style, keep)], mask);
     tracing::subscriber::with_default(subscriber, emit);
     output.text()
 }
@@ -236,6 +248,31 @@ fn each_output_has_its_own_level() {
         LogOutput::new(level, LineStyle::Json, keep)
     };
     let outputs = vec![output(LogLevel::Warning, &first), output(LogLevel::Info, &second)];
-    tracing::subscriber::with_default(build_subscriber(outputs), log_one_of_each);
+    tracing::subscriber::with_default(
+        build_subscriber(outputs, SecretMask::default()),
+        log_one_of_each,
+    );
     assert_eq!((first.text().lines().count(), second.text().lines().count()), (3, 4));
+}
+
+/// Attack: secrets | a server repeats a value of `env` in the reason of a failure | no line of the
+/// log has the value, in any format | Secrets do not print
+#[test]
+fn a_secret_in_the_cause_of_an_event_is_masked_in_every_format() {
+    let secret = "canary-\"5d1c\"-secret";
+    let config = serde_json::json!({"servers": {"far": {"command": "a", "env": {"KEY": secret}}}});
+    let environment = Environment::from_pairs([("PATH", "/bin")]);
+    let config = Config::from_value(&config, "test", Path::new("/"), &environment).unwrap();
+    let mask = SecretMask::default();
+    mask.add_config(&config);
+    let emit = || {
+        tracing::warn!(server = "far", error = %format!("bad key {secret}"), "refresh failed");
+        tracing::warn!(reason = format!("bad key {secret}"), "start failed");
+    };
+    for style in [LineStyle::Json, TEXT, TERMINAL] {
+        let text = capture_masked_log(mask.clone(), LogLevel::Warning, style, emit);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("bad key ***"), "{text}");
+        assert!(!text.contains("5d1c"), "{text}");
+    }
 }

@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
+use innkeeper_host::host_process;
 use tokio::process::Command;
 
 /// First argument that makes this executable an exec wrapper.
@@ -73,16 +75,11 @@ pub(crate) fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<E
 fn exec_program(mut args: impl Iterator<Item = OsString>) -> io::Result<std::convert::Infallible> {
     use std::os::unix::process::CommandExt as _;
 
-    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-
-    let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-    let parent = args.next().and_then(|id| id.to_str()?.parse().ok()).and_then(Pid::from_raw);
-    let (Some(parent), Some(program)) = (parent, args.next()) else { return Err(invalid()) };
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The parent may have died before `prctl`.
-    if getppid() != Some(parent) {
-        return Err(io::ErrorKind::NotConnected.into());
-    }
+    let parent = args.next().and_then(|id| id.to_str()?.parse().ok());
+    let (Some(parent), Some(program)) = (parent, args.next()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    host_process::die_with_parent(parent)?;
     Err(std::process::Command::new(program).args(args).exec())
 }
 

@@ -4,16 +4,16 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use innkeeper_testkit::{
-    ProcessTag, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json, wait_gone,
+    Fixture, ProcessTag, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json, wait_gone,
 };
 use serde_json::{Value, json};
 
+use crate::commands::guarded_payloads;
 use crate::program::innkeeper;
 
-fn config_dir(tag: &ProcessTag) -> tempfile::TempDir {
+fn config_dir(server: Fixture) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let config = mcp_json([fixture("one").process_tag(tag)]).to_string();
-    std::fs::write(dir.path().join("mcp.json"), config).unwrap();
+    std::fs::write(dir.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
     dir
 }
 
@@ -24,8 +24,17 @@ fn stdout_json(output: &Output) -> Value {
 
 /// Runs `ask` with a scripted model; `URL` in the arguments stands for the model's address.
 async fn run_ask(script: Script, args: &[&str]) -> (Output, ScriptedLlm) {
+    run_ask_with_server(fixture("one"), script, args).await
+}
+
+/// Runs `ask` as [`run_ask`] does, with this server.
+async fn run_ask_with_server(
+    server: Fixture,
+    script: Script,
+    args: &[&str],
+) -> (Output, ScriptedLlm) {
     let tag = ProcessTag::new();
-    let dir = config_dir(&tag);
+    let dir = config_dir(server.process_tag(&tag));
     let llm = ScriptedLlm::start(script).await;
     let args: Vec<_> = args.iter().map(|arg| arg.replace("URL", llm.origin())).collect();
     let args: Vec<&str> = ["ask", "--config", "mcp.json"]
@@ -277,4 +286,43 @@ async fn a_script_replaces_a_model_and_the_output_reports_it() {
         (&json!(true), &json!("It said hi."))
     );
     assert_eq!(result["execution_metadata"]["provider"], "scripted");
+}
+
+/// Attack: data | under `refuse`, the injection is hidden by a second member of the same name, or is
+/// in a block of an unknown type | nothing of the result reaches the model or the output
+/// | Complete checks
+#[tokio::test]
+async fn a_result_whose_payload_is_hidden_by_a_duplicate_key_does_not_reach_the_model() {
+    for result in guarded_payloads() {
+        let server =
+            fixture("one").with("--call-result-text", &result).config_key("guard", json!("refuse"));
+        let call = ScriptedReply::tool_call("one.echo", json!({"message": "hi"}));
+        let script = Script::new([call, ScriptedReply::text("Done.")]);
+        let args = ["--json", "Echo.", "--provider", "anthropic", "--base-url", "URL"];
+        let (output, llm) = run_ask_with_server(server, script, &args).await;
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(llm.requests().len(), 2, "{stderr}");
+        let request = llm.requests()[1].body.to_string();
+        assert!(request.contains("was withheld after the call ran"), "{request}");
+        for text in [&*request, &stdout, &stderr] {
+            assert!(!text.contains("PAYLOAD") && !text.contains("harmless"), "{result}: {text}");
+        }
+    }
+}
+
+/// Attack: secrets | a server repeats a value of `env` in a JSON-RPC error of a call | the line about
+/// the call has a mask | Secrets do not print
+#[tokio::test]
+async fn a_secret_in_the_error_of_a_call_is_masked_in_the_line_about_the_call() {
+    let secret = "canary-5d1c-secret";
+    let server = fixture("one").env("KEY", secret).with("--server-error", -32000);
+    let server = server.with("--error-text", format!("the key {secret} is wrong"));
+    let call = ScriptedReply::tool_call("one.echo", json!({"message": "hi"}));
+    let script = Script::new([call, ScriptedReply::text("Done.")]);
+    let args = ["Echo.", "--provider", "anthropic", "--base-url", "URL"];
+    let (output, _llm) = run_ask_with_server(server, script, &args).await;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("the key *** is wrong"), "{stderr}");
+    assert!(!stderr.contains(secret), "{stderr}");
 }

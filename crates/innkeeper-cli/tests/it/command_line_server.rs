@@ -167,3 +167,74 @@ async fn a_header_reaches_the_server_of_a_url_and_no_output() {
     let expected = header.strip_prefix("Authorization: ");
     assert!(requests.iter().any(|request| request.header("authorization") == expected));
 }
+
+/// Attack: secrets | a server repeats a value of `--env` in JSON-RPC errors at the start, of a list
+/// and of a call | messages, JSON and logs have a mask, and a result stays as sent
+/// | Secrets do not print
+#[test]
+fn a_value_of_a_variable_that_a_server_repeats_in_an_error_is_masked() {
+    let dir = tempfile::tempdir().unwrap();
+    let secret = "canary-5d1c-secret";
+    let variable = format!("KEY={secret}");
+    let text = format!("the key {secret} is wrong");
+    let command = |switches: &str| {
+        let text = shlex::try_quote(&text).unwrap();
+        format!("{} {switches} --error-text {text}", fixture_command())
+    };
+    let start = command("--init-error -32000");
+    let prompts = command("--list-error -32603 --faulty-lists prompts/list");
+    let call = command("--server-error -32000");
+    for (args, command, code) in [
+        (&["call", "echo", "message=hi"][..], &call, 1),
+        (&["call", "echo", "message=hi", "--json"], &call, 1),
+        (&["call", "echo", "message=hi", "--log-level", "debug"], &call, 1),
+        (&["tools", "--strict"], &start, 1),
+        (&["tools", "--strict", "--json"], &start, 1),
+        (&["tools"], &start, 1),
+        (&["tools", "--json"], &start, 1),
+        (&["why", "echo", "--json", "--log-level", "debug", "--log-format", "json"], &start, 2),
+        (&["tools", "--log-level", "debug"], &prompts, 0),
+        (&["tools", "--json"], &prompts, 0),
+        (&["why", "echo"], &prompts, 0),
+        (&["why", "echo", "--json"], &prompts, 0),
+    ] {
+        let args = [args, &["--stdio", command, "--env", &variable]].concat();
+        let output = run(&args, dir.path());
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), stderr_text(&output));
+        // The command line of the server contains the error text of this test.
+        let mask = |text: &str| text.replace(&**command, "COMMAND");
+        let (stdout, stderr) = (mask(&stdout), mask(&stderr));
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+        assert!(!stdout.contains(secret) && !stderr.contains(secret), "{stdout}\n{stderr}");
+        assert!(
+            format!("{stdout}{stderr}").contains("the key *** is wrong"),
+            "{args:?}: {stdout}\n{stderr}"
+        );
+    }
+    let message = format!("message={secret}");
+    let command = fixture_command();
+    let args = ["call", "echo", &message, "--stdio", &command, "--env", &variable];
+    assert_eq!(json_value(&run(&args, dir.path()))["content"][0]["text"], secret);
+}
+
+/// Attack: secrets | a remote server repeats the token of `--header` in a JSON-RPC error with a
+/// success status | message and JSON have a mask | Secrets do not print
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_header_that_a_server_repeats_in_an_error_is_masked() {
+    let secret = "canary-5d1c-secret";
+    let server = fixture("far").with("--server-error", -32000).with("--error-text", secret);
+    let remote = RemoteServer::for_fixture(server).start().await;
+    let (url, header) = (remote.url(), format!("Authorization: Bearer {secret}"));
+    for format in ["--strict", "--json"] {
+        let (url, header) = (url.clone(), header.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let args = ["call", "echo", "message=hi", "--url", &url, "--header", &header, format];
+            run(&args, Path::new("/"))
+        });
+        let output = task.await.unwrap();
+        let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), stderr_text(&output));
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(!stdout.contains(secret) && !stderr.contains(secret), "{stdout}\n{stderr}");
+        assert!(stderr.contains("returned an error for `echo`: *** (code -32000)"), "{stderr}");
+    }
+}

@@ -107,11 +107,23 @@ pub(super) struct ToolParameters {
 }
 
 impl ToolParameters {
+    /// Reads the schema of a tool. If a name occurs twice in an object, readers of the schema differ:
+    /// all declared names count, and no description does.
     pub(super) fn from_schema(schema: &RawValue) -> Self {
         let schema = schema.get();
         let has_keyword = |name: &str| skim::member(schema, name).is_some();
+        let is_properties = |key: &str| skim::decode_key(key) == "properties";
+        let lists = skim::members(schema).filter(|(key, _)| is_properties(key));
+        let names: Vec<Box<str>> = lists
+            .flat_map(|(_, properties)| skim::members(properties))
+            .map(|(name, _)| skim::decode_key(name).into())
+            .collect();
         let properties = skim::member(schema, "properties").unwrap_or("{}");
-        let property: Map<String, Value> = serde_json::from_str(properties).unwrap_or_default();
+        let property: Map<String, Value> = if skim::has_duplicate_key(schema) {
+            Map::new()
+        } else {
+            serde_json::from_str(properties).unwrap_or_default()
+        };
         // These keywords may declare further names.
         let open = [
             "additionalProperties",
@@ -124,8 +136,7 @@ impl ToolParameters {
             "if",
             "dependentSchemas",
         ];
-        let closed = !property.is_empty() && !open.iter().any(|name| has_keyword(name));
-        let names = || property.keys().map(|name| name.as_str().into());
+        let closed = !names.is_empty() && !open.iter().any(|name| has_keyword(name));
         let mut known_names = HashSet::new();
         collect_names(&property, &mut known_names);
         let is_code = |(name, property): (&String, &Value)| {
@@ -135,7 +146,7 @@ impl ToolParameters {
                 .then(|| name.as_str().into())
         };
         let described_as_code = property.iter().filter_map(is_code).collect();
-        Self { declared: closed.then(|| names().collect()), described_as_code, known_names }
+        Self { declared: closed.then_some(names), described_as_code, known_names }
     }
 
     /// Returns whether an argument is undeclared; false if the schema allows or forbids others.
@@ -254,6 +265,31 @@ mod tests {
             let segments: Vec<PathSegment<'_>> = names.split(' ').map(name).collect();
             assert_eq!(parameters.is_code_or_prose(&segments), expected, "{names}");
         }
+    }
+
+    /// Attack: data | a schema has two members of one name, of which the last describes an argument as
+    /// code | the description does not relax the scan, and the names of both are declared
+    /// | Complete checks
+    #[test]
+    fn no_description_counts_in_a_schema_with_two_members_of_one_name() {
+        let parse = |text: &str| {
+            ToolParameters::from_schema(&RawValue::from_string(text.to_owned()).unwrap())
+        };
+        let code = r#"{"description":"A shell command"}"#;
+        let x = [PathSegment::Name("x".into())];
+        assert!(parse(&format!(r#"{{"properties":{{"x":{code}}}}}"#)).is_code_or_prose(&x));
+        for schema in [
+            format!(r#"{{"properties":{{"x":{{}}}},"properties":{{"x":{code}}}}}"#),
+            format!(r#"{{"properties":{{"x":{{}},"\u0078":{code}}}}}"#),
+            r#"{"properties":{"x":{"description":"a","description":"A shell command"}}}"#.into(),
+        ] {
+            let parameters = parse(&schema);
+            assert!(!parameters.is_code_or_prose(&x), "{schema}");
+            assert!(!parameters.declares("x"), "{schema}");
+        }
+        let both = parse(r#"{"properties":{"a":{}},"\u0070roperties":{"b":{}}}"#);
+        assert!(!both.has_undeclared(&json!({"a": 1, "b": 2})));
+        assert!(both.has_undeclared(&json!({"c": 3})));
     }
 
     #[test]

@@ -18,7 +18,7 @@ const QUIET_TIME: Duration = Duration::from_millis(100);
 pub(crate) struct SessionDirectory(Arc<Mutex<Vec<Weak<SessionState>>>>);
 
 /// The requests to all other servers at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct OtherRequests {
     /// Whether a caller waits for a response.
     are_open: bool,
@@ -49,7 +49,8 @@ impl SessionDirectory {
 #[derive(Debug)]
 pub(super) struct Neighbours {
     directory: SessionDirectory,
-    last: Mutex<Option<(OtherRequests, Instant)>>,
+    /// The number of requests at the last question, and the end of the quiet time after them.
+    last: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Neighbours {
@@ -63,14 +64,12 @@ impl Neighbours {
         let requests = self.directory.requests_to_others(server);
         let now = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy_at = match *last {
-            _ if requests.are_open => Some(now),
-            Some((earlier, busy_at)) if earlier.sent == requests.sent => Some(busy_at),
-            Some(_) => Some(now),
-            None => now.checked_sub(QUIET_TIME),
+        let busy_until = match *last {
+            Some((sent, busy_until)) if sent == requests.sent && !requests.are_open => busy_until,
+            None if !requests.are_open => now,
+            Some(_) | None => now + QUIET_TIME,
         };
-        let busy_at = busy_at.unwrap_or(now);
-        *last = Some((requests, busy_at));
-        now.duration_since(busy_at) >= QUIET_TIME
+        *last = Some((requests.sent, busy_until));
+        now >= busy_until
     }
 }

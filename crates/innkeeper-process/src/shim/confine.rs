@@ -18,6 +18,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::host_process;
+
 use super::wire::{Confinement, LaunchStage, MAX_LAUNCH_BYTES, ShimReport, WireOsString};
 
 /// Exit code if the server could not be executed and the reason could not be reported.
@@ -32,7 +34,8 @@ pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     else {
         return ExitCode::from(2);
     };
-    if die_with_shim(&shim).is_err() {
+    let shim = shim.to_str().and_then(|pid| pid.parse().ok());
+    if shim.is_none_or(|shim| host_process::die_with_parent(shim).is_err()) {
         return ExitCode::from(2);
     }
     // Reopen the file: safe Rust cannot take ownership of a descriptor number.
@@ -46,24 +49,6 @@ pub(super) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
         report.write_all(ShimReport::Failed(stage, errno).to_line().as_bytes()).is_ok()
     });
     ExitCode::from(if reported { 2 } else { EXEC_FAILED_EXIT_CODE })
-}
-
-/// Lets the kernel kill this process, and the program that it executes, when the shim ends. Fails if
-/// the shim has ended before.
-#[cfg(target_os = "linux")]
-fn die_with_shim(shim: &OsStr) -> io::Result<()> {
-    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
-    let shim = shim.to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    if shim.is_none() || getppid() != shim {
-        return Err(io::ErrorKind::NotConnected.into());
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_shim(_shim: &OsStr) -> io::Result<()> {
-    Ok(())
 }
 
 fn open_fd(fd: &str, options: &OpenOptions) -> io::Result<File> {

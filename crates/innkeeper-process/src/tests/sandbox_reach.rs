@@ -167,6 +167,33 @@ async fn a_sandboxed_server_changes_nothing_outside_of_its_sandbox() {
     }
 }
 
+/// The attempts have an effect on every process of the user, also on processes that have nothing to
+/// do with this test: only a sandboxed server makes them, with the default values.
+///
+/// Attack: sandbox | a server sets priority and input/output priority of all processes of its user,
+/// as root and as a user | each attempt is refused | Confinement holds
+#[tokio::test]
+async fn a_sandboxed_server_changes_no_priority_of_all_processes_of_its_user() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let id = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+        let call = |number: i64, arguments: &str| format!("call({number}, {arguments})");
+        let attempts = [
+            ("setpriority of the own user", call(libc::SYS_setpriority, "2, 0, 0")),
+            ("setpriority of a user", call(libc::SYS_setpriority, &format!("2, {id}, 0"))),
+            ("ioprio_set of the own user", call(libc::SYS_ioprio_set, "3, 0, 0")),
+            ("ioprio_set of a user", call(libc::SYS_ioprio_set, &format!("3, {id}, 0"))),
+        ];
+        let network = SandboxConfig { network: true, ..SandboxConfig::default() };
+        for sandbox in [SandboxConfig::default(), network] {
+            let confined = outside.run_attempts(&attempts, &supervisor, Some(&sandbox)).await;
+            for (name, _) in &attempts {
+                assert_eq!(confined[*name], libc::EPERM, "{name}, user {user:?}");
+            }
+        }
+    }
+}
+
 /// Attack: sandbox | a server with one writable path makes devices, changes owners to users and
 /// limits of other processes | each attempt is refused | Confinement holds
 #[tokio::test]

@@ -185,12 +185,15 @@ impl FixtureServer {
         if let Some(code) = self.switches.number("--server-error") {
             return Some(Response::Error {
                 code,
-                message: "failed as asked".to_owned(),
+                message: self.switches.error_text("failed as asked").to_owned(),
                 data: Some(json!({"detail": "from the fixture"})),
             });
         }
         if self.switches.is_set("--odd-result") {
             return Some(Response::Text(malformed::UNEXPECTED_RESULT.to_owned()));
+        }
+        if let Some(result) = self.switches.value("--call-result-text") {
+            return Some(Response::Text(result.to_owned()));
         }
         if let Some(result) = self.switches.json("--call-result") {
             return Some(Response::Result(result));

@@ -74,7 +74,10 @@ impl FixtureServer {
 
     pub(super) fn initialize(&mut self, request: &Request) -> Response {
         if let Some(code) = self.switches.number("--init-error") {
-            return Response::error(code, "initialization failed as asked");
+            return Response::error(
+                code,
+                self.switches.error_text("initialization failed as asked"),
+            );
         }
         self.client.initialized = true;
         if self.switches.is_set("--wrong-init") {

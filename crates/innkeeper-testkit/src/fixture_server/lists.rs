@@ -18,7 +18,7 @@ impl FixtureServer {
         if let Some(code) = switches.number("--list-error")
             && self.has_list_fault(&request.method)
         {
-            return Response::error(code, "listing failed as asked");
+            return Response::error(code, switches.error_text("listing failed as asked"));
         }
         let absent = match member {
             "tools" => false,

@@ -119,6 +119,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     number("--crash-after", "exit with code 3 on the N-th tool call"),
     flag("--crash-signal", "crash by SIGKILL instead; on the first call unless --crash-after"),
     number("--server-error", "error code of responses to tool calls"),
+    text("--error-text", "message of --init-error, --list-error and --server-error"),
     flag("--odd-result", "valid result with unusual members"),
     flag("--bad-structured", "structured content of add that violates its schema"),
     number("--huge", "result of this many bytes"),
@@ -130,6 +131,10 @@ pub(super) const SWITCHES: &[Switch] = &[
     flag("--bad-progress", "wrong tokens and numbers in them"),
     number("--log-flood", "this many log notifications before each response"),
     json("--call-result", "result of every tool call as JSON"),
+    json(
+        "--call-result-text",
+        "the same, sent byte for byte, such as with two members of one name",
+    ),
     json("--read-result", "result of every resources/read as JSON"),
     json("--prompt-result", "result of every prompts/get as JSON"),
     text("--progress-message", "message of the progress notifications"),

@@ -69,6 +69,11 @@ impl Switches {
         Duration::from_millis(self.count(name) as u64)
     }
 
+    /// The message of a requested error, or the default message.
+    pub(super) fn error_text<'t>(&'t self, default: &'t str) -> &'t str {
+        self.value("--error-text").unwrap_or(default)
+    }
+
     /// The name of this server in journals, resource URIs and `serverInfo`.
     pub(super) fn server_name(&self) -> &str {
         self.value("--name").unwrap_or("fx")

@@ -6,15 +6,19 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::secret_mask::SecretMask;
+
 /// The members of a server, each as JSON text, so that numbers keep all digits.
 type ServerJson = IndexMap<String, Box<RawValue>>;
 
 /// Returns the servers of the configuration; an unavailable server has its state and empty lists.
-/// With `only_tool`, the lists contain this tool only.
+/// With `only_tool`, the lists contain this tool only. Reasons of failures have a mask in place of
+/// secrets; definitions stay as the servers sent them.
 pub(super) fn catalog_json<'n>(
     host: &Host,
     transports: &'n [(String, Option<&'static str>)],
     only_tool: Option<&str>,
+    mask: &SecretMask,
 ) -> serde_json::Result<IndexMap<&'n str, ServerJson>> {
     let catalog = host.catalog();
     let status = host.status();
@@ -26,6 +30,13 @@ pub(super) fn catalog_json<'n>(
             Some(server) => to_members(server)?,
             None => to_members(&unavailable_json(status.get(name.as_str()), *transport))?,
         };
+        for key in ["reason", "missing"] {
+            if let Some(member) = server_json.get_mut(key) {
+                let mut value = serde_json::from_str(member.get())?;
+                mask.apply_to_json(&mut value);
+                *member = to_raw_value(&value)?;
+            }
+        }
         if let Some(tool) = only_tool {
             keep_tool(&mut server_json, catalog.server(name), tool)?;
         }

@@ -96,12 +96,13 @@ fn print_server_line(output: &mut Output, name: &str, server: &CatalogServer) ->
 }
 
 fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result<()> {
+    let mask = output.secret_mask().clone();
     for server in failed_servers(host).iter().filter(|server| *server.name == *name) {
         let name = output.paint(Style::Strong, &escape_inline(name));
-        output.print_message(&format!("{name}: {}", escape_inline(&server.reason)))?;
+        output.print_message(&format!("{name}: {}", escape_inline(&mask.apply(&server.reason))))?;
         for hint in &server.hints {
             let label = output.paint(Style::Hint, "hint");
-            output.print_message(&format!("  {label}: {}", escape_inline(hint)))?;
+            output.print_message(&format!("  {label}: {}", escape_inline(&mask.apply(hint))))?;
         }
     }
     Ok(())
@@ -114,7 +115,7 @@ fn print_missing_lists(output: &mut Output, listing: &ServerListing) -> io::Resu
             "  {}: could not list its {}: {}",
             output.paint(Style::Note, "warning"),
             list_noun(list),
-            escape_inline(reason)
+            escape_inline(&output.secret_mask().apply(reason))
         ))?;
     }
     Ok(())
