@@ -394,6 +394,8 @@ async fn a_response_truncated_by_its_token_limit_is_reported_over_every_api() {
 }
 
 /// Two APIs have no stop reason for a refusal.
+///
+/// Proves: G53
 #[tokio::test]
 async fn a_model_that_declines_is_a_distinct_outcome() {
     for api in [

@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::super::{
-    HostConfig, InheritedEnvironment, OauthGrant, RestartPolicy, Secret, TransportConfig,
+    CacheConfig, HostConfig, InheritedEnvironment, OauthGrant, RestartPolicy, RetryPolicy, Secret,
+    TransportConfig,
 };
 use super::{args, diagnostics, load, server, server_diagnostics};
 
@@ -40,7 +41,7 @@ fn paths_with_either_slash_pass_unchanged() {
     assert_eq!(args(&server), [r"a\b/c", r"..\d", "/e/f"]);
 }
 
-/// Proves: FR2.5
+/// Proves: FR2.5, FR2.9, FR8.1
 #[test]
 fn missing_settings_have_the_documented_default() {
     let server = server(r#""command": "x""#).unwrap();
@@ -58,6 +59,15 @@ fn missing_settings_have_the_documented_default() {
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
     assert_eq!(host.start_timeout, Duration::from_secs(60));
     assert!(!host.allow_bare_names);
+    let cache =
+        CacheConfig { ttl: Duration::from_secs(300), max_entries: 1_000, max_bytes: 16 << 20 };
+    assert_eq!(server.cache, cache);
+    let retry = RetryPolicy {
+        max: 3,
+        initial_delay: Duration::from_secs(1),
+        max_delay: Duration::from_secs(30),
+    };
+    assert_eq!(server.retry, retry);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use innkeeper_testkit::{Fixture, wait_gone};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::setup::{LogCapture, TestEnv, builder, drain_events};
+use crate::setup::{LogCapture, TestEnv, builder, drain_events, error_chain};
 
 /// Returns the failures of a start that must fail.
 async fn start_failures(
@@ -18,6 +18,32 @@ async fn start_failures(
         Err(StartError::Servers(failures)) => failures,
         other => panic!("{other:?}"),
     }
+}
+
+/// Proves: TR3.8
+#[tokio::test]
+async fn each_published_revision_is_used_and_a_server_of_another_one_is_stopped() {
+    let test_env = TestEnv::new();
+    let legacy = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+    let servers = legacy.map(|name| test_env.fixture(name).with("--revision", name));
+    let modern = test_env.fixture("2026-07-28").with("--era", "modern");
+    let host = test_env.start(servers.into_iter().chain([modern])).await.unwrap();
+    let catalog = host.catalog();
+    assert_eq!(catalog.servers().count(), 5);
+    for (name, server) in catalog.servers() {
+        assert_eq!(server.protocol_version(), Some(name));
+    }
+    assert!(host.shutdown().await.is_clean());
+
+    let unknown = test_env.fixture("unknown").with("--revision", "2049-01-01");
+    let failures = start_failures(builder(test_env.config([unknown]))).await;
+    let message = error_chain(&failures[0]).join(": ");
+    for revision in ["2049-01-01", "2024-11-05", "2026-07-28"] {
+        assert!(message.contains(revision), "{message}");
+    }
+    test_env.assert_gone().await;
+    let journal = test_env.journal().for_server("unknown");
+    assert_eq!((journal.pids().len(), journal.count("notifications/initialized")), (1, 0));
 }
 
 /// Proves: N14, FR2.6

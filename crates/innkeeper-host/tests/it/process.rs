@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use innkeeper_host::ServerState;
+use innkeeper_host::{HostEvent, ServerState};
 use innkeeper_testkit::tagged_processes;
 use rustix::process::{Pid, getpgid, getsid};
 use serde_json::json;
 
-use crate::setup::{LogCapture, TEST_TIMEOUT, TestEnv, result_text};
+use crate::setup::{LogCapture, TEST_TIMEOUT, TestEnv, result_text, wait_for_event};
 
 fn to_pid(pid: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid).unwrap())
@@ -88,6 +88,7 @@ async fn the_exit_of_a_running_server_is_logged_as_an_error_with_its_code_or_sig
     let servers = [
         test_env.fixture("code").with("--crash-after", 1),
         test_env.fixture("signal").switch("--crash-signal"),
+        test_env.fixture("idle"),
     ];
     let host = test_env.start(servers).await.unwrap();
     for (name, ended) in [("code", "exit code 3"), ("signal", "signal 9 (SIGKILL)")] {
@@ -100,6 +101,13 @@ async fn the_exit_of_a_running_server_is_logged_as_an_error_with_its_code_or_sig
         assert_eq!(line["reason"], format!("process ended with {ended}"));
         assert_eq!(host.status()[name].state, ServerState::Unavailable);
     }
+    let mut events = host.events();
+    let idle = to_pid(host.status()["idle"].pid.unwrap()).unwrap();
+    rustix::process::kill_process(idle, rustix::process::Signal::TERM).unwrap();
+    wait_for_event(&mut events, |event| matches!(event, HostEvent::Unavailable { .. })).await;
+    let line = log.with_message("unavailable").pop().unwrap();
+    let fields = ["level", "server", "reason"].map(|field| line[field].as_str().unwrap());
+    assert_eq!(fields, ["ERROR", "idle", "process ended with signal 15 (SIGTERM)"]);
     host.shutdown().await;
 }
 

@@ -52,6 +52,7 @@ fn valid_messages_of_both_eras_are_accepted() {
     }
 }
 
+/// Proves: TR6.4
 #[test]
 fn each_violation_is_an_error_that_names_its_place() {
     let mut meta_without_capabilities = meta();

@@ -170,6 +170,7 @@ async fn run_chat() -> SafetyTrail {
     SafetyTrail { decisions, approvals, audit, calls: tools.calls() }
 }
 
+/// Proves: P35
 #[tokio::test(start_paused = true)]
 async fn a_call_in_text_is_refused_and_audited_like_a_native_call() {
     let native = SCRIPT.map(|calls| Response::from_tool_calls(calls.iter().copied()));
