@@ -1,5 +1,6 @@
 //! Converts tool output to content for a model.
 
+mod json_hash;
 mod repeated_content;
 
 use innkeeper_protocol::skim;
@@ -16,8 +17,8 @@ use crate::tools::ToolOutput;
 /// largest models. The text of a longer output says how much is omitted.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// Maximum length of structured content that is compared with the texts of its result, in bytes. The
-/// comparison parses both as values, which take up to 30 times the memory of their text.
+/// Maximum length of structured content that is compared with the texts of its result, in bytes:
+/// longer content does not reach the model as a whole, so that the comparison is not worth its time.
 const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Converts the output of a tool to content. The text of the content has at most

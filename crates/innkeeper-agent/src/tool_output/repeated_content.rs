@@ -1,21 +1,39 @@
 //! Structured content that the texts of a result repeat.
 
-use innkeeper_toolcall::{Json, parse_strict};
+use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 
+use super::json_hash::ValueHasher;
 use crate::content::ContentBlock;
 
 /// The only member of the structured content of a tool whose own result is no object, as the Python
 /// SDK of MCP writes the content.
 const WRAPPED_RESULT: &str = "result";
 
+/// The hashes that the text of one block can have as a value.
+struct TextHashes {
+    as_string: u64,
+    /// `None` if the text is no JSON.
+    as_json: Option<u64>,
+}
+
+impl TextHashes {
+    fn is_value(&self, value: u64) -> bool {
+        self.as_string == value || self.as_json == Some(value)
+    }
+}
+
 /// Whether a text block is the structured content as JSON, in any order of members, or the texts are
 /// the result that the structured content wraps.
 pub(super) fn is_in_texts(structured: &RawValue, blocks: &[ContentBlock]) -> bool {
-    let texts: Vec<&str> = blocks
+    let hasher = ValueHasher::default();
+    let texts: Vec<TextHashes> = blocks
         .iter()
         .filter_map(|block| match block {
-            ContentBlock::Text(text) => Some(&**text),
+            ContentBlock::Text(text) => Some(TextHashes {
+                as_string: hasher.hash_string(text),
+                as_json: hasher.hash_json(text),
+            }),
             ContentBlock::Image(_)
             | ContentBlock::Audio(_)
             | ContentBlock::Resource(_)
@@ -27,41 +45,25 @@ pub(super) fn is_in_texts(structured: &RawValue, blocks: &[ContentBlock]) -> boo
     if texts.is_empty() {
         return false;
     }
-    let Ok(structured) = parse_strict(structured.get()).map(sort_members) else { return false };
-    let is_in_text = |value: &Json| texts.iter().any(|text| is_value(text, value));
-    is_in_text(&structured)
-        || match &structured {
-            Json::Object(members) => match members.as_slice() {
-                [(name, Json::Array(items))] if name == WRAPPED_RESULT => {
-                    let values = || texts.iter().zip(items);
-                    is_in_text(&members[0].1)
-                        || texts.len() == items.len()
-                            && values().all(|(text, item)| is_value(text, item))
-                }
-                [(name, result)] if name == WRAPPED_RESULT => is_in_text(result),
-                _ => false,
-            },
-            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
-                false
-            }
-        }
-}
-
-/// Whether a text is a value with sorted members: a string as it is, or any value as JSON.
-fn is_value(text: &str, value: &Json) -> bool {
-    value.as_str() == Some(text)
-        || parse_strict(text).is_ok_and(|parsed| sort_members(parsed) == *value)
-}
-
-fn sort_members(value: Json) -> Json {
-    match value {
-        Json::Array(items) => Json::Array(items.into_iter().map(sort_members).collect()),
-        Json::Object(members) => {
-            let mut members: Vec<_> =
-                members.into_iter().map(|(name, member)| (name, sort_members(member))).collect();
-            members.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-            Json::Object(members)
-        }
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => value,
+    let is_in_text = |json: &str| {
+        let hash = hasher.hash_json(json);
+        hash.is_some_and(|value| texts.iter().any(|text| text.is_value(value)))
+    };
+    if is_in_text(structured.get()) {
+        return true;
     }
+    let mut members = skim::members(structured.get());
+    let (Some((name, result)), None) = (members.next(), members.next()) else { return false };
+    if skim::decode_key(name) != WRAPPED_RESULT {
+        return false;
+    }
+    if is_in_text(result) {
+        return true;
+    }
+    let mut items = skim::elements(result);
+    let are_items = texts.iter().all(|text| {
+        let hash = items.next().and_then(|item| hasher.hash_json(item));
+        hash.is_some_and(|value| text.is_value(value))
+    });
+    are_items && items.next().is_none()
 }

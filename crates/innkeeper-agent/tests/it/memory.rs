@@ -19,6 +19,15 @@ fn array_of(item: &str) -> String {
     format!("[{}]", vec![item; OUTPUT_BYTES / (item.len() + 1)].join(","))
 }
 
+/// Returns a result whose structured content is short enough for a comparison with the text, which
+/// differs in the last item only.
+fn compared_with_text(item: &str, last_item: &str) -> String {
+    let items = vec![item; ((1 << 20) - 16) / (item.len() + 1)].join(",");
+    let (text, structured) = (format!("[{items},{last_item}]"), format!("[{items},{item}]"));
+    let text = serde_json::Value::from(text);
+    format!(r#"{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{structured}}}"#)
+}
+
 /// Attack: model | results with as many blocks, members or escapes as their bytes allow | the
 /// content for the model takes at most eight times the bytes | No unbounded memory
 #[test]
@@ -42,6 +51,10 @@ fn the_content_for_a_model_takes_at_most_eight_times_the_bytes_of_the_output() {
             ),
         ),
         ("not an object", array_of("[]")),
+        ("structured content in a text", compared_with_text("[]", "[]")),
+        ("structured content in no text", compared_with_text("[]", "{}")),
+        ("objects in a text", compared_with_text(r#"{"a":[]}"#, r#"{"a":[]}"#)),
+        ("an unescaped text", compared_with_text(r#""a""#, r#""b""#)),
     ] {
         let bytes = output.len();
         let output = ToolOutput::new(RawValue::from_string(output).unwrap(), false);

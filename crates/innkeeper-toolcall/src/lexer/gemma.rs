@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    RawCall, match_after_whitespace, match_prefix,
+    RawCall, is_name, match_after_whitespace, match_prefix,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
@@ -147,7 +147,8 @@ impl Lexer for Gemma {
     }
 
     fn was_intended(&self) -> bool {
-        self.depth > 0
+        let name = self.head.trim_start().strip_prefix(CALL_PREFIX);
+        self.depth > 0 || name.is_some_and(|name| is_name(name.trim()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::json_scanner::{JsonScanner, ValueStatus};
 use super::{
-    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_NAME_BYTES, PrefixMatch, RawCall,
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_NAME_BYTES, PrefixMatch, RawCall, is_name,
     match_after_whitespace, match_prefix,
 };
 use crate::call::RawArguments;
@@ -14,6 +14,9 @@ use crate::parse::Completeness;
 /// Maximum length of the text before the arguments in bytes: a name, a separator, an id and the
 /// first line of a fence.
 const MAX_HEAD_BYTES: usize = MAX_NAME_BYTES + 128;
+
+/// Characters that follow the name of a tool in the calls of other syntaxes, and no word of prose.
+const CALL_SIGNS: &str = "<(=\"";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameFirstPhase {
@@ -32,6 +35,8 @@ pub(crate) struct NameFirst {
     scan: JsonScanner,
     base_offset: usize,
     head: String,
+    /// Whether a character of [`CALL_SIGNS`] ended the head.
+    ends_like_call: bool,
     body_range: Range<usize>,
 }
 
@@ -54,6 +59,7 @@ impl NameFirst {
             scan: JsonScanner::new(close_marker),
             base_offset: 0,
             head: String::new(),
+            ends_like_call: false,
             body_range: 0..0,
         }
     }
@@ -91,6 +97,7 @@ impl NameFirst {
             let odd = self.separator.is_none()
                 && !(letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter) || blank);
             if odd || self.head.len() >= MAX_HEAD_BYTES {
+                self.ends_like_call = CALL_SIGNS.contains(letter);
                 return Some(LexStatus::NotACall { used: offset });
             }
             self.head.push(letter);
@@ -201,6 +208,9 @@ impl Lexer for NameFirst {
     }
 
     fn was_intended(&self) -> bool {
+        let has_separator = self.separator.is_some_and(|separator| self.head.contains(separator));
         self.phase != NameFirstPhase::Head
+            || has_separator
+            || self.ends_like_call && is_name(self.name())
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_ARGUMENTS, MAX_NAME_BYTES, PrefixMatch, RawCall,
-    leading_whitespace_len, match_after_whitespace, match_prefix,
+    is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
@@ -517,7 +517,11 @@ impl Lexer for TaggedParameters {
     }
 
     fn was_intended(&self) -> bool {
-        !matches!(self.phase, ParameterPhase::CallPrefix | ParameterPhase::Head)
+        match self.phase {
+            ParameterPhase::CallPrefix => false,
+            ParameterPhase::Head => is_name(&self.name()),
+            _ => true,
+        }
     }
 }
 

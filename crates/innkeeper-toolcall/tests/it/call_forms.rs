@@ -259,6 +259,41 @@ fn a_call_behind_a_marker_is_shown_and_not_run_where_it_breaks_before_its_name()
 
 /// Proves: S46
 #[test]
+fn a_call_behind_a_marker_is_malformed_where_another_syntax_follows_its_name() {
+    let long_head = format!("<｜tool▁call▁begin｜>function<｜tool▁sep｜>echo\n{}", "x".repeat(400));
+    let texts = [
+        "<tool_call>echo<b>1</b>",
+        "<tool_call>\necho<arg>",
+        "<function=echo<b>",
+        "<tool_call><function=echo<parameter=a>1",
+        "<|tool_call>call:echo<b>",
+        "[TOOL_CALLS]echo<b>",
+        "[TOOL_CALLS]echo(\"a\")",
+        "[TOOL_CALLS]echo[ARGS]\"a\"",
+        &long_head,
+    ];
+    let is_malformed =
+        |text: &&str| parse_at_every_cut(text) == expected_output(text, &[], &["malformed"]);
+    let others: Vec<&str> = texts.into_iter().filter(|text| !is_malformed(text)).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+/// Proves: S46
+#[test]
+fn a_marker_that_prose_mentions_makes_no_call_malformed() {
+    for text in [
+        "The tag <tool_call> starts a call, and <b> is another tag.",
+        "Write <function=the name of the tool<br> here.",
+        "[TOOL_CALLS] is a token.",
+        "[TOOL_CALLS]s, of which there are two.",
+        "<|tool_call>is a token<br>",
+    ] {
+        assert_eq!(parse_at_every_cut(text), expected_output(text, &[], &[]), "{text}");
+    }
+}
+
+/// Proves: S46
+#[test]
 fn an_argument_whose_value_has_no_tag_makes_a_call_malformed() {
     let call = |between: &str| format!("<tool_call>echo<arg_key>a</arg_key>{between}");
     for between in ["x", " x", "  \n  x", "  \n\t<", "<arg_values>", " é", " <arg_value"] {
