@@ -1,6 +1,6 @@
 //! Replaces a file atomically.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub(crate) fn write(target: &Path, text: &str) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(Permissions::from_mode(0o666));
+        builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut file =
         builder.prefix(".innkeeper-").tempfile_in(directory.unwrap_or(Path::new(".")))?;

@@ -92,6 +92,7 @@ impl SpawnError {
         }
     }
 
+    #[cfg(unix)]
     pub(super) fn supervisor(command: &str, source: impl Into<io::Error>) -> Self {
         Self::Supervisor { command: command.into(), source: source.into() }
     }

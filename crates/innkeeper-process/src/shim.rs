@@ -34,6 +34,7 @@ pub const FLAG: &str = "__shim";
 /// Argument after [`FLAG`] that makes a program apply limits and a sandbox to itself and then
 /// become the server. The supervisor starts itself with this flag for servers with limits or a
 /// sandbox.
+#[cfg(unix)]
 const CONFINE_FLAG: &str = "__confine";
 
 /// Variables of the host that a shim and a confining process receive. Other variables of the host may be secrets, which a
