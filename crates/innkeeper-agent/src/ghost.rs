@@ -3,8 +3,8 @@
 //! [`mcp_ghost`] never fails: an unknown provider, a missing key, a wrong configuration and a server
 //! that does not start are told in the result.
 
+mod ghost_result;
 mod namespace;
-mod report;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::run::RunLimits;
 use crate::transport::{ModelSelector, get_llm_client};
 use namespace::Namespace;
 
-pub use report::GhostReport;
+pub use ghost_result::GhostResult;
 
 /// The default namespace, with which the model sees the tools by their public names.
 pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
@@ -144,7 +144,7 @@ impl GhostConfig {
 }
 
 /// Starts the servers, lets the model use their tools until its last response, and stops the
-/// servers. Every failure is told in the report.
+/// servers. Every failure is part of the result.
 ///
 /// The run ends in bounded time: the start has the limits of the configuration, each response 600 s,
 /// each call [`GhostConfig::timeout`]. Dropping the future cancels pending requests and calls, and
@@ -170,8 +170,8 @@ impl GhostConfig {
 /// println!("{}", serde_json::to_string(&report).unwrap_or_default());
 /// # }
 /// ```
-pub async fn mcp_ghost(config: GhostConfig) -> GhostReport {
-    let mut report = GhostReport::new(&config);
+pub async fn mcp_ghost(config: GhostConfig) -> GhostResult {
+    let mut report = GhostResult::new(&config);
     let provider = match get_llm_client(&config.model_selector(), &config.environment) {
         Ok(client) => Arc::new(client),
         Err(error) => return report.fail(&error),

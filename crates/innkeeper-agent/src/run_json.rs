@@ -155,6 +155,8 @@ impl<'r> RunJson<'r> {
         let usage = report.stats.usage;
         let error = failure_message(&report.outcome)
             .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
+        let run_error = error.clone().map(|error| run_error_json(report, error));
+        let errors = report.errors.iter().map(error_json).chain(run_error).collect();
         Self {
             summary: summary(report, succeeded, error.is_none()),
             success: error.is_none(),
@@ -162,12 +164,7 @@ impl<'r> RunJson<'r> {
             error,
             tool_chain: report.tool_calls.iter().map(|record| tool_call_json(record)).collect(),
             conversation_history: history_json(context.system, context.conversation),
-            errors: report
-                .errors
-                .iter()
-                .map(error_json)
-                .chain(error.clone().map(|error| run_error_json(report, error)))
-                .collect(),
+            errors,
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
                 total_iterations: report.stats.iterations,

@@ -122,6 +122,7 @@
 //! | [`process`] | supervisor, containment and exit of server processes |
 //! | [`http`] | HTTP client with the proxy settings of an environment |
 //! | [`agent`] | run a model with tools |
+//! | [`ghost`] | one prompt with servers of its own, one result |
 //! | [`chat`] | add tools to the streamed text of an application's own model |
 //! | [`conversation`], [`content`] | messages of user, model and tools, and their content |
 //! | [`provider`], [`transport`] | the trait of models, and models over HTTP |
@@ -275,6 +276,8 @@ pub use innkeeper_agent::chat;
 pub use innkeeper_agent::content;
 #[doc(inline)]
 pub use innkeeper_agent::conversation;
+#[doc(inline)]
+pub use innkeeper_agent::ghost;
 #[doc(inline)]
 pub use innkeeper_agent::provider;
 #[doc(inline)]

@@ -70,8 +70,5 @@ fn call_json(call: &ToolCall) -> MessageToolCallJson<'_> {
 }
 
 fn result_json(result: &ToolResult) -> MessageJson<'_> {
-    MessageJson {
-        tool_call_id: Some(&result.id),
-        ..text_json("tool", result.content.to_text())
-    }
+    MessageJson { tool_call_id: Some(&result.id), ..text_json("tool", result.content.to_text()) }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_agent::ghost::{GhostConfig, GhostReport, GhostServers, mcp_ghost};
+use innkeeper_agent::ghost::{GhostConfig, GhostResult, GhostServers, mcp_ghost};
 use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
 use innkeeper_testkit::{Fixture, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
@@ -20,7 +20,7 @@ fn config(servers: Value, llm: &ScriptedLlm) -> GhostConfig {
     }
 }
 
-fn to_json(report: &GhostReport) -> Value {
+fn to_json(report: &GhostResult) -> Value {
     serde_json::to_value(report).unwrap()
 }
 
@@ -49,7 +49,8 @@ fn add(a: i32, b: i32) -> ScriptedReply {
 /// Proves: G7, G26, G29
 #[tokio::test]
 async fn a_chain_of_five_calls_has_every_field_of_the_result() {
-    let replies = (1..=5).map(|at| add(at, at)).chain([ScriptedReply::text("Done.").with_usage(10, 2)]);
+    let replies =
+        (1..=5).map(|at| add(at, at)).chain([ScriptedReply::text("Done.").with_usage(10, 2)]);
     let result = run(fixture("fx"), replies).await;
     assert_eq!((&result["success"], &result["final_result"]), (&json!(true), &json!("Done.")));
     assert_eq!(
@@ -85,8 +86,7 @@ async fn the_history_has_all_messages_and_each_result_answers_a_call() {
     let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
     let history = result["conversation_history"].as_array().unwrap();
     let roles: Vec<_> = history.iter().map(|message| message["role"].as_str().unwrap()).collect();
-    let expected =
-        ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"];
+    let expected = ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"];
     assert_eq!(roles, expected);
     assert_eq!(history[0]["content"], "Be brief.");
     for at in [2, 4] {
@@ -147,12 +147,8 @@ async fn a_server_that_does_not_start_is_told_and_the_others_are_used() {
     let list = if servers.get("servers").is_some() { "servers" } else { "mcpServers" };
     servers[list]["broken"] = json!({"command": "./no-such-server", "required": true});
     std::fs::write(&file, servers.to_string()).unwrap();
-    let llm =
-        ScriptedLlm::start(Script::new([add(2, 3), ScriptedReply::text("Five.")])).await;
-    let config = GhostConfig {
-        servers: GhostServers::File(file),
-        ..config(Value::Null, &llm)
-    };
+    let llm = ScriptedLlm::start(Script::new([add(2, 3), ScriptedReply::text("Five.")])).await;
+    let config = GhostConfig { servers: GhostServers::File(file), ..config(Value::Null, &llm) };
     let result = to_json(&mcp_ghost(config).await);
     assert_eq!(result["success"], json!(true), "{result}");
     let error = result["errors"][0]["error"].as_str().unwrap();

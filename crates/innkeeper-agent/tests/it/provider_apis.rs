@@ -249,7 +249,7 @@ async fn tokens_that_no_provider_reported_are_zero_and_marked_as_unavailable() {
             ] {
                 let first = first.with_tool_call("files.list", json!({"folder": "a"}));
                 let script = Script::new([first, ScriptedReply::text("Done.").without_usage()]);
-                let (report, _, llm) = run_chain(api, script, streaming).await;
+                let (report, _, _llm) = run_chain(api, script, streaming).await;
                 assert!(report.is_success(), "{api:?} {streaming}: {report:?}");
                 let outcome = run_json(&report, api);
                 let (prompt, completion) = expected;

@@ -14,7 +14,7 @@ use crate::run_json::{RunContext, RunJson};
 
 /// The result of [`mcp_ghost`](super::mcp_ghost).
 #[derive(Debug)]
-pub struct GhostReport {
+pub struct GhostResult {
     /// The result of the run; [`RunOutcome::NotSent`] if the run did not begin.
     pub result: RunResult,
     /// The conversation.
@@ -31,7 +31,7 @@ pub struct GhostReport {
     pub servers_connected: usize,
 }
 
-impl GhostReport {
+impl GhostResult {
     pub(super) fn new(config: &GhostConfig) -> Self {
         Self {
             result: RunResult::not_sent(String::new(), Duration::ZERO),
@@ -81,7 +81,7 @@ impl GhostReport {
 }
 
 /// Writes the result with all fields of a one-shot run; see [`RunJson`].
-impl Serialize for GhostReport {
+impl Serialize for GhostResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let context = RunContext {
             provider: &self.provider,
