@@ -14,6 +14,8 @@ fn uris_of_a_template_match_and_others_do_not() {
         ("file:///{+dir}/end{x}", "file:///a/end/b/end1", "file:///a/end/b"),
         ("x:{a}b{+c}b{d}", "x:1b/b/b2", "x:1b/2"),
         ("repo://{owner}{/path*}", "repo://me/a/b", "repo://me?x"),
+        ("repo://{owner}{/path*}", "repo://me/a", "repo://me/a?x"),
+        ("repo://{owner}{/path,more}", "repo://me/a/b", "repo://me/a#x"),
         ("repo://{owner}{/path}", "repo://me", "repo://me/a/b"),
         ("list://all{?page,size}", "list://all?page=1&size=2", "list://all/1"),
         ("list://all?x=1{&page}", "list://all?x=1&page=2", "list://all?x=1#page"),
