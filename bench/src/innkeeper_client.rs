@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::client::BenchClient;
 use crate::http_echo::HttpEchoServer;
 use crate::log;
+use crate::secret_mask::SecretMask;
 use crate::workload::Workload;
 
 /// One host for all servers.
@@ -30,7 +31,8 @@ fn enable_log(work: &Workload) {
     let null = File::options().write(true).open("/dev/null").expect("cannot open the null device");
     rustix::stdio::dup2_stderr(&null).expect("cannot replace stderr");
     let lines = log::LogSink::start(std::io::stderr());
-    log::install(vec![lines.output(log::LogLevel::Info, log::LineStyle::Json)]);
+    let outputs = vec![lines.output(log::LogLevel::Info, log::LineStyle::Json)];
+    log::install(outputs, SecretMask::default());
 }
 
 impl BenchClient for InnkeeperClient {

@@ -29,5 +29,8 @@ mod log;
 #[cfg(all(feature = "innkeeper", not(test)))]
 mod output;
 #[cfg(all(feature = "innkeeper", not(test)))]
+#[expect(dead_code, reason = "the benchmark has no secrets to mask")]
+mod secret_mask;
+#[cfg(all(feature = "innkeeper", not(test)))]
 #[expect(dead_code, reason = "the log appends formatted times")]
 mod timestamp;

@@ -1,21 +1,24 @@
 //! One prompt, one result: starts the servers, runs the model, stops the servers.
 //!
-//! [`mcp_ghost`] never fails: an unknown provider, a missing key, a wrong configuration and a server
-//! that does not start are told in the result.
+//! [`mcp_ghost`] never fails: the result names an unknown provider, a missing key, a wrong
+//! configuration, and each server that does not start.
 
 mod ghost_result;
 mod namespace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, slice};
 
-use innkeeper_host::config::Secret;
+use innkeeper_host::config::{Secret, TransportConfig};
 use innkeeper_host::{Config, Environment, Host, ServerState};
 use serde_json::Value;
 
 use crate::agent::{Agent, AgentSettings};
 use crate::run::RunLimits;
+use crate::timing::Timing;
+use crate::tools::ToolRunner as _;
 use crate::transport::{ModelSelector, get_llm_client};
 use namespace::Namespace;
 
@@ -24,20 +27,31 @@ pub use ghost_result::GhostResult;
 /// The default namespace, with which the model sees the tools by their public names.
 pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
 
-/// Number of consecutive timeouts after which a server is unavailable, if the configuration sets
-/// none (C47): a timeout of one call is the model's to recover from.
+/// Minimum number of consecutive timeouts after which a server is unavailable (C47): the model
+/// recovers from a single timeout.
 const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 3;
 
 /// The name of a configuration value in problems.
 const SOURCE_NAME: &str = "server_config";
 
 /// The servers of a run.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// `Debug` omits a configuration, because the variables and headers of servers are secrets.
+#[derive(Clone, PartialEq)]
 pub enum GhostServers {
     /// A configuration with `mcpServers` or `servers`.
     Config(Value),
     /// The path of a configuration file.
     File(PathBuf),
+}
+
+impl fmt::Debug for GhostServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(_) => f.debug_tuple("Config").finish_non_exhaustive(),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
 }
 
 /// The parameters of [`mcp_ghost`].
@@ -124,20 +138,19 @@ impl GhostConfig {
     /// Reads the configuration of the servers, in which every server is optional and no progress
     /// extends a call.
     fn host_config(&self) -> Result<Config, innkeeper_host::ConfigError> {
-        let env = &self.environment;
+        // The current directory may be a cloned repository, whose `.env` is not trusted.
+        let env = &self.environment.clone().without_dotenv();
         let mut config = match &self.servers {
             GhostServers::Config(value) => {
-                let here = env.current_dir().unwrap_or(std::path::Path::new("."));
-                Config::from_value(value, SOURCE_NAME, here, env)?
+                let here = env.current_dir().unwrap_or(Path::new("."));
+                Config::from_value_partial(value, SOURCE_NAME, here, env)?
             }
-            GhostServers::File(path) => Config::load_partial(std::slice::from_ref(path), env)?,
+            GhostServers::File(path) => Config::load_partial(slice::from_ref(path), env)?,
         };
-        let default = innkeeper_host::config::HostConfig::default().unavailable_after_timeouts;
         for server in config.servers.values_mut() {
             server.max_total_timeout = self.timeout;
-            if server.unavailable_after_timeouts == default {
-                server.unavailable_after_timeouts = UNAVAILABLE_AFTER_TIMEOUTS;
-            }
+            let timeouts = &mut server.unavailable_after_timeouts;
+            *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
         }
         Ok(config.with_optional_servers())
     }
@@ -146,8 +159,8 @@ impl GhostConfig {
 /// Starts the servers, lets the model use their tools until its last response, and stops the
 /// servers. Every failure is part of the result.
 ///
-/// The run ends in bounded time: the start has the limits of the configuration, each response 600 s,
-/// each call [`GhostConfig::timeout`]. Dropping the future cancels pending requests and calls, and
+/// The run ends in bounded time: the start and the stop have the limits of the configuration, each
+/// response 600 s, each call [`GhostConfig::timeout`]. Dropping the future cancels pending requests and calls, and
 /// stops the servers.
 ///
 /// # Examples
@@ -171,6 +184,14 @@ impl GhostConfig {
 /// # }
 /// ```
 pub async fn mcp_ghost(config: GhostConfig) -> GhostResult {
+    let timing = Timing::default();
+    let begun = timing.now();
+    let mut result = run(config).await;
+    result.result.elapsed = timing.elapsed(begun);
+    result
+}
+
+async fn run(config: GhostConfig) -> GhostResult {
     let mut report = GhostResult::new(&config);
     let provider = match get_llm_client(&config.model_selector(), &config.environment) {
         Ok(client) => Arc::new(client),
@@ -181,6 +202,7 @@ pub async fn mcp_ghost(config: GhostConfig) -> GhostResult {
         Ok(host_config) => host_config,
         Err(error) => return report.fail(&error),
     };
+    let secrets = server_secrets(&host_config);
     let host = match Host::start(host_config).await {
         Ok(host) => host,
         Err(error) => return report.fail(&error),
@@ -188,18 +210,35 @@ pub async fn mcp_ghost(config: GhostConfig) -> GhostResult {
     for (name, status) in host.status() {
         match status.state {
             ServerState::Ready => report.servers_connected += 1,
-            _ => report.add_server_error(&name, status.reason.as_deref()),
+            ServerState::Starting | ServerState::Unavailable | ServerState::Shutdown => {
+                // The reason may contain a line that the server wrote.
+                let reason = status.reason.unwrap_or_else(|| "not started".to_owned());
+                let reason = secrets.iter().fold(reason, |text, secret| secret.mask_whole(text));
+                report.add_server_error(&name, &reason);
+            }
         }
     }
     let namespace = Arc::new(Namespace::new(&config.namespace, host.clone()));
-    let mut names = namespace.public_names();
-    report.tools_discovered = names.len();
+    report.tools_discovered = namespace.list_tools().len();
     let agent = Agent::new(provider, namespace.clone(), config.agent_settings());
     let mut result = agent.run(config.user_prompt.as_str()).await;
-    // A server may have changed its tools during the run.
-    names.extend(namespace.public_names());
-    namespace::restore_names(&mut result, &names);
+    namespace::restore_names(&mut result, &namespace.public_names());
     report.finish(result, agent.conversation());
     host.shutdown().await;
     report
+}
+
+/// Returns the values of the variables and headers of all servers, longest first, because a value
+/// may contain another value.
+fn server_secrets(config: &Config) -> Vec<Secret> {
+    let values = config.servers.values().filter_map(|server| match &server.transport {
+        TransportConfig::Stdio { env, .. } => Some(env),
+        TransportConfig::Http { headers, .. }
+        | TransportConfig::Sse { headers, .. }
+        | TransportConfig::WebSocket { headers, .. } => Some(headers),
+        TransportConfig::InProcess => None,
+    });
+    let mut secrets: Vec<_> = values.flat_map(|values| values.values().cloned()).collect();
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+    secrets
 }

@@ -270,6 +270,17 @@ impl Run {
         if self.calls.is_finished() { self.end_iteration() } else { Effect::AwaitTools }
     }
 
+    /// Handles an effect without calls: all calls of the response were rejected.
+    pub fn on_calls_rejected(&mut self) -> Effect {
+        self.end_iteration()
+    }
+
+    /// Returns the reason if a planned call is not to be started, because other calls of its response
+    /// failed since. The caller reports the call as [`CallStatus::Refused`] with this reason.
+    pub fn start_refusal(&self, id: &str) -> Option<String> {
+        self.calls.start_refusal(id, self.config.backtracking)
+    }
+
     /// Ends an iteration whose calls all have results.
     fn end_iteration(&mut self) -> Effect {
         let has_failed = self.calls.has_failed();
@@ -298,8 +309,11 @@ impl Run {
             });
         }
         let text = if calls.is_empty() { response.message.visible_text() } else { String::new() };
-        let pending = self.conversation.pending_calls();
-        self.calls.start(self.stats.iterations, pending, &calls, &text);
+        // The continuation of a paused response answers the failures.
+        if !calls.is_empty() || response.finish_reason != FinishReason::Paused {
+            let pending = self.conversation.pending_calls();
+            self.calls.start(self.stats.iterations, pending, &calls, &text);
+        }
         if calls.is_empty() {
             return match response.finish_reason {
                 FinishReason::Length | FinishReason::ContextFull => {
@@ -342,14 +356,11 @@ impl Run {
             };
             self.rejected_calls += 1;
             let backtracking = self.config.backtracking;
-            self.calls.finish(index, rejection.into(), CallStatus::Refused, backtracking);
+            self.calls.finish(index, rejection.into(), CallStatus::Rejected, backtracking);
         }
         if refused_whole {
             self.flush_results(DECLINED_MESSAGE);
             return Effect::Finish(RunOutcome::Refused);
-        }
-        if planned.is_empty() {
-            return self.end_iteration();
         }
         Effect::CallTools(planned)
     }

@@ -87,9 +87,9 @@ pub struct ToolCallJson<'r> {
 /// A failed or refused call, or a detected loop.
 #[derive(Debug, Serialize)]
 pub struct ErrorJson<'r> {
-    /// The iteration of the run, counted from 1.
+    /// The iteration of the run, counted from 1; 0 before the first request.
     pub iteration: u32,
-    /// The public name of the tool.
+    /// The public name of the tool; `null` for an error of a server or of the run.
     pub tool_name: Option<&'r str>,
     /// The id of the call in the conversation.
     pub tool_call_id: Option<&'r str>,
@@ -158,7 +158,7 @@ impl<'r> RunJson<'r> {
         let run_error = error.clone().map(|error| run_error_json(report, error));
         let errors = report.errors.iter().map(error_json).chain(run_error).collect();
         Self {
-            summary: summary(report, succeeded, error.is_none()),
+            summary: summary(report, succeeded),
             success: error.is_none(),
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
@@ -198,12 +198,12 @@ impl<'r> RunJson<'r> {
 
 /// Returns a sentence from the counts, such as `The model finished after 3 responses; 1 of 2 tool
 /// calls succeeded.`
-fn summary(report: &RunResult, succeeded: usize, is_success: bool) -> String {
+fn summary(report: &RunResult, succeeded: usize) -> String {
     let plural = |count: usize, noun: &str| match count {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
     };
-    let end = if is_success { "finished" } else { "did not finish" };
+    let end = if report.is_success() { "finished" } else { "did not finish" };
     let responses = plural(report.stats.responses as usize, "response");
     let calls = match report.tool_calls.len() {
         0 => "no tool was called".to_owned(),
@@ -257,7 +257,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         RunOutcome::Truncated => Some("the response was truncated at the token limit".to_owned()),
         RunOutcome::Refused => Some("the model refused to respond".to_owned()),
         RunOutcome::IterationLimit => {
-            Some("iteration limit reached while the model still called tools".to_owned())
+            Some("iteration limit reached before the model's last response".to_owned())
         }
         RunOutcome::CallFailed => {
             Some("a tool call failed, and backtracking is disabled".to_owned())

@@ -211,7 +211,22 @@ impl Config {
         base_dir: &Path,
         env: &Environment,
     ) -> Result<Self, ConfigError> {
-        load::load_value(value, source_name, base_dir, env)
+        load::load_value(value, source_name, base_dir, env, LoadMode::Complete)
+    }
+
+    /// Works like [`Config::from_value`], and sets a server with errors aside
+    /// ([`Config::invalid`]), as [`Config::load_partial`] does.
+    ///
+    /// # Errors
+    ///
+    /// See [`Config::load_partial`].
+    pub fn from_value_partial(
+        value: &serde_json::Value,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load::load_value(value, source_name, base_dir, env, LoadMode::Partial)
     }
 
     /// Makes all servers optional: a host starts the other servers if one server fails. A reload

@@ -67,10 +67,11 @@ pub(super) fn load_value(
     name: &str,
     base: &Path,
     env: &Environment,
+    mode: LoadMode,
 ) -> Result<Config, ConfigError> {
     let mut report = Diagnostics::new(SourceText::without_text(name));
     let root = JsonNode::from_value(value, &mut report);
-    merge(vec![ParsedSource::new(Some(root), report, base, env)], env, LoadMode::Complete)
+    merge(vec![ParsedSource::new(Some(root), report, base, env)], env, mode)
 }
 
 /// One parsed source.

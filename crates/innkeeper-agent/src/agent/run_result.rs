@@ -49,7 +49,7 @@ pub struct ToolCallRecord {
     pub output: Option<ToolOutput>,
     /// Whether the tool returned a result without an error.
     pub success: bool,
-    /// The result text that the model gets.
+    /// The text of the result, without the advice and the warnings that the model gets with it.
     pub result_text: String,
     /// The duration of the call.
     pub elapsed: Duration,

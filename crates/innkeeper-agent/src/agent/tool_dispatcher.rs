@@ -29,6 +29,10 @@ impl ToolDispatcher<'_> {
         run: &mut Run,
         sink: &mut EventSink<'_>,
     ) -> Effect {
+        if pending.is_empty() {
+            self.refresh_tools(run);
+            return run.on_calls_rejected();
+        }
         let rule = StartRule::AfterAllDecisions;
         let mut calls = CallQueue::new(self.executor.clone(), self.snapshot.clone(), rule)
             .with_progress(self.shows_progress);
@@ -40,13 +44,23 @@ impl ToolDispatcher<'_> {
         let mut ended: Vec<Option<Arc<ToolCallRecord>>> = vec![None; pending.len()];
         let mut effect = Effect::AwaitTools;
         loop {
+            let mut refused = None;
             while let Some(queued) = calls.take_ready() {
-                let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
                 let id = pending.get(queued.index).map(|call| call.id.clone()).unwrap_or_default();
+                if let Some(reason) = run.start_refusal(&id) {
+                    let tool = queued.call.name.clone();
+                    refused = Some(CallQueue::refuse(queued, ToolError::Refused { tool, reason }));
+                    break;
+                }
+                let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
                 sink(AgentEvent::ToolCallStarted { id, tool, arguments });
                 calls.start(queued);
             }
-            let execution = match calls.next().await {
+            let event = match refused {
+                Some(execution) => Some(QueueEvent::Finished(execution)),
+                None => calls.next().await,
+            };
+            let execution = match event {
                 None => break,
                 Some(QueueEvent::Approved) => continue,
                 Some(QueueEvent::Progress { index, progress }) => {
@@ -129,9 +143,8 @@ fn record(
 /// Returns whether a call without output was run.
 fn error_status(error: &ToolError) -> CallStatus {
     match error {
-        ToolError::Refused { .. }
-        | ToolError::InvalidArguments { .. }
-        | ToolError::BufferFull { .. } => CallStatus::Refused,
+        ToolError::InvalidArguments { .. } => CallStatus::Rejected,
+        ToolError::Refused { .. } | ToolError::BufferFull { .. } => CallStatus::Refused,
         ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. } => {
             CallStatus::Failed
         }

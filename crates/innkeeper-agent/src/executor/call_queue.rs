@@ -95,6 +95,8 @@ pub(crate) struct CallQueue {
     reports_progress: bool,
     /// The progress of the running calls, by their numbers.
     progress: Vec<(usize, mpsc::Receiver<Progress>)>,
+    /// The calls that have ended and are not reported yet.
+    ended: VecDeque<ToolExecution>,
 }
 
 impl std::fmt::Debug for CallQueue {
@@ -123,6 +125,7 @@ impl CallQueue {
             running: FuturesUnordered::new(),
             reports_progress: false,
             progress: Vec::new(),
+            ended: VecDeque::new(),
         }
     }
 
@@ -139,7 +142,10 @@ impl CallQueue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.approved.is_empty() && !self.is_deciding()
+        self.running.is_empty()
+            && self.ended.is_empty()
+            && self.approved.is_empty()
+            && !self.is_deciding()
     }
 
     fn is_deciding(&self) -> bool {
@@ -151,7 +157,8 @@ impl CallQueue {
     pub(crate) fn take_ready(&mut self) -> Option<QueuedCall> {
         let permits = self.executor.settings.max_parallel_calls.max(1);
         let must_wait = self.start_rule == StartRule::AfterAllDecisions && self.is_deciding();
-        if must_wait || self.running.len() >= permits {
+        // A call that is not reported yet keeps its permit, so that the caller counts its result.
+        if must_wait || self.running.len() + self.ended.len() >= permits {
             return None;
         }
         self.approved.pop_front()
@@ -205,20 +212,35 @@ impl CallQueue {
                 },
             }));
         }
+        // The calls run first: their deadlines must not wait for the reader of their progress.
+        while let Poll::Ready(Some(execution)) = self.running.poll_next_unpin(context) {
+            self.ended.push_back(execution);
+        }
+        if let Some(event) = self.next_end() {
+            return Poll::Ready(Some(event));
+        }
         for (index, receiver) in &mut self.progress {
             if let Poll::Ready(Some(progress)) = receiver.poll_recv(context) {
                 return Poll::Ready(Some(QueueEvent::Progress { index: *index, progress }));
             }
         }
-        match self.running.poll_next_unpin(context) {
-            Poll::Ready(Some(execution)) => {
-                // The end of a call discards progress that arrived with it.
-                self.progress.retain(|(index, _)| *index != execution.index);
-                Poll::Ready(Some(QueueEvent::Finished(execution)))
-            }
-            Poll::Ready(None) if self.deciding.is_none() => Poll::Ready(None),
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        match self.running.is_empty() && self.deciding.is_none() {
+            true => Poll::Ready(None),
+            false => Poll::Pending,
         }
+    }
+
+    /// Returns the remaining progress of the first call that has ended, then its end.
+    fn next_end(&mut self) -> Option<QueueEvent> {
+        let index = self.ended.front()?.index;
+        let of_call = |(at, _): &(usize, _)| *at == index;
+        if let Some(at) = self.progress.iter().position(of_call) {
+            if let Ok(progress) = self.progress[at].1.try_recv() {
+                return Some(QueueEvent::Progress { index, progress });
+            }
+            self.progress.swap_remove(at);
+        }
+        self.ended.pop_front().map(QueueEvent::Finished)
     }
 
     fn decide(&self, queued: QueuedCall) -> impl Future<Output = CheckResult> + Send + 'static {

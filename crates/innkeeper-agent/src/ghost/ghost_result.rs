@@ -62,8 +62,7 @@ impl GhostResult {
     }
 
     /// Records a server without tools for the run.
-    pub(super) fn add_server_error(&mut self, server: &str, reason: Option<&str>) {
-        let reason = reason.unwrap_or("not started");
+    pub(super) fn add_server_error(&mut self, server: &str, reason: &str) {
         self.result.errors.push(ErrorRecord {
             iteration: 0,
             tool: None,

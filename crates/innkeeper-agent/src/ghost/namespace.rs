@@ -1,7 +1,7 @@
 //! The prefix of the names that the model sees, removed again by a table.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use innkeeper_host::Host;
 use serde_json::value::RawValue;
@@ -14,35 +14,41 @@ use crate::tools::{AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner};
 pub(super) type PublicNames = HashMap<String, String>;
 
 /// The tools of a host under the names of a namespace.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Namespace {
     host: Host,
     /// `None` for the default namespace.
     prefix: Option<String>,
+    /// All tools that were listed.
+    names: Mutex<PublicNames>,
 }
 
 impl Namespace {
     pub(super) fn new(name: &str, host: Host) -> Self {
         let is_default = name.is_empty() || name == DEFAULT_NAMESPACE;
-        Self { host, prefix: (!is_default).then(|| format!("{name}_")) }
+        let prefix = (!is_default).then(|| format!("{name}_"));
+        Self { host, prefix, names: Mutex::default() }
     }
 
-    /// Returns the public names of the current tools.
+    /// Returns the public names of all tools that were listed.
     pub(super) fn public_names(&self) -> PublicNames {
-        let tools = self.host.list_tools().into_iter().map(|available| available.tool.name);
-        tools.map(|name| (self.shown_name(&name), name)).collect()
+        self.lock().clone()
     }
 
-    fn shown_name(&self, public_name: &str) -> String {
-        format!("{}{public_name}", self.prefix.as_deref().unwrap_or_default())
+    fn lock(&self) -> MutexGuard<'_, PublicNames> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ToolRunner for Namespace {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let mut tools = self.host.list_tools();
+        let Some(prefix) = &self.prefix else { return tools };
+        let mut names = self.lock();
         for available in &mut tools {
-            available.tool.name = self.shown_name(&available.tool.name);
+            let name = format!("{prefix}{}", available.tool.name);
+            let public_name = std::mem::replace(&mut available.tool.name, name.clone());
+            names.insert(name, public_name);
         }
         tools
     }
@@ -53,9 +59,10 @@ impl ToolRunner for Namespace {
         arguments: Box<RawValue>,
         options: ToolCallOptions,
     ) -> ToolCallFuture<'r> {
-        let prefix = self.prefix.as_deref().unwrap_or_default();
-        let public_name = name.strip_prefix(prefix).unwrap_or(name);
-        ToolRunner::call_tool(&self.host, public_name, arguments, options)
+        let public_name = self.lock().get(name).cloned().unwrap_or_else(|| name.to_owned());
+        Box::pin(async move {
+            ToolRunner::call_tool(&self.host, &public_name, arguments, options).await
+        })
     }
 }
 

@@ -1,37 +1,52 @@
 //! Refuses a tool that fails repeatedly, for the rest of a run.
+//!
+//! A response counts as one failure of a tool if all its calls of the tool failed, because the model
+//! sees the errors of a response together.
 
 use std::collections::HashMap;
 
-/// Number of consecutive failures of a tool after which the tool is refused (C47).
+/// Number of consecutive responses with only failed calls of a tool after which the tool is refused
+/// (C47). Within one response, the tool is refused after the same number of failed calls.
 pub const MAX_CONSECUTIVE_FAILURES: u32 = 3;
 
-/// The consecutive failures of each tool. A success closes nothing: an open tool stays refused until
-/// the run ends, because no call can show that the tool works again.
+/// The consecutive failures of each tool. An open tool stays refused until the run ends, because no
+/// call can show that the tool works again.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker {
     consecutive_failures: HashMap<String, u32>,
+    /// The failed and the successful calls of the current response.
+    current: HashMap<String, (u32, u32)>,
 }
 
 impl CircuitBreaker {
     /// Records the end of a call that was run.
     pub(super) fn record(&mut self, tool: &str, is_success: bool) {
-        match self.consecutive_failures.get_mut(tool) {
-            // Calls of the same response may succeed after the breaker opened.
-            Some(failures) if *failures >= MAX_CONSECUTIVE_FAILURES => {}
-            Some(failures) => *failures = if is_success { 0 } else { *failures + 1 },
-            None if is_success => {}
-            None => drop(self.consecutive_failures.insert(tool.to_owned(), 1)),
+        let (failed, succeeded) = self.current.entry(tool.to_owned()).or_default();
+        *(if is_success { succeeded } else { failed }) += 1;
+    }
+
+    /// Counts the response whose calls have all ended.
+    pub(super) fn end_response(&mut self) {
+        for (tool, (_, succeeded)) in self.current.drain() {
+            let failures = self.consecutive_failures.entry(tool).or_default();
+            if *failures < MAX_CONSECUTIVE_FAILURES {
+                *failures = if succeeded > 0 { 0 } else { *failures + 1 };
+            }
         }
     }
 
     /// Returns the reason if the tool is refused.
     pub(super) fn refusal(&self, tool: &str) -> Option<String> {
-        let failures = *self.consecutive_failures.get(tool)?;
-        (failures >= MAX_CONSECUTIVE_FAILURES).then(|| {
-            format!(
+        let failures = self.consecutive_failures.get(tool).copied().unwrap_or_default();
+        if failures >= MAX_CONSECUTIVE_FAILURES {
+            return Some(format!(
                 "`{tool}` failed {MAX_CONSECUTIVE_FAILURES} times in a row and is not called again \
                  in this run; use another tool, or respond without the tool"
-            )
+            ));
+        }
+        let (failed, succeeded) = self.current.get(tool).copied().unwrap_or_default();
+        (failed >= MAX_CONSECUTIVE_FAILURES && succeeded == 0).then(|| {
+            format!("{MAX_CONSECUTIVE_FAILURES} other calls of `{tool}` in this response failed")
         })
     }
 }
@@ -40,18 +55,38 @@ impl CircuitBreaker {
 mod tests {
     use super::*;
 
+    fn responses(calls: &[&[bool]]) -> CircuitBreaker {
+        let mut breaker = CircuitBreaker::default();
+        for response in calls {
+            response.iter().for_each(|is_success| breaker.record("read", *is_success));
+            breaker.end_response();
+        }
+        breaker
+    }
+
     /// Proves: G58
     #[test]
     fn three_consecutive_failures_open_the_breaker_for_the_rest_of_the_run() {
-        let mut breaker = CircuitBreaker::default();
-        for outcome in [false, false, true, false, false] {
-            breaker.record("read", outcome);
-        }
-        assert_eq!(breaker.refusal("read"), None);
-        breaker.record("read", false);
+        assert_eq!(responses(&[&[false], &[false], &[true], &[false]]).refusal("read"), None);
+        let mut breaker = responses(&[&[false], &[true], &[false], &[false], &[false]]);
         assert!(breaker.refusal("read").is_some_and(|reason| reason.contains("`read`")));
         breaker.record("read", true);
+        breaker.end_response();
         assert!(breaker.refusal("read").is_some());
         assert_eq!(breaker.refusal("list"), None);
+    }
+
+    #[test]
+    fn the_calls_of_one_response_count_once_and_one_success_counts_for_all() {
+        assert_eq!(responses(&[&[false; 5], &[false; 5]]).refusal("read"), None);
+        assert_eq!(responses(&[&[false], &[false], &[false, true, false]]).refusal("read"), None);
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..3 {
+            assert_eq!(breaker.refusal("read"), None);
+            breaker.record("read", false);
+        }
+        assert!(breaker.refusal("read").is_some_and(|reason| reason.contains("this response")));
+        breaker.end_response();
+        assert_eq!(breaker.refusal("read"), None, "the model can use other arguments");
     }
 }

@@ -40,7 +40,7 @@ pub struct RunLimits {
     /// Maximum number of iterations, without retried responses. Default: 10.
     pub max_iterations: u32,
     /// Maximum number of calls per response. If a response has more calls, none is run. Default:
-    /// 128.
+    /// 1,024.
     pub max_calls: usize,
     /// Maximum number of retries and corrections per run. Default: 8.
     pub retry_budget: u32,

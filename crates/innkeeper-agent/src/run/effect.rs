@@ -17,7 +17,9 @@ pub enum Effect {
     /// Wait for this duration, then call [`Run::on_delay`](super::Run::on_delay).
     Sleep(Duration),
     /// Run these calls in any order, and call [`Run::on_tool_result`](super::Run::on_tool_result)
-    /// for each.
+    /// for each. Before the start of a call, [`Run::start_refusal`](super::Run::start_refusal) may
+    /// refuse it. Without calls, because all calls of the response were rejected, call
+    /// [`Run::on_calls_rejected`](super::Run::on_calls_rejected).
     CallTools(Vec<PendingCall>),
     /// Wait for the remaining calls.
     AwaitTools,
@@ -54,6 +56,8 @@ pub enum CallStatus {
     Failed,
     /// The call was refused.
     Refused,
+    /// The call was malformed, or did not fit its tool, and was not run.
+    Rejected,
 }
 
 /// The way in which a model made a call.

@@ -14,7 +14,10 @@ use crate::conversation::{ToolCall, ToolResult};
 #[derive(Debug)]
 struct IterationCall {
     id: String,
+    /// The public name of the tool, or the model's spelling of an unknown tool.
     tool: String,
+    /// The name in the conversation, as the model wrote it.
+    written_name: String,
     /// The arguments as JSON text with sorted members.
     arguments: String,
     retry_attempt: u32,
@@ -36,6 +39,8 @@ pub(super) struct IterationCalls {
     recovery: Recovery,
     circuit_breaker: CircuitBreaker,
     loop_detector: LoopDetector,
+    /// Whether a call of the response was run and failed.
+    has_failed: bool,
 }
 
 impl IterationCalls {
@@ -50,7 +55,11 @@ impl IterationCalls {
     ) {
         let calls = pending.zip(parsed).map(|(pending, parsed)| IterationCall {
             id: pending.id.clone(),
-            tool: pending.name.clone(),
+            tool: match &parsed.call {
+                Ok(call) => call.name.clone(),
+                Err(rejected) => rejected.name.clone(),
+            },
+            written_name: pending.name.clone(),
             arguments: match &parsed.call {
                 Ok(call) => call.arguments.to_canonical_string(),
                 Err(_) => pending.arguments.clone(),
@@ -59,6 +68,7 @@ impl IterationCalls {
             result: None,
         });
         (self.iteration, self.calls) = (iteration, calls.collect());
+        self.has_failed = false;
         let keys: Vec<_> = self.calls.iter().map(IterationCall::key).collect();
         let attempts = self.recovery.on_response(&keys, text);
         for (call, attempt) in self.calls.iter_mut().zip(attempts) {
@@ -77,8 +87,8 @@ impl IterationCalls {
         reasoning: String,
     ) -> PendingCall {
         let open = &self.calls[index];
-        let refusal = self.circuit_breaker.refusal(&call.name);
-        let refusal = refusal.or_else(|| self.loop_detector.refusal(open.key()));
+        let repeated = self.loop_detector.refusal(open.key());
+        let refusal = repeated.or_else(|| self.circuit_breaker.refusal(&open.tool));
         PendingCall {
             id: open.id.clone(),
             call,
@@ -95,13 +105,22 @@ impl IterationCalls {
         self.calls.iter().position(|call| call.id == id && call.result.is_none())
     }
 
+    /// Returns the reason if a call is not to be started after other calls of the response failed.
+    pub(super) fn start_refusal(&self, id: &str, backtracking: bool) -> Option<String> {
+        if !backtracking && self.has_failed {
+            return Some("another call of this response failed".to_owned());
+        }
+        let call = self.calls.iter().find(|call| call.id == id)?;
+        self.circuit_breaker.refusal(&call.tool)
+    }
+
     pub(super) fn is_finished(&self) -> bool {
         self.calls.iter().all(|call| call.result.is_some())
     }
 
+    /// Whether a call of the response was run and failed.
     pub(super) fn has_failed(&self) -> bool {
-        let has_failed = |call: &IterationCall| call.result.as_ref().is_some_and(|it| it.is_error);
-        self.calls.iter().any(has_failed)
+        self.has_failed
     }
 
     /// Whether the model repeated a refused call.
@@ -122,44 +141,59 @@ impl IterationCalls {
         status: CallStatus,
         backtracking: bool,
     ) {
-        let Self { calls, recovery, circuit_breaker, loop_detector, iteration } = self;
+        let Self { calls, recovery, circuit_breaker, loop_detector, iteration, .. } = self;
         let call = &mut calls[index];
-        let error = |error: String| ErrorRecord {
-            iteration: *iteration,
-            tool: Some(call.tool.clone()),
-            call_id: Some(call.id.clone()),
-            error,
-            recovery_action: None,
-        };
-        let text = (status != CallStatus::Succeeded).then(|| content.to_text().into_owned());
-        if status != CallStatus::Refused {
-            circuit_breaker.record(&call.tool, status == CallStatus::Succeeded);
+        let is_error = status != CallStatus::Succeeded;
+        let mut problem = is_error.then(|| content.to_text().into_owned());
+        if matches!(status, CallStatus::Succeeded | CallStatus::Failed) {
+            circuit_breaker.record(&call.tool, !is_error);
             let result = serde_json::to_vec(&content).unwrap_or_default();
             match loop_detector.record(call.key(), &result) {
                 Some(LoopAction::Warn(text)) => content = content.with_text(&text),
                 Some(LoopAction::Refuse(text)) => {
                     content = content.with_text(&text);
-                    recovery.record_error(error(text));
+                    problem = Some(problem.map_or(text.clone(), |it| format!("{it}\n{text}")));
                 }
                 None => {}
             }
         }
-        if let Some(text) = text {
-            recovery.record_failure(error(text), call.key(), call.retry_attempt);
-            if status == CallStatus::Failed && backtracking {
+        if let Some(problem) = problem {
+            let error = ErrorRecord {
+                iteration: *iteration,
+                tool: Some(call.tool.clone()),
+                call_id: Some(call.id.clone()),
+                error: problem,
+                recovery_action: None,
+            };
+            match status {
+                // The loop is an error, the call is not.
+                CallStatus::Succeeded => recovery.record_error(error),
+                CallStatus::Failed | CallStatus::Refused => {
+                    recovery.record_failure(error, call.key(), call.retry_attempt + 1);
+                }
+                // No call was made, so the next call is no further attempt.
+                CallStatus::Rejected => {
+                    recovery.record_failure(error, call.key(), call.retry_attempt);
+                }
+            }
+        }
+        if status == CallStatus::Failed {
+            self.has_failed = true;
+            if backtracking {
                 content = content.with_text(&recovery::advice(&call.tool));
             }
         }
-        let (id, name) = (call.id.clone(), call.tool.clone());
-        let is_error = status != CallStatus::Succeeded;
+        let (id, name) = (call.id.clone(), call.written_name.clone());
         call.result = Some(ToolResult { id, name, content, is_error });
     }
 
     /// Ends the iteration and returns the results; a missing result becomes an error with the text
     /// `reason`.
     pub(super) fn take_results(&mut self, reason: &str) -> Vec<ToolResult> {
+        self.circuit_breaker.end_response();
+        self.loop_detector.end_response();
         let results = std::mem::take(&mut self.calls).into_iter().map(|call| {
-            let IterationCall { id, tool: name, result, .. } = call;
+            let IterationCall { id, written_name: name, result, .. } = call;
             let missing = || ToolResult { id, name, content: reason.into(), is_error: true };
             result.unwrap_or_else(missing)
         });

@@ -2,9 +2,10 @@
 //!
 //! A result is new if the run had no equal call with an equal result before. Since the last new
 //! result, each pair of call and result is counted: the second occurrence gets a warning, after the
-//! third the call is refused, and a further refused call ends the run. Calls in any cycle, such as
-//! two tools in turn, count in the same way. A call whose result changes, such as a poll, is new each
-//! time.
+//! third the call is refused, and a second response with a refused call ends the run. Calls in any
+//! cycle, such as two tools in turn, count in the same way. A call whose result changes, such as a
+//! poll, is new each time. Equal calls of one response count once, because the model wrote them
+//! before it saw a result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,7 +36,11 @@ pub(super) struct LoopDetector {
     repeats: HashMap<(Hash, Hash), u32>,
     /// The refused calls.
     refused: HashSet<Hash>,
-    /// The number of refused calls since the last new pair.
+    /// The pairs of the current response.
+    current: HashSet<(Hash, Hash)>,
+    /// Whether the current response has a refused call.
+    has_refusal: bool,
+    /// The number of responses with a refused call since the last new pair.
     refusals: u32,
 }
 
@@ -43,6 +48,9 @@ impl LoopDetector {
     /// Records the result of a call that was run.
     pub(super) fn record(&mut self, call: CallKey<'_>, result: &[u8]) -> Option<LoopAction> {
         let pair = (hash_call(call), Sha256::digest(result).into());
+        if !self.current.insert(pair) {
+            return None;
+        }
         if self.seen.insert(pair) {
             self.repeats.clear();
             self.refused.clear();
@@ -73,13 +81,19 @@ impl LoopDetector {
         if !self.refused.contains(&hash_call(call)) {
             return None;
         }
-        self.refusals += 1;
+        self.has_refusal = true;
         Some(format!(
             "the same call returned the same result {MAX_EQUAL_RESULTS} times and was not run again"
         ))
     }
 
-    /// Returns whether the model made a refused call again after a refusal.
+    /// Counts the response whose calls have all ended.
+    pub(super) fn end_response(&mut self) {
+        self.current.clear();
+        self.refusals += u32::from(std::mem::take(&mut self.has_refusal));
+    }
+
+    /// Returns whether the model made a refused call again in a later response.
     pub(super) fn ends_run(&self) -> bool {
         self.refusals > 1
     }
@@ -101,15 +115,17 @@ mod tests {
     /// Returns `n` for a new result, `w` for a warning and `r` for a refusal of the next call.
     fn letters(calls: &[(CallKey<'_>, &str)]) -> String {
         let mut detector = LoopDetector::default();
-        let letter = |(call, result): &(CallKey<'_>, &str)| match detector
-            .record(*call, result.as_bytes())
-        {
-            None => 'n',
-            Some(LoopAction::Warn(text)) => {
-                assert!(text.contains(call.tool));
-                'w'
+        let letter = |(call, result): &(CallKey<'_>, &str)| {
+            let action = detector.record(*call, result.as_bytes());
+            detector.end_response();
+            match action {
+                None => 'n',
+                Some(LoopAction::Warn(text)) => {
+                    assert!(text.contains(call.tool));
+                    'w'
+                }
+                Some(LoopAction::Refuse(_)) => 'r',
             }
-            Some(LoopAction::Refuse(_)) => 'r',
         };
         calls.iter().map(letter).collect()
     }
@@ -122,16 +138,31 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(detector.refusal(A), None);
             detector.record(A, b"1");
+            detector.end_response();
         }
-        assert!(detector.refusal(A).is_some() && detector.refusal(B).is_none());
-        assert!(!detector.ends_run());
-        assert!(detector.refusal(A).is_some() && detector.ends_run());
+        for ends_run in [false, true] {
+            // Two refused calls of one response count once.
+            assert!(detector.refusal(A).is_some() && detector.refusal(A).is_some());
+            assert!(detector.refusal(B).is_none());
+            detector.end_response();
+            assert_eq!(detector.ends_run(), ends_run);
+        }
     }
 
     #[test]
     fn calls_in_a_cycle_are_a_loop() {
         let cycle = [(A, "1"), (B, "2")];
         assert_eq!(letters(&cycle.repeat(4)), "nnnwwrrr");
+    }
+
+    #[test]
+    fn equal_calls_of_one_response_count_once() {
+        let mut detector = LoopDetector::default();
+        for _ in 0..5 {
+            assert_eq!(detector.record(A, b"ok"), None);
+        }
+        detector.end_response();
+        assert!(matches!(detector.record(A, b"ok"), Some(LoopAction::Warn(_))));
     }
 
     #[test]
@@ -143,6 +174,7 @@ mod tests {
         let mut detector = LoopDetector::default();
         for result in [b"1", b"1", b"1", b"2"] {
             detector.record(A, result);
+            detector.end_response();
         }
         assert_eq!(detector.refusal(A), None);
     }

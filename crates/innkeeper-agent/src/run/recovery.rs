@@ -3,6 +3,8 @@
 //! A run never repeats a call. The model gets the error and a request for another approach; what the
 //! model does then is named by rules, from the next response alone.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::{Deserialize, Serialize};
 
 /// What the model did in the response after a failed call.
@@ -63,8 +65,8 @@ pub(super) struct CallKey<'c> {
 struct OpenFailure {
     tool: String,
     arguments: String,
-    /// The number of failed calls in the chain before this call.
-    attempt: u32,
+    /// The attempt number of a call that answers the failure.
+    next_attempt: u32,
     /// The index of the error.
     error: usize,
 }
@@ -86,12 +88,17 @@ impl Recovery {
         self.errors.push(error);
     }
 
-    /// Records a failed call, which the next response answers. `attempt` is the call's number of
-    /// earlier attempts.
-    pub(super) fn record_failure(&mut self, error: ErrorRecord, call: CallKey<'_>, attempt: u32) {
+    /// Records a failed call, which the next response answers. `next_attempt` is the attempt number
+    /// of a call that answers the failure.
+    pub(super) fn record_failure(
+        &mut self,
+        error: ErrorRecord,
+        call: CallKey<'_>,
+        next_attempt: u32,
+    ) {
         let CallKey { tool, arguments } = call;
         let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-        self.open.push(OpenFailure { tool, arguments, attempt, error: self.errors.len() });
+        self.open.push(OpenFailure { tool, arguments, next_attempt, error: self.errors.len() });
         self.errors.push(error);
     }
 
@@ -99,34 +106,50 @@ impl Recovery {
     /// 0 for a call that answers no failure, otherwise one more than the failed call.
     pub(super) fn on_response(&mut self, calls: &[CallKey<'_>], text: &str) -> Vec<u32> {
         let open = std::mem::take(&mut self.open);
-        let mut attempts = vec![0; calls.len()];
+        let mut failures_by_tool: HashMap<&str, usize> = HashMap::new();
         for failure in &open {
-            let of_tool = |call: &&CallKey<'_>| call.tool == failure.tool;
-            // Calls of tools that failed in the same response answer their own failures.
-            let is_free = |call: &&CallKey<'_>| !open.iter().any(|other| other.tool == call.tool);
-            let same: Vec<_> = calls.iter().filter(of_tool).collect();
-            let others = calls.iter().filter(is_free).count();
-            let action = match (same.as_slice(), others) {
-                ([], 0) if calls.is_empty() => ends_with_question(text),
-                ([], 0) => None,
-                ([], 1) => Some(RecoveryAction::OtherTool),
-                ([call], _) if call.arguments == failure.arguments => {
-                    Some(RecoveryAction::SameCall)
-                }
-                ([_], _) => Some(RecoveryAction::OtherArguments),
-                ([], _) | ([_, _, ..], _) => Some(RecoveryAction::SeveralCalls),
+            *failures_by_tool.entry(failure.tool.as_str()).or_default() += 1;
+        }
+        // Calls of tools that failed in the same response answer their own failures.
+        let is_free = |call: &&CallKey<'_>| !failures_by_tool.contains_key(call.tool);
+        let others = calls.iter().filter(is_free).count();
+        let mut calls_by_tool: HashMap<&str, HashSet<&str>> = HashMap::new();
+        let mut count_by_tool: HashMap<&str, usize> = HashMap::new();
+        for call in calls {
+            calls_by_tool.entry(call.tool).or_default().insert(call.arguments);
+            *count_by_tool.entry(call.tool).or_default() += 1;
+        }
+        let mut attempts_by_tool: HashMap<&str, u32> = HashMap::new();
+        let mut free_attempt = 0;
+        for failure in &open {
+            let tool = failure.tool.as_str();
+            let same = count_by_tool.get(tool).copied().unwrap_or_default();
+            let repeats = |calls: &HashSet<&str>| calls.contains(failure.arguments.as_str());
+            let failures = failures_by_tool.get(tool).copied().unwrap_or_default();
+            let action = match (same, others) {
+                (0, 0) if calls.is_empty() => ends_with_question(text),
+                (0, 0) => None,
+                (0, 1) => Some(RecoveryAction::OtherTool),
+                (0, _) => Some(RecoveryAction::SeveralCalls),
+                _ if calls_by_tool.get(tool).is_some_and(repeats) => Some(RecoveryAction::SameCall),
+                (same, _) if same <= failures => Some(RecoveryAction::OtherArguments),
+                _ => Some(RecoveryAction::SeveralCalls),
             };
+            let attempt = match same == 0 {
+                true => &mut free_attempt,
+                false => attempts_by_tool.entry(tool).or_default(),
+            };
+            *attempt = (*attempt).max(failure.next_attempt);
             if let Some(error) = self.errors.get_mut(failure.error) {
                 error.recovery_action = action;
             }
-            for (call, attempt) in calls.iter().zip(&mut attempts) {
-                let answers = if same.is_empty() { is_free(&call) } else { of_tool(&call) };
-                if answers {
-                    *attempt = (*attempt).max(failure.attempt + 1);
-                }
-            }
         }
-        attempts
+        let attempt = |call: &CallKey<'_>| match attempts_by_tool.get(call.tool) {
+            Some(attempt) => *attempt,
+            None if is_free(&call) => free_attempt,
+            None => 0,
+        };
+        calls.iter().map(attempt).collect()
     }
 }
 
@@ -166,7 +189,7 @@ mod tests {
                 error: "no".to_owned(),
                 recovery_action: None,
             };
-            recovery.record_failure(error, key(*call), 0);
+            recovery.record_failure(error, key(*call), 1);
         }
         let next: Vec<_> = next.iter().copied().map(key).collect();
         let attempts = recovery.on_response(&next, text);
@@ -200,6 +223,11 @@ mod tests {
         let (actions, attempts) = recover(&failed, &[("find", "{2}"), ("list", "{}")], "");
         assert_eq!(actions, [Some(OtherTool), Some(OtherArguments)]);
         assert_eq!(attempts, [1, 1]);
+        let twice = [("read", "{1}"), ("read", "{2}")];
+        let (actions, _) = recover(&twice, &[("read", "{3}"), ("read", "{4}")], "");
+        assert_eq!(actions, [Some(OtherArguments); 2], "one call for each failure");
+        let (actions, _) = recover(&twice, &[("read", "{2}"), ("read", "{1}")], "");
+        assert_eq!(actions, [Some(RecoveryAction::SameCall); 2]);
         let (actions, attempts) = recover(&failed, &[("find", "{2}")], "");
         assert_eq!((actions, attempts), (vec![None, Some(OtherArguments)], vec![1]));
     }
@@ -217,7 +245,7 @@ mod tests {
                 error: String::new(),
                 recovery_action: None,
             };
-            recovery.record_failure(error, call, attempt);
+            recovery.record_failure(error, call, attempt + 1);
         }
         assert_eq!(recovery.on_response(&[calls[0]], ""), [3]);
         assert_eq!(recovery.on_response(&[calls[0]], ""), [0], "the call before succeeded");

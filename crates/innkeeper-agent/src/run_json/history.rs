@@ -25,7 +25,7 @@ pub struct MessageJson<'r> {
 pub struct MessageToolCallJson<'r> {
     /// The id of the call.
     pub id: &'r str,
-    /// The name of the tool, as the model sees it.
+    /// The name of the tool in the conversation.
     pub name: &'r str,
     /// The arguments: the object that the model wrote, or its text if the text is no JSON.
     pub arguments: Box<RawValue>,

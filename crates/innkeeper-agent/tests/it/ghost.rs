@@ -1,11 +1,12 @@
 //! One-shot runs with real servers and a model over HTTP.
 
+use std::path::Path;
 use std::time::Duration;
 
 use innkeeper_agent::ghost::{GhostConfig, GhostResult, GhostServers, mcp_ghost};
 use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
-use innkeeper_testkit::{Fixture, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
+use innkeeper_testkit::{Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -122,7 +123,7 @@ async fn what_prevents_the_run_is_told_in_the_result() {
         environment: Environment::default(),
         ..config(servers(), &llm)
     };
-    let invalid = config(json!({"mcpServers": {"x": {"command": 3}}}), &llm);
+    let invalid = config(json!({"mcpServers": 3}), &llm);
     for (config, part) in [
         (unknown, "unknown provider `nobody`"),
         (keyless, "ANTHROPIC_API_KEY"),
@@ -210,4 +211,58 @@ async fn one_iteration_too_many_is_a_partial_result_and_the_last_permitted_one_a
         });
         assert_eq!(told, !success, "{errors:?}");
     }
+}
+
+#[tokio::test]
+async fn an_invalid_server_of_a_value_is_told_and_the_others_are_used() {
+    let llm = ScriptedLlm::start(Script::new([add(2, 3), ScriptedReply::text("Five.")])).await;
+    let mut servers = mcp_json([fixture("fx")]);
+    let list = if servers.get("servers").is_some() { "servers" } else { "mcpServers" };
+    servers[list]["wrong"] = json!({"command": 3});
+    let result = to_json(&mcp_ghost(config(servers, &llm)).await);
+    assert_eq!(result["success"], json!(true), "{result}");
+    let error = result["errors"][0]["error"].as_str().unwrap();
+    assert!(error.starts_with("server `wrong` is not available: "), "{error}");
+}
+
+/// Attack: secrets | a server writes a value of its environment to stderr and exits | the result of
+/// the run has a mask in its place | Secrets do not print
+#[tokio::test]
+async fn the_reason_of_a_server_that_does_not_start_has_no_value_of_its_environment() {
+    let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No tools.")])).await;
+    let script = "echo invalid token $TOKEN >&2; exit 3";
+    let server = json!({
+        "command": "sh", "args": ["-c", script], "env": {"TOKEN": "tok-4711-secret"},
+    });
+    let config = config(json!({"mcpServers": {"x": server}}), &llm);
+    assert!(!format!("{config:?}").contains("tok-4711"));
+    let result = to_json(&mcp_ghost(config).await).to_string();
+    assert!(result.contains("invalid token") && !result.contains("tok-4711"), "{result}");
+}
+
+/// Proves: G60
+#[tokio::test]
+async fn a_dropped_run_leaves_no_process() {
+    let llm = ScriptedLlm::start(Script::new([add(1, 2)])).await;
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let server = fixture("fx").switch("--hang-calls").journal(&journal);
+    let run = mcp_ghost(config(mcp_json([server]), &llm));
+    let called = async {
+        while !journal.exists() || Journal::read(&journal).count("tools/call") == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        result = run => panic!("ended: {result:?}"),
+        () = called => {}
+    }
+    let pids = Journal::read(&journal).pids();
+    assert!(!pids.is_empty());
+    let gone = async {
+        while pids.iter().any(|pid| Path::new("/proc").join(pid.to_string()).exists()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the server is gone");
 }

@@ -125,6 +125,67 @@ async fn a_loop_is_warned_about_then_refused_then_ends_the_run() {
     assert!(report.errors.iter().any(|error| error.error.contains("same result")));
 }
 
+/// Native calls with the tool's own name are calls of the public name.
+#[tokio::test(start_paused = true)]
+async fn the_breaker_counts_a_tool_under_every_name_that_the_model_writes() {
+    let attempts = (0..4).map(|at| call("rm", &format!(r#"{{"path": "gone {at}"}}"#)));
+    let test_env = native_harness(attempts.chain([text_reply("I give up.")]));
+    let report = test_env.agent.run("Remove.").await;
+    assert_eq!(test_env.tools.calls().len(), 3, "{report:?}");
+    assert!(report.errors.iter().all(|error| error.tool.as_deref() == Some("fs.rm")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_failed_calls_of_one_response_count_once_and_stop_the_rest_of_it() {
+    let paths: Vec<_> = (0..6).map(|at| format!(r#"{{"path": "gone {at}"}}"#)).collect();
+    let calls = || Response::from_tool_calls(paths.iter().map(|path| ("fs.rm", path.as_str())));
+    let replies = [Ok(calls()), call("fs.rm", r#"{"path": "a"}"#), text_reply("Done.")];
+    let settings = AgentSettings { max_parallel_calls: 1, ..AgentSettings::default() };
+    let test_env = harness(ScriptedProvider::new(replies), settings);
+    let report = test_env.agent.run("Remove.").await;
+    assert_eq!(test_env.tools.calls().len(), 4, "three of six, then the other arguments");
+    assert!(report.tool_calls[3].result_text.contains("in this response failed"));
+    assert!(report.tool_calls[6].success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_backtracking_calls_that_have_not_started_are_refused() {
+    let calls = Response::from_tool_calls([("fs.read", GONE), ("fs.rm", r#"{"path": "a"}"#)]);
+    let settings =
+        AgentSettings { backtracking: false, max_parallel_calls: 1, ..AgentSettings::default() };
+    let test_env = harness(ScriptedProvider::new([Ok(calls)]), settings);
+    let report = test_env.agent.run("Read.").await;
+    assert_eq!(report.outcome, RunOutcome::CallFailed);
+    assert_eq!(test_env.tools.calls().len(), 1);
+    assert!(report.tool_calls[1].result_text.contains("another call of this response failed"));
+}
+
+/// A rejected call was not made, so its correction is a first call.
+#[tokio::test(start_paused = true)]
+async fn the_correction_of_a_rejected_call_is_no_further_attempt_and_ends_no_chain() {
+    let settings = AgentSettings { backtracking: false, ..AgentSettings::default() };
+    let replies = [
+        call("fs.read", r#"{"wrong": 1}"#),
+        call("fs.read", r#"{"path": "a"}"#),
+        text_reply("It says a."),
+    ];
+    let test_env = harness(ScriptedProvider::new(replies), settings);
+    let report = test_env.agent.run("Read.").await;
+    assert!(report.is_success(), "{report:?}");
+    let [record] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert_eq!((record.retry_attempt, record.failed_attempts), (0, 1));
+    assert_eq!(actions(&report), [Some(RecoveryAction::OtherArguments)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_calls_of_one_response_are_no_loop() {
+    let read = ("fs.read", r#"{"path": "a"}"#);
+    let replies = [Ok(Response::from_tool_calls([read; 3])), text_reply("It says a.")];
+    let test_env = native_harness(replies);
+    let report = test_env.agent.run("Read.").await;
+    assert!(report.is_success() && report.errors.is_empty(), "{report:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refused_loop_leaves_the_model_its_last_response() {
     let replies = (0..4).map(|_| call("fs.read", r#"{"path": "a"}"#));
