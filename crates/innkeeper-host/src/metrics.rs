@@ -165,7 +165,35 @@ impl MetricsRecorder {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    /// Proves: TR4.3
+    #[test]
+    fn metrics_that_are_read_during_recording_are_whole() {
+        const READINGS: usize = 100;
+        let (recorder, now) = (MetricsRecorder::new(), Instant::now());
+        let is_done = AtomicBool::new(false);
+        let (mut counts, mut torn) = (HashSet::new(), None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    recorder.record(CallOutcome::Ok, Duration::from_secs(1), now);
+                }
+            });
+            while counts.len() < READINGS && torn.is_none() {
+                let metrics = recorder.server_metrics();
+                // Every call takes a second, so counts and times of one state give this mean.
+                let is_whole = metrics.avg_latency == 1000.0 && metrics.min_latency > 0.0;
+                counts.insert(metrics.request_count);
+                torn = (metrics.request_count > 0 && !is_whole).then_some(metrics);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        assert!(torn.is_none(), "{torn:?}");
+    }
 
     /// Proves: FR9.3
     #[test]

@@ -11,7 +11,8 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use crate::setup::{
-    CollectedResponse, InMemoryTools, call_json, chunk_channel, echo_call, response_stream,
+    CollectedResponse, InMemoryTools, call_json, chunk_channel, echo_call, output_text,
+    response_stream,
 };
 
 const CALL_COUNT: usize = 1_000;
@@ -195,6 +196,26 @@ async fn one_remaining_stream_keeps_the_task_alive() {
 async fn merged_a_result_stands_behind_the_text_of_its_call() {
     use innkeeper_agent::chat::ResponseItem;
     let chat = InMemoryTools::new().chat(ChatSettings::default());
+    let (sender, chunks) = chunk_channel();
+    let mut response = chat.start_run().read_response(chunks).unwrap();
+    sender.send(&format!("{}\n", echo_call("1"))).await;
+    // The result arrives while the response goes on.
+    let execution = loop {
+        if let ResponseItem::Execution(execution) = response.next_item().await.unwrap() {
+            break execution;
+        }
+    };
+    assert_eq!(output_text(&execution), r#"{"message":"1"}"#);
+    sender.send("after").await;
+    drop(sender);
+    let mut rest = String::new();
+    while let Some(item) = response.next_item().await {
+        if let ResponseItem::Segment(segment) = item {
+            rest.push_str(segment.visible_text().unwrap_or_default());
+        }
+    }
+    assert!(rest.ends_with("after"), "{rest}");
+
     let mut response = chat.start_run().read_response(response_stream(many_calls())).unwrap();
     let (mut calls, mut results) = (0, 0);
     while let Some(item) = response.next_item().await {

@@ -21,6 +21,15 @@ async fn run_call(chat: &Chat, tool: &str, params: &Value) -> bool {
     all.executions[0].cached
 }
 
+/// Runs one call in a response; returns the text of its result.
+async fn call_text(chat: &Chat, tool: &str, params: &Value) -> String {
+    let all = CollectedResponse::collect(
+        &mut chat.start_run().read_response(response_stream([call_json(tool, params)])).unwrap(),
+    )
+    .await;
+    output_text(&all.executions[0])
+}
+
 /// Proves: S-b3, P-b3
 #[tokio::test(start_paused = true)]
 async fn the_same_call_of_a_tool_that_changes_nothing_is_answered_from_before() {
@@ -29,8 +38,11 @@ async fn the_same_call_of_a_tool_that_changes_nothing_is_answered_from_before() 
     let path = json!({"path": "a", "line": 1});
     assert!(!run_call(&chat, "read", &path).await);
     assert!(run_call(&chat, "read", &json!({"line": 1, "path": "a"})).await, "in whatever order");
+    assert_eq!(call_text(&chat, "read", &path).await, "read 1", "the output of the first call");
     assert!(!run_call(&chat, "read", &json!({"path": "b"})).await);
     assert_eq!(tools.started_calls().len(), 2);
+    assert!(!run_call(&chat, "read", &json!({})).await);
+    assert!(!run_call(&chat, "set", &json!({})).await, "another tool with the same arguments");
     tokio::time::sleep(Duration::from_secs(301)).await;
     assert!(!run_call(&chat, "read", &path).await, "after five minutes");
     let to = json!({"to": "on"});

@@ -100,6 +100,7 @@ async fn a_run_counts_iterations_by_the_messages_taken_and_resets_after_the_last
     }
 }
 
+/// Proves: S41
 #[tokio::test]
 async fn a_run_of_two_iterations_shows_every_response_and_feeds_the_results_back() {
     let chat = InMemoryTools::new().chat(ChatSettings::default());

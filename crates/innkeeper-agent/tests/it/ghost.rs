@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use innkeeper_agent::ghost::{GhostConfig, GhostResult, GhostServers, mcp_ghost};
-use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
+use innkeeper_host::{Config, Environment, Host};
 use innkeeper_testkit::{Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -96,6 +96,10 @@ async fn the_history_has_all_messages_and_each_result_answers_a_call() {
         assert!(call["arguments"].is_object(), "{call}");
     }
     let requests = llm.requests();
+    let body = &requests[0].body;
+    assert!(body["system"].to_string().contains("Be brief."), "{body}");
+    let tools = body["tools"].to_string();
+    assert!(tools.contains("fx_add") && tools.contains("Adds two numbers"), "{tools}");
     assert!(requests[2].text.contains("Be brief.") && requests[2].text.contains("Now 1 and 2."));
 }
 
@@ -265,4 +269,30 @@ async fn a_dropped_run_leaves_no_process() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the server is gone");
+}
+
+/// Proves: G29, G42
+#[tokio::test]
+async fn the_metadata_has_exact_counts_and_the_real_duration() {
+    let started_at = Instant::now();
+    let fail = ScriptedReply::tool_call("fx.fail", json!({}));
+    let replies = [fail, add(1, 2), ScriptedReply::text("Three.")];
+    let result = run(fixture("fx").with("--slow", 100), replies).await;
+    let metadata = &result["execution_metadata"];
+    assert_eq!(metadata["success_rate"], json!(50.0), "{result}");
+    assert_eq!(
+        (&metadata["backtrack_count"], &metadata["total_iterations"]),
+        (&json!(1), &json!(3))
+    );
+    let seconds = metadata["total_execution_time"].as_f64().unwrap();
+    let all = started_at.elapsed().as_secs_f64();
+    assert!((0.2..=all).contains(&seconds), "{seconds} of {all}");
+    let environment = Environment::from_process();
+    let servers = mcp_json([fixture("fx")]);
+    let config = Config::from_value(&servers, "mcp.json", Path::new("/"), &environment).unwrap();
+    let host = Host::start(config).await.unwrap();
+    assert_eq!(metadata["tools_discovered"], json!(host.catalog().tools().count()));
+    host.shutdown().await;
+    assert_eq!(result["errors"][0]["recovery_action"], "other_tool");
+    assert_eq!(result["tool_chain"][1]["retry_attempt"], json!(1));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
 use innkeeper_agent::{Chat, ChatSettings, SingleServer, ToolError, ToolRunner};
-use innkeeper_host::{Config, Environment, Host};
+use innkeeper_host::{CallError, Config, Environment, Host};
 use innkeeper_testkit::{
     Fault, Fixture, Journal, JournalEntry, RemoteServer, fixture, fixture_program, mcp_json,
 };
@@ -85,9 +85,13 @@ async fn a_server_killed_in_a_call_costs_that_call_and_the_chat_goes_on() {
     let execution_of =
         |tool: &str| all.executions.iter().find(|execution| execution.tool == tool).unwrap();
     let error = execution_of("frail.pid").outcome.as_ref().unwrap_err();
-    assert!(matches!(&**error, ToolError::Host(_)), "{error}");
+    let in_the_call =
+        matches!(&**error, ToolError::Host(CallError::Unavailable { may_have_run: true, .. }));
+    assert!(in_the_call, "{error}");
     assert!(error.to_string().contains("server `frail` is unavailable"), "{error}");
     assert_eq!(output_text(execution_of("well.echo")), "x");
+    let after = read_response(host.clone(), call_json("well.echo", &json!({"message": "y"}))).await;
+    assert_eq!(output_text(&after.executions[0]), "y");
     host.shutdown().await;
 }
 

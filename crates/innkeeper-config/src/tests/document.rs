@@ -48,7 +48,7 @@ fn a_missing_variable_refuses_the_whole_file() {
     ");
 }
 
-/// Proves: FR1.1
+/// Proves: FR1.1, FR1.5
 #[test]
 fn a_file_of_vs_code_loads_with_comments_commas_and_its_own_keys() {
     let text = r#"// .vscode/mcp.json

@@ -84,6 +84,7 @@ fn every_sample_of_the_reference_page_is_accepted_by_the_schema_and_by_the_host(
     }
 }
 
+/// Proves: TR6.2
 #[test]
 fn the_schema_refuses_what_the_host_refuses() {
     let validator = validator();

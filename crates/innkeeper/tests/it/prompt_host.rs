@@ -150,8 +150,11 @@ async fn the_client_executes_each_valid_call_once_and_no_invalid_one() {
     let host = McpHost::builder().with_llm_provider(Box::new(model));
     let config = McpHostConfig { retry_delay_ms: 1, ..McpHostConfig::default() };
     let host = host.with_mcp_client(mcp_client.clone()).with_config(config);
-    let response = host.build().unwrap().process_message("Add, then say it").await.unwrap();
+    let mut host = host.build().unwrap();
+    let response = host.process_message("Add, then say it").await.unwrap();
     assert_eq!(response, "Done.");
+    let metrics = host.get_metrics();
+    assert_eq!((&metrics["model"], &metrics["calls"]), (&json!("any"), &json!(2)), "{metrics}");
     let journal = Journal::read(Path::new(&journal));
     // The two calls of one response run at the same time.
     let mut calls: Vec<_> = journal

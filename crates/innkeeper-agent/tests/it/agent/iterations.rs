@@ -117,12 +117,14 @@ async fn how_well_a_model_calls_tools_is_counted() {
     let exported = counted.to_json();
     assert_eq!(exported["failures"], json!({"later": 1}));
     assert_eq!(exported["mechanisms"]["corrected"], 1);
+    assert_eq!(exported["mean_retries"], 0.5);
     let text = counted.to_prometheus("a\"b");
     for line in [
         "# TYPE innkeeper_model_calls_total counter",
         r#"innkeeper_model_calls_total{model="a\"b",mechanism="recovered"} 1"#,
         r#"innkeeper_model_failures_total{model="a\"b",class="later"} 1"#,
         r#"innkeeper_model_first_attempt_calls_total{model="a\"b"} 1"#,
+        r#"innkeeper_model_retries_total{model="a\"b"} 1"#,
     ] {
         assert!(text.lines().any(|it| it == line), "{line} in {text}");
     }

@@ -78,6 +78,7 @@ async fn a_plain_answer_is_taken_at_once() {
     let test_env = prompted_harness(["The tool fs.read reads {files}, but none is needed."]);
     let report = test_env.agent.run("Hi").await;
     assert!(report.is_success());
+    assert_eq!(report.text, "The tool fs.read reads {files}, but none is needed.");
     assert_eq!(report.stats.requests, 1);
 }
 

@@ -58,7 +58,7 @@ async fn a_new_tool_can_be_called_within_a_second_and_a_removed_one_no_longer() 
     host.shutdown().await;
 }
 
-/// Proves: FR3.6, FR3.7
+/// Proves: FR3.6, FR3.7, N25
 #[tokio::test]
 async fn changed_prompts_and_resources_are_read_again_and_nothing_else_is() {
     let test_env = TestEnv::new();

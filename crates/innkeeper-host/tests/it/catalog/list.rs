@@ -81,7 +81,7 @@ async fn what_a_server_does_not_declare_it_is_not_asked_for() {
     host.shutdown().await;
 }
 
-/// Proves: N5, FR3.4
+/// Proves: N5, FR3.4, N12
 #[tokio::test]
 async fn the_catalog_has_every_server_by_its_name_with_all_it_offers() {
     let test_env = TestEnv::new();
