@@ -15,8 +15,8 @@ use super::{Agent, AgentEvent, RunResult};
 type EventQueue = Arc<Mutex<VecDeque<AgentEvent>>>;
 
 /// The stream that [`Agent::stream`] returns. The stream borrows nothing. The run advances only
-/// while the stream is polled, so that the stream buffers at most the events of one response chunk.
-/// Dropping the stream cancels the run.
+/// while the stream is polled, so that the stream buffers at most the events of one response chunk
+/// and the waiting progress of the running calls. Dropping the stream cancels the run.
 pub struct AgentStream {
     /// `None` after the run has ended.
     run_future: Option<BoxFuture<'static, RunResult>>,

@@ -39,7 +39,7 @@ impl RecoveryAction {
 /// An error of a run, and what the model did about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRecord {
-    /// The iteration of the error, counted from 1.
+    /// The iteration of the error, counted from 1; 0 before the first request.
     pub iteration: u32,
     /// The public name of the tool; `None` for an error of the run itself.
     pub tool: Option<String>,
