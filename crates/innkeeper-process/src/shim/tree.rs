@@ -45,9 +45,14 @@ mod linux {
         pub start_time: u64,
         /// Start address of the stack; zero without permission.
         pub stack_start: u64,
+        /// Whether the process has begun to exit; a zombie too.
+        pub exiting: bool,
         /// Whether the process has exited and is not reaped yet.
         pub zombie: bool,
     }
+
+    /// `PF_EXITING` of the kernel's flags of a process.
+    const EXITING_FLAG: u64 = 0x4;
 
     impl ProcessStat {
         pub(crate) fn read(pid: Pid) -> Option<Self> {
@@ -61,6 +66,8 @@ mod linux {
             let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
             // The kernel writes -1 for the group and the session of a process that ends.
             let id = |index: usize| parse_pid(fields.get(index)?);
+            let zombie = matches!(fields[0], "Z" | "X");
+            let flags: u64 = fields.get(6)?.parse().ok()?;
             Some(Self {
                 pid,
                 parent: id(1),
@@ -71,7 +78,8 @@ mod linux {
                     .get(25)
                     .and_then(|stack| stack.parse().ok())
                     .unwrap_or_default(),
-                zombie: matches!(fields[0], "Z" | "X"),
+                exiting: zombie || flags & EXITING_FLAG != 0,
+                zombie,
             })
         }
     }
@@ -163,7 +171,21 @@ mod linux {
             let line = "42 (a) X 0 -1 -1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2 3 4 5 777 8";
             let stat = ProcessStat::parse(pid, line).unwrap();
             assert_eq!((stat.parent, stat.group, stat.session), (None, None, None));
-            assert!(stat.zombie);
+            assert!(stat.zombie && stat.exiting);
+        }
+
+        #[test]
+        fn a_process_that_has_begun_to_exit_is_no_zombie_yet() {
+            let pid = Pid::from_raw(42).unwrap();
+            let line = |flags: u64| {
+                format!(
+                    "42 (a) R 7 40 39 0 -1 {flags} 0 0 0 0 0 0 0 0 20 0 1 0 98765 1 2 3 4 5 7 8"
+                )
+            };
+            let stat = |flags| ProcessStat::parse(pid, &line(flags)).unwrap();
+            // The flags of a process that forked and has not called exec, and of one that exits.
+            assert!(!stat(0x0040_0040).exiting);
+            assert!(stat(0x0040_0044).exiting && !stat(0x0040_0044).zombie);
         }
 
         /// Attack: processes | the name of a process imitates the fields of `/proc/PID/stat` | the

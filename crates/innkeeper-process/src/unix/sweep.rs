@@ -40,7 +40,8 @@ pub(super) fn sweep_deadline() -> Instant {
 }
 
 /// Kills the remaining processes of one tree. Blocks until they are gone, at most half a second and
-/// not past the given deadline. Returns the number of killed processes.
+/// not past the given deadline. Returns the number of killed processes; a process that had begun to
+/// exit before is not counted.
 #[expect(clippy::disallowed_methods, reason = "a sweep runs without a runtime")]
 pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
     let mut killed = std::collections::HashSet::new();
@@ -58,7 +59,7 @@ pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
                 member.signal(signal);
             }
         }
-        killed.extend(members);
+        killed.extend(members.iter().filter(|member| !member.exiting).map(TreeMember::id));
         if Instant::now() >= deadline {
             break;
         }
@@ -71,13 +72,19 @@ pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
 }
 
 /// A process of a tree, identified by its id and its start time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 struct TreeMember {
     pid: Pid,
     start_time: u64,
+    /// Whether the process had begun to exit when it was found.
+    exiting: bool,
 }
 
 impl TreeMember {
+    fn id(&self) -> (Pid, u64) {
+        (self.pid, self.start_time)
+    }
+
     /// Sends a signal to the process, and never to another process that has the id later.
     #[cfg(target_os = "linux")]
     fn signal(self, signal: Signal) {
@@ -117,7 +124,11 @@ fn members(target: SweepTarget<'_>) -> Vec<TreeMember> {
                 || below.contains(&stat.pid)
                 || tag.is_some_and(|tag| tag.is_carried_by(stat.pid))
         })
-        .map(|stat| TreeMember { pid: stat.pid, start_time: stat.start_time })
+        .map(|stat| TreeMember {
+            pid: stat.pid,
+            start_time: stat.start_time,
+            exiting: stat.exiting,
+        })
         .collect()
 }
 
