@@ -457,6 +457,7 @@ async fn in_prompt_mode_no_api_is_sent_tools() {
         assert_eq!(tools.0.lock().unwrap().len(), 1, "{api:?}");
         for request in llm.requests() {
             assert!(request.body.get("tools").is_none(), "{api:?}");
+            assert!(request.text.contains("files.list"), "{api:?}: the prompt describes the tools");
         }
         if api == ProviderApi::Ollama {
             let options = &llm.requests()[0].body["options"];
@@ -521,7 +522,14 @@ async fn the_same_request_gives_the_same_response_over_every_api() {
             response.finish_reason
         ));
     }
-    assert_eq!(responses.len(), 1, "{responses:#?}");
+    let expected = format!(
+        "{:?} {:?} {:?} {:?}",
+        "Look.",
+        [("files.list", json!({"folder": "a"}))],
+        Some((11, 7)),
+        FinishReason::ToolCalls
+    );
+    assert_eq!(responses, [expected].into());
 }
 
 /// No server listens at the address, and the error contains no secret part of the address.
