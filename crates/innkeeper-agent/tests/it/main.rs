@@ -24,4 +24,5 @@ mod prompt;
 mod provider_apis;
 mod recovery;
 #[cfg(unix)]
+mod resource_tools;
 mod secrets;
