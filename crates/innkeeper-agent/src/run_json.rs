@@ -20,6 +20,9 @@ use tool_times::tool_times;
 pub use history::{MessageJson, MessageToolCallJson};
 pub use tool_times::ToolTimes;
 
+/// The JSON Schema (2020-12) of [`RunJson`].
+pub const RESULT_SCHEMA: &str = include_str!("run_json/result.schema.json");
+
 /// The result of a run.
 #[derive(Debug, Serialize)]
 pub struct RunJson<'r> {

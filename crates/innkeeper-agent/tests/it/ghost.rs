@@ -1,5 +1,7 @@
 //! One-shot runs with real servers and a model over HTTP.
 
+mod document;
+
 use std::path::Path;
 use std::time::Duration;
 

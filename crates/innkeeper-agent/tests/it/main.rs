@@ -26,3 +26,5 @@ mod recovery;
 #[cfg(unix)]
 mod resource_tools;
 mod secrets;
+#[cfg(unix)]
+mod whole_results;

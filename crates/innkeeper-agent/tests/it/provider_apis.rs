@@ -82,7 +82,7 @@ impl ToolRunner for ChainTools {
 }
 
 /// Returns a common model of each API.
-fn model_name(api: ProviderApi) -> &'static str {
+pub(crate) fn model_name(api: ProviderApi) -> &'static str {
     match api {
         ProviderApi::OpenAiChat => "gpt-4.1",
         ProviderApi::OpenAiResponses => "gpt-6.1-terra",
@@ -93,7 +93,7 @@ fn model_name(api: ProviderApi) -> &'static str {
     }
 }
 
-fn endpoint(api: ProviderApi, llm: &ScriptedLlm) -> Endpoint {
+pub(crate) fn endpoint(api: ProviderApi, llm: &ScriptedLlm) -> Endpoint {
     let base_url = match api {
         ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses => format!("{}/v1", llm.origin()),
         ProviderApi::Anthropic
