@@ -110,7 +110,7 @@ fn normalized(mut result: Value) -> Value {
 }
 
 fn call(tool: &str, arguments: Value) -> ScriptedReply {
-    ScriptedReply::text("Next.").with_tool_call(&format!("fx.{tool}"), arguments)
+    ScriptedReply::text("Next.").with_tool_call(format!("fx.{tool}"), arguments)
 }
 
 fn done() -> ScriptedReply {
