@@ -9,6 +9,7 @@ mod event;
 mod model_client;
 mod run_result;
 mod settings;
+mod spans;
 mod statistics;
 mod stream;
 mod tool_dispatcher;
@@ -16,6 +17,7 @@ mod undo;
 
 use std::sync::Arc;
 
+use innkeeper_host::Telemetry;
 use innkeeper_toolcall::prompt::Template;
 
 use crate::content::Content;
@@ -28,6 +30,7 @@ use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use active_run::AgentState;
 use model_client::ModelClient;
+use spans::ActiveSpan;
 use tool_dispatcher::ToolDispatcher;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
@@ -68,6 +71,7 @@ pub struct Agent {
     executor: Executor,
     settings: Arc<AgentSettings>,
     rate_limit: Option<Arc<RateLimit>>,
+    telemetry: Telemetry,
     timing: Timing,
     state: AgentState,
 }
@@ -107,6 +111,7 @@ impl Agent {
             executor: Executor::new(runner, settings.executor_settings(), timing.clone()),
             settings: Arc::new(settings),
             rate_limit: rate_limit.map(|requests| Arc::new(RateLimit::per_minute(requests))),
+            telemetry: Telemetry::default(),
             timing,
             state: AgentState::default(),
         }
@@ -117,6 +122,16 @@ impl Agent {
     #[must_use]
     pub fn with_approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.executor.set_approver(approver);
+        self
+    }
+
+    /// Sets the OpenTelemetry providers. Each run gets a span `invoke_agent`, with a span `chat` for
+    /// each request to the model; the spans contain the model, counts and kinds of errors, and no
+    /// text. If the host of the tools has the same providers, the spans of its calls are children of
+    /// the run. Earlier clones of the agent keep their providers. Default: no spans.
+    #[must_use]
+    pub fn with_telemetry(mut self, telemetry: Telemetry) -> Self {
+        self.telemetry = telemetry;
         self
     }
 
@@ -223,6 +238,18 @@ impl Agent {
         streaming: bool,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
+        let span = ActiveSpan::start_run(&self.telemetry, &*self.provider);
+        let result = span.enter(self.drive_run(message, streaming, sink)).await;
+        span.end_run(&result);
+        result
+    }
+
+    async fn drive_run(
+        &self,
+        message: Content,
+        streaming: bool,
+        sink: &mut EventSink<'_>,
+    ) -> RunResult {
         let begun = self.timing.now();
         let not_sent = |reason| RunResult::not_sent(reason, self.timing.elapsed(begun));
         let snapshot = self.executor.tool_snapshot();
@@ -239,6 +266,7 @@ impl Agent {
             provider: &*self.provider,
             settings: &self.settings,
             rate_limit: self.rate_limit.as_deref(),
+            telemetry: &self.telemetry,
             timing: &self.timing,
             streaming,
         };

@@ -12,8 +12,8 @@ use innkeeper_protocol::Revision;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::metrics::{Histogram, Meter, MeterProvider};
 use opentelemetry::propagation::TextMapPropagator;
-use opentelemetry::trace::{Span, Tracer, TracerProvider};
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::trace::{Span, SpanBuilder, TraceContextExt as _, Tracer, TracerProvider};
+use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
 use crate::metrics::DURATION_BUCKETS_SECS;
 
@@ -92,6 +92,15 @@ impl Telemetry {
         );
         self.metrics = Some(Arc::new(MetricInstruments { call_duration, session_duration }));
         self
+    }
+
+    /// Starts a span of the application's own, such as a run of a model: a child of the current
+    /// context. Returns the context with the span, or `None` without a tracer provider. Requests that
+    /// are first polled in this context have the span as their parent.
+    #[must_use]
+    pub fn start_span(&self, span: SpanBuilder) -> Option<Context> {
+        let tracer = &self.traces.as_ref()?.tracer;
+        Some(Context::current_with_span(tracer.build(span)))
     }
 
     /// Returns the telemetry of one connection, or `None` without providers.

@@ -1,7 +1,9 @@
 //! Sends the requests of a run to the model, with the rate limit and the timeout.
 
 use futures_util::StreamExt as _;
+use innkeeper_host::Telemetry;
 
+use super::spans::ActiveSpan;
 use super::{AgentSettings, EventSink};
 use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
 use crate::run::Run;
@@ -13,6 +15,7 @@ pub(super) struct ModelClient<'a> {
     pub(super) provider: &'a dyn LlmProvider,
     pub(super) settings: &'a AgentSettings,
     pub(super) rate_limit: Option<&'a RateLimit>,
+    pub(super) telemetry: &'a Telemetry,
     pub(super) timing: &'a Timing,
     pub(super) streaming: bool,
 }
@@ -42,7 +45,11 @@ impl ModelClient<'_> {
                 ..LlmError::new(self.provider.name(), LlmErrorKind::TimedOut, message)
             }
         };
-        self.timing.timeout(limit, response).await.unwrap_or_else(|| Err(timeout_error()))
+        let span = ActiveSpan::start_request(self.telemetry, self.provider);
+        let response = span.enter(self.timing.timeout(limit, response)).await;
+        let response = response.unwrap_or_else(|| Err(timeout_error()));
+        span.end_request(&response);
+        response
     }
 
     /// Waits until the rate limit allows a request, or fails if it does not.

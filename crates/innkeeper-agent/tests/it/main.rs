@@ -26,5 +26,6 @@ mod recovery;
 #[cfg(unix)]
 mod resource_tools;
 mod secrets;
+mod spans;
 #[cfg(unix)]
 mod whole_results;

@@ -37,6 +37,48 @@ fn what_a_provider_does_not_take_stands_in_the_description() {
     assert_eq!(losses.len(), 3);
 }
 
+#[test]
+fn strict_dialects_get_a_union_for_several_types_only_if_one_has_subschemas() {
+    for dialect in [Dialect::OpenAiStrict, Dialect::AnthropicStrict] {
+        let items = json!({"type": ["string", "array"], "items": {"type": "integer"}});
+        let union = json!({"anyOf": [
+            {"type": "string"}, {"type": "array", "items": {"type": "integer"}}
+        ]});
+        assert_eq!(lower_property(items, dialect), (union, vec![]), "{dialect:?}");
+        let plain = json!({"type": ["string", "integer"]});
+        assert_eq!(lower_property(plain.clone(), dialect), (plain, vec![]), "{dialect:?}");
+    }
+}
+
+#[test]
+fn only_forbidden_unevaluated_properties_close_an_object() {
+    let lowered = |value: bool| {
+        let schema = json!({
+            "type": "object", "properties": {"x": {"type": "string"}}, "unevaluatedProperties": value
+        });
+        lower_property(schema, Dialect::Gemini).1
+    };
+    let closed = [
+        "`#/properties/a` `unevaluatedProperties`: replaced",
+        "`#/properties/a` `additionalProperties`: widened",
+    ];
+    assert_eq!(lowered(false), closed);
+    assert_eq!(
+        lowered(true),
+        ["`#/properties/a` `unevaluatedProperties`: moved into the description"]
+    );
+}
+
+#[test]
+fn dependent_schemas_precede_the_dependencies_of_old_drafts() {
+    let schema = json!({
+        "type": "object", "properties": {"x": {"type": "string"}},
+        "dependentSchemas": {"x": {"required": ["y"]}}, "dependencies": {"x": {"required": ["z"]}},
+    });
+    let (lowered, _) = lower_property(schema, Dialect::Gemini);
+    assert_eq!(lowered["description"], r#"(dependentSchemas: {"x":{"required":["y"]}})"#);
+}
+
 /// Proves: G36
 #[test]
 fn gemini_gets_no_reference_closed_object_const_or_one_of() {
