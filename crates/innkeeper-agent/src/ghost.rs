@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::agent::{Agent, AgentSettings};
 use crate::run::RunLimits;
 use crate::timing::Timing;
+use crate::tool_search::ToolSearchSettings;
 use crate::tools::ToolRunner as _;
 use crate::transport::{ModelSelector, get_llm_client};
 use namespace::Namespace;
@@ -82,6 +83,9 @@ pub struct GhostConfig {
     /// Whether each request has the whole conversation; otherwise the results of the latest calls
     /// only. Default: yes.
     pub conversation_memory: bool,
+    /// When the model gets a search for tools in place of all tools. Pinned tools have their public
+    /// names, without the namespace. Default: see [`AgentSettings::tool_search`].
+    pub tool_search: ToolSearchSettings,
     /// The base URL of the provider. Default: the provider's.
     pub base_url: Option<String>,
     /// The variables for keys, proxies and the configuration of servers.
@@ -109,6 +113,7 @@ impl GhostConfig {
             max_iterations: 10,
             enable_backtracking: true,
             conversation_memory: true,
+            tool_search: ToolSearchSettings::default(),
             base_url: None,
             environment,
         }
@@ -130,6 +135,7 @@ impl GhostConfig {
             limits: RunLimits { max_iterations: self.max_iterations, ..RunLimits::default() },
             backtracking: self.enable_backtracking,
             conversation_memory: self.conversation_memory,
+            tool_search: self.tool_search.clone(),
             call_timeout: Some(self.timeout),
             ..AgentSettings::default()
         }
@@ -220,7 +226,10 @@ async fn run(config: GhostConfig) -> GhostResult {
     }
     let namespace = Arc::new(Namespace::new(&config.namespace, host.clone()));
     report.tools_discovered = namespace.list_tools().len();
-    let agent = Agent::new(provider, namespace.clone(), config.agent_settings());
+    let mut settings = config.agent_settings();
+    let pinned_tools = &mut settings.tool_search.pinned_tools;
+    pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
+    let agent = Agent::new(provider, namespace.clone(), settings);
     let mut result = agent.run(config.user_prompt.as_str()).await;
     namespace::restore_names(&mut result, &namespace.public_names());
     report.finish(result, agent.conversation());

@@ -6,13 +6,13 @@
 
 mod fields;
 mod stem;
-mod words;
+mod terms;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::tool::Tools;
 use fields::{FIELD_COUNT, field_texts, prefix};
-use words::terms;
+use terms::extract_terms;
 
 /// Maximum number of results of a search.
 pub const MAX_SEARCH_RESULTS: usize = 100;
@@ -100,7 +100,7 @@ impl ToolIndex {
     pub fn search(&self, query: &str, limit: usize) -> Vec<&str> {
         let mut scores = vec![0.0; self.names.len()];
         let mut seen = HashSet::new();
-        for term in terms(prefix(query, MAX_QUERY_BYTES)) {
+        for term in extract_terms(prefix(query, MAX_QUERY_BYTES)) {
             if seen.len() == MAX_QUERY_TERMS {
                 break;
             }
@@ -131,7 +131,7 @@ impl TermCounts {
     fn new(texts: &[String; FIELD_COUNT]) -> Self {
         let mut counts = Self { by_term: BTreeMap::new(), lengths: [0.0; FIELD_COUNT] };
         for (field, text) in texts.iter().enumerate() {
-            for term in terms(text) {
+            for term in extract_terms(text) {
                 counts.by_term.entry(term).or_default()[field] += 1.0;
                 counts.lengths[field] += 1.0;
             }

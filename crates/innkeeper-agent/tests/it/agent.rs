@@ -11,6 +11,7 @@ mod one_executor;
 mod safety;
 mod streams;
 mod tool_call_modes;
+mod tool_search;
 mod user_media;
 
 use std::sync::Arc;

@@ -41,7 +41,7 @@ pub(crate) enum Half {
 
 impl Half {
     /// Returns the half of a task, which depends on its id and the seed only.
-    fn of(id: &str) -> Self {
+    fn for_task(id: &str) -> Self {
         let hash = Sha256::digest(format!("{SPLIT_SEED}\n{id}"));
         if hash[0].is_multiple_of(2) { Self::Tuning } else { Self::Report }
     }
@@ -97,7 +97,7 @@ impl Benchmark {
                     if needed.len() == 1 { "question" } else { "question with several tools" };
                 queries.push(Query {
                     kind,
-                    half: Half::of(&id),
+                    half: Half::for_task(&id),
                     texts: vec![user_text(&question)],
                     needed,
                 });
@@ -123,7 +123,7 @@ impl Benchmark {
         }
         let mut queries = Vec::new();
         for task in items(&read(&data.join(LIVE_TASKS))?) {
-            let half = Half::of(&text(&task["task_id"]));
+            let half = Half::for_task(&text(&task["task_id"]));
             let notes = &task["Annotator Metadata"];
             let mut needed: BTreeSet<String> =
                 numbered_lines(&text(&notes["Tools"])).into_iter().collect();

@@ -22,7 +22,7 @@ impl<'t> PlainBm25<'t> {
         let mut frequencies: HashMap<String, BTreeMap<usize, f64>> = HashMap::new();
         let (mut names, mut lengths) = (Vec::new(), Vec::new());
         for (at, tool) in tools.iter().enumerate() {
-            let words = words(&format!("{} {}", tool.name, tool.description));
+            let words = split_words(&format!("{} {}", tool.name, tool.description));
             names.push(tool.name.as_str());
             lengths.push(words.len() as f64);
             for word in words {
@@ -36,7 +36,7 @@ impl<'t> PlainBm25<'t> {
         let count = self.names.len() as f64;
         let mean_length = self.lengths.iter().sum::<f64>() / count;
         let mut scores = vec![0.0; self.names.len()];
-        for tools in words(query).iter().filter_map(|word| self.frequencies.get(word)) {
+        for tools in split_words(query).iter().filter_map(|word| self.frequencies.get(word)) {
             let with = tools.len() as f64;
             let rarity = ((count - with + 0.5) / (with + 0.5)).ln_1p();
             for (tool, frequency) in tools {
@@ -51,7 +51,7 @@ impl<'t> PlainBm25<'t> {
     }
 }
 
-fn words(text: &str) -> Vec<String> {
+fn split_words(text: &str) -> Vec<String> {
     let words = text.split(|character: char| !character.is_alphanumeric());
     words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
 }

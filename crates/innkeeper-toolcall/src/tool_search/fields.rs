@@ -20,7 +20,7 @@ pub(super) type FieldTexts = [String; FIELD_COUNT];
 /// Collects the texts of a tool. The texts behind the name have at most `max_bytes` bytes together.
 pub(super) fn field_texts(tool: &Tool, max_bytes: usize) -> FieldTexts {
     let mut collector = Collector { remaining_bytes: max_bytes, ..Collector::default() };
-    let description = collector.take(&tool.description).to_owned();
+    let description = collector.cut(&tool.description).to_owned();
     collector.visit_schema(&tool.input_schema);
     let Collector { names, texts, .. } = collector;
     [prefix(&tool.name, MAX_NAME_BYTES).to_owned(), description, names, texts]
@@ -40,7 +40,7 @@ struct Collector {
 
 impl Collector {
     /// Returns the part of a text that the limit permits.
-    fn take<'t>(&mut self, text: &'t str) -> &'t str {
+    fn cut<'t>(&mut self, text: &'t str) -> &'t str {
         let taken = prefix(text, self.remaining_bytes);
         let is_cut = taken.len() < text.len();
         self.remaining_bytes = if is_cut { 0 } else { self.remaining_bytes - taken.len() };
@@ -48,14 +48,14 @@ impl Collector {
     }
 
     fn push_name(&mut self, text: &str) {
-        let taken = self.take(text);
+        let taken = self.cut(text);
         self.names.push_str(taken);
         self.names.push('\n');
     }
 
     fn push_text(&mut self, text: &Value) {
         if let Some(text) = text.as_str() {
-            let taken = self.take(text);
+            let taken = self.cut(text);
             self.texts.push_str(taken);
             self.texts.push('\n');
         }

@@ -28,7 +28,7 @@ const STOP_WORDS: &[&str] = &[
 
 /// Returns the terms of a text in their order, with repetitions. The number of terms is at most
 /// twice the number of characters of the normalized text.
-pub(super) fn terms(text: &str) -> Vec<String> {
+pub(super) fn extract_terms(text: &str) -> Vec<String> {
     let mut splitter = Splitter::default();
     // Accents of Latin letters are removed: users omit them. Marks of other scripts are letters.
     let is_accent = |character: &char| ('\u{300}'..='\u{36F}').contains(character);
@@ -157,31 +157,31 @@ mod tests {
             ("URLs", &["url"]),
             ("-x_ y", &["x", "y"]),
         ] {
-            assert_eq!(terms(text), expected, "{text}");
+            assert_eq!(extract_terms(text), expected, "{text}");
         }
     }
 
     #[test]
     fn stop_words_are_no_terms() {
         assert!(STOP_WORDS.is_sorted());
-        assert_eq!(terms("What is the user's weather?"), ["user", "weath"]);
+        assert_eq!(extract_terms("What is the user's weather?"), ["user", "weath"]);
     }
 
     #[test]
     fn accents_and_widths_of_letters_do_not_matter() {
-        assert_eq!(terms("Café"), terms("cafe\u{301}"));
-        assert_eq!(terms("Café"), terms("ＣＡＦＥ"));
+        assert_eq!(extract_terms("Café"), extract_terms("cafe\u{301}"));
+        assert_eq!(extract_terms("Café"), extract_terms("ＣＡＦＥ"));
     }
 
     #[test]
     fn scripts_without_spaces_give_pairs_of_characters() {
-        assert_eq!(terms("東京の天気"), ["東京", "京の", "の天", "天気"]);
-        assert_eq!(terms("雨 x雨y"), ["雨", "x", "雨", "y"]);
-        assert_eq!(terms("прогноз погоды"), ["прогноз", "погоды"]);
+        assert_eq!(extract_terms("東京の天気"), ["東京", "京の", "の天", "天気"]);
+        assert_eq!(extract_terms("雨 x雨y"), ["雨", "x", "雨", "y"]);
+        assert_eq!(extract_terms("прогноз погоды"), ["прогноз", "погоды"]);
     }
 
     #[test]
     fn a_long_word_is_cut() {
-        assert_eq!(terms(&"x1".repeat(99))[0].chars().count(), MAX_TERM_CHARS);
+        assert_eq!(extract_terms(&"x1".repeat(99))[0].chars().count(), MAX_TERM_CHARS);
     }
 }
