@@ -26,9 +26,28 @@ const STOP_WORDS: &[&str] = &[
     "with", "would", "you", "your",
 ];
 
+/// The terms of a query.
+pub(super) struct QueryTerms {
+    /// The terms, in their order and with repetitions.
+    pub(super) terms: Vec<String>,
+    /// The terms that two words with a space between them give without the space, because names and
+    /// users write words such as `todo` in both ways.
+    pub(super) joined_terms: Vec<String>,
+}
+
 /// Returns the terms of a text in their order, with repetitions. The number of terms is at most
 /// twice the number of characters of the normalized text.
 pub(super) fn extract_terms(text: &str) -> Vec<String> {
+    split(text).terms
+}
+
+/// Returns the terms of a query.
+pub(super) fn extract_query_terms(text: &str) -> QueryTerms {
+    let Splitter { terms, joined_terms, .. } = split(text);
+    QueryTerms { terms, joined_terms }
+}
+
+fn split(text: &str) -> Splitter {
     let mut splitter = Splitter::default();
     // Accents of Latin letters are removed: users omit them. Marks of other scripts are letters.
     let is_accent = |character: &char| ('\u{300}'..='\u{36F}').contains(character);
@@ -38,13 +57,16 @@ pub(super) fn extract_terms(text: &str) -> Vec<String> {
         splitter.push(&characters[at..]);
     }
     splitter.end_identifier();
-    splitter.terms
+    splitter
 }
 
 /// The state between two characters.
 #[derive(Default)]
 struct Splitter {
     terms: Vec<String>,
+    joined_terms: Vec<String>,
+    /// The last word, if only spaces follow the word.
+    word_before_space: Option<String>,
     /// The words of the current identifier, in lower case.
     identifier: Vec<String>,
     /// The last word of the identifier, which may continue.
@@ -84,6 +106,9 @@ impl Splitter {
             self.end_word();
         } else {
             self.end_identifier();
+            if character != ' ' {
+                self.word_before_space = None;
+            }
         }
         self.before = character;
     }
@@ -103,6 +128,10 @@ impl Splitter {
     fn end_identifier_before_unspaced(&mut self) {
         self.end_word();
         let words = std::mem::take(&mut self.identifier);
+        let (Some(first), Some(last)) = (words.first(), words.last()) else { return };
+        if let Some(before) = self.word_before_space.replace(last.clone()) {
+            self.joined_terms.push(stem(before + first));
+        }
         for pair in words.windows(2) {
             self.terms.push(stem(pair.concat()));
         }
@@ -159,6 +188,13 @@ mod tests {
         ] {
             assert_eq!(extract_terms(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn words_of_a_query_with_a_space_between_them_are_joined_too() {
+        let query = extract_query_terms("to do  lists, gitHub");
+        assert_eq!(query.terms, ["list", "github", "git", "hub"]);
+        assert_eq!(query.joined_terms, ["todo", "dolist"]);
     }
 
     #[test]

@@ -50,6 +50,31 @@ fn a_rare_word_counts_more_than_a_frequent_word() {
 }
 
 #[test]
+fn words_are_found_with_and_without_a_space_between_them() {
+    let index = named_tools(&["to_do.add", "timesheet.add", "GitHub.add"]);
+    for (query, name) in
+        [("todo", "to_do.add"), ("time sheet", "timesheet.add"), ("github", "GitHub.add")]
+    {
+        assert_eq!(index.search(query, 1), [name], "{query}");
+    }
+}
+
+#[test]
+fn a_tool_whose_whole_name_is_in_the_query_comes_first() {
+    let index = named_tools(&["rename.disk.label", "rename.disk", "other"]);
+    let scores = |bonus: f64| Score { sum: 2.0, name_share: bonus }.total();
+    assert!(scores(1.0) > scores(0.5) && scores(2.0) == scores(1.0));
+    assert_eq!(index.search("rename disk", 1), ["rename.disk"]);
+}
+
+#[test]
+fn a_repeated_word_of_the_query_counts_more_than_another_word() {
+    let index = named_tools(&["alpha.x", "beta.x"]);
+    assert_eq!(index.search("alpha beta", 1), ["alpha.x"]);
+    assert_eq!(index.search("alpha beta, beta", 1), ["beta.x"]);
+}
+
+#[test]
 fn tools_with_equal_scores_are_in_listed_order() {
     let index = named_tools(&["z.read", "q.read", "b.read"]);
     assert_eq!(index.search("read", 5), ["z.read", "q.read", "b.read"]);
