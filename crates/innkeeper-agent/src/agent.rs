@@ -12,6 +12,7 @@ mod settings;
 mod statistics;
 mod stream;
 mod tool_dispatcher;
+mod undo;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub use run_result::{RunResult, ToolCallRecord};
 pub use settings::AgentSettings;
 pub use statistics::{CALL_ORIGINS, Statistics};
 pub use stream::AgentStream;
+pub use undo::{UNDO_META_KEY, UndoRecord};
 
 /// An agent: a model, the tools that the model may call, and their conversation. Clones are cheap
 /// and share the conversation, the statistics, the rate limits and the cache.
@@ -249,6 +251,23 @@ impl Agent {
         };
         let outcome = loop {
             effect = match effect {
+                Effect::Summarize { request, messages } => {
+                    sink(AgentEvent::HistorySummaryStarted { messages });
+                    match client.send_request(*request, run, sink).await {
+                        Ok(response) => run.on_response(&response, self.timing.jitter()),
+                        Err(error) => run.on_error(error, self.timing.jitter()),
+                    }
+                }
+                Effect::RequestPlan(request) => {
+                    let next = match client.send_request(*request, run, sink).await {
+                        Ok(response) => run.on_response(&response, self.timing.jitter()),
+                        Err(error) => run.on_error(error, self.timing.jitter()),
+                    };
+                    if !run.plan().is_empty() {
+                        sink(AgentEvent::Planned(run.plan().to_vec()));
+                    }
+                    next
+                }
                 Effect::SendRequest(request) => {
                     match client.send_request(*request, run, sink).await {
                         Ok(response) => run.on_response(&response, self.timing.jitter()),
@@ -299,8 +318,10 @@ impl Agent {
             max_retries: settings.max_retries,
             retry_delay: settings.retry_delay,
             limits: settings.limits.clone(),
+            planning: settings.planning,
             backtracking: settings.backtracking,
             conversation_memory: settings.conversation_memory,
+            summarize_history: settings.summarize_history,
             blocklist: settings.blocklist.clone(),
         }
     }

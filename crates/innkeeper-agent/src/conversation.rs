@@ -4,6 +4,7 @@
 //! response directly follow that response.
 
 mod history_budget;
+mod history_view;
 mod message;
 mod provider_api;
 mod stored;
@@ -13,8 +14,10 @@ use std::ops::Range;
 
 use crate::content::{Content, ContentBlock};
 
-pub(crate) use history_budget::latest_iteration;
+pub(crate) use history_budget::estimate_message_tokens;
 pub use history_budget::{HistoryBudget, estimate_tokens};
+pub use history_view::OmittedHistory;
+pub(crate) use history_view::{choose_cut, cuts, latest_iteration, visible_messages};
 pub use message::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
 };
@@ -63,7 +66,22 @@ pub struct Conversation {
     /// The ids of all calls, so that an id belongs to one call only.
     call_ids: HashSet<String>,
     generated_ids: usize,
+    omitted: OmittedHistory,
+    token_correction: TokenCorrection,
 }
+
+/// The tokens that a provider reports, divided by the estimate.
+#[derive(Clone, Copy, Debug)]
+struct TokenCorrection(f64);
+
+impl Default for TokenCorrection {
+    fn default() -> Self {
+        Self(1.0)
+    }
+}
+
+/// Largest correction of an estimate. A text with more than one token per byte does not exist.
+const MAX_TOKEN_CORRECTION: f64 = 4.0;
 
 /// Conversations with the same messages are equal.
 impl PartialEq for Conversation {
@@ -97,7 +115,33 @@ pub enum ConversationError {
     },
 }
 
+/// The messages of a conversation at one time, without what a conversation derives from them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConversationSnapshot {
+    messages: Vec<Message>,
+    omitted: OmittedHistory,
+}
+
 impl Conversation {
+    /// Returns the messages, which share their contents with the conversation.
+    pub(crate) fn snapshot(&self) -> ConversationSnapshot {
+        ConversationSnapshot { messages: self.messages.clone(), omitted: self.omitted.clone() }
+    }
+
+    /// Creates a conversation with the messages of another one.
+    pub(crate) fn from_snapshot(snapshot: ConversationSnapshot) -> Self {
+        let ConversationSnapshot { messages, omitted } = snapshot;
+        let calls = messages.iter().flat_map(|message| match message {
+            Message::Assistant(assistant) => {
+                assistant.calls().map(|call| call.id.clone()).collect()
+            }
+            Message::User(_) | Message::ToolResults(_) => Vec::new(),
+        });
+        let call_ids = calls.collect();
+        let bytes = messages.iter().map(Message::byte_size).sum();
+        Self { messages, bytes, call_ids, omitted, ..Self::default() }
+    }
+
     /// Creates an empty conversation.
     pub fn new() -> Self {
         Self::default()
@@ -106,6 +150,36 @@ impl Conversation {
     /// Returns the messages in their order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Returns the oldest messages that requests leave out, with the model's summary of them. The
+    /// messages themselves stay in the conversation.
+    pub fn omitted_history(&self) -> &OmittedHistory {
+        &self.omitted
+    }
+
+    /// Sets the messages that requests leave out; a summary of other messages is ignored.
+    pub(crate) fn set_omitted_history(&mut self, omitted: OmittedHistory) {
+        if omitted.fits(&self.messages) {
+            self.omitted = omitted;
+        }
+    }
+
+    /// Corrects later estimates by a count of the provider. Only an estimate that is too small is
+    /// corrected: some servers do not count the tokens in their cache.
+    pub(crate) fn correct_estimate(&mut self, estimated: usize, reported: u64) {
+        let ratio = reported as f64 / estimated.max(1) as f64;
+        self.token_correction.0 = self.token_correction.0.max(ratio).min(MAX_TOKEN_CORRECTION);
+    }
+
+    /// Returns the estimate that corresponds to this number of the provider's tokens.
+    pub(crate) fn to_estimated_tokens(&self, tokens: usize) -> usize {
+        (tokens as f64 / self.token_correction.0) as usize
+    }
+
+    /// Returns the number of the provider's tokens that corresponds to this estimate.
+    pub(crate) fn to_provider_tokens(&self, estimated: usize) -> usize {
+        (estimated as f64 * self.token_correction.0) as usize
     }
 
     /// Adds a user message.
@@ -221,6 +295,7 @@ impl Conversation {
         self.messages.push(message);
         while self.messages.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
             let Some(oldest) = self.next_evicted() else { break };
+            self.omitted.evict(&oldest);
             for message in self.messages.drain(oldest) {
                 self.bytes -= message.byte_size();
                 if let Message::Assistant(assistant) = &message {

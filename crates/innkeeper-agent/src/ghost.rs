@@ -15,12 +15,13 @@ use innkeeper_host::config::{Secret, TransportConfig};
 use innkeeper_host::{Config, Environment, Host, ServerState};
 use serde_json::Value;
 
-use crate::agent::{Agent, AgentSettings};
+use crate::agent::{Agent, AgentEvent, AgentSettings};
+use crate::content::Content;
 use crate::run::RunLimits;
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
 use crate::tools::ToolRunner as _;
-use crate::transport::{ModelSelector, get_llm_client};
+use crate::transport::{ModelRule, ModelSelector, choose_model, get_llm_client};
 use namespace::Namespace;
 
 pub use ghost_result::GhostResult;
@@ -71,6 +72,8 @@ pub struct GhostConfig {
     pub user_prompt: String,
     /// The model. Default: the provider's.
     pub model: Option<String>,
+    /// Rules that choose another provider and model for the prompt. Default: none.
+    pub model_rules: Vec<ModelRule>,
     /// The prefix of the names that the model sees. Default: [`DEFAULT_NAMESPACE`], which adds no
     /// prefix.
     pub namespace: String,
@@ -86,6 +89,8 @@ pub struct GhostConfig {
     /// When the model gets a search for tools in place of all tools. Pinned tools have their public
     /// names, without the namespace. Default: see [`AgentSettings::tool_search`].
     pub tool_search: ToolSearchSettings,
+    /// Whether the model writes a plan before its first call. Default: no.
+    pub plan: bool,
     /// The base URL of the provider. Default: the provider's.
     pub base_url: Option<String>,
     /// The variables for keys, proxies and the configuration of servers.
@@ -108,18 +113,24 @@ impl GhostConfig {
             api_key: None,
             user_prompt: user_prompt.into(),
             model: None,
+            model_rules: Vec::new(),
             namespace: DEFAULT_NAMESPACE.to_owned(),
             timeout: Duration::from_secs(30),
             max_iterations: 10,
             enable_backtracking: true,
             conversation_memory: true,
             tool_search: ToolSearchSettings::default(),
+            plan: false,
             base_url: None,
             environment,
         }
     }
 
     fn model_selector(&self) -> ModelSelector {
+        let prompt = Content::from(self.user_prompt.as_str());
+        if let Some(selector) = choose_model(&self.model_rules, &prompt) {
+            return selector.clone();
+        }
         ModelSelector {
             provider: self.provider.clone(),
             model: self.model.clone(),
@@ -136,6 +147,7 @@ impl GhostConfig {
             backtracking: self.enable_backtracking,
             conversation_memory: self.conversation_memory,
             tool_search: self.tool_search.clone(),
+            planning: self.plan,
             call_timeout: Some(self.timeout),
             ..AgentSettings::default()
         }
@@ -190,14 +202,30 @@ impl GhostConfig {
 /// # }
 /// ```
 pub async fn mcp_ghost(config: GhostConfig) -> GhostResult {
+    run(config, None).await
+}
+
+/// Works like [`mcp_ghost`], and passes each event of the run to `sink` while the run goes on, with
+/// the tools under the names that the model sees. `sink` must not block. The responses of the model
+/// are streamed.
+pub async fn mcp_ghost_streaming(
+    config: GhostConfig,
+    mut sink: impl FnMut(AgentEvent) + Send,
+) -> GhostResult {
+    run(config, Some(&mut sink)).await
+}
+
+type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
+
+async fn run(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResult {
     let timing = Timing::default();
     let begun = timing.now();
-    let mut result = run(config).await;
+    let mut result = run_with_servers(config, sink).await;
     result.result.elapsed = timing.elapsed(begun);
     result
 }
 
-async fn run(config: GhostConfig) -> GhostResult {
+async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResult {
     let mut report = GhostResult::new(&config);
     let provider = match get_llm_client(&config.model_selector(), &config.environment) {
         Ok(client) => Arc::new(client),
@@ -230,7 +258,11 @@ async fn run(config: GhostConfig) -> GhostResult {
     let pinned_tools = &mut settings.tool_search.pinned_tools;
     pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
     let agent = Agent::new(provider, namespace.clone(), settings);
-    let mut result = agent.run(config.user_prompt.as_str()).await;
+    let prompt = config.user_prompt.as_str();
+    let mut result = match sink {
+        Some(sink) => agent.run_streaming(prompt, sink).await,
+        None => agent.run(prompt).await,
+    };
     namespace::restore_names(&mut result, &namespace.public_names());
     report.finish(result, agent.conversation());
     host.shutdown().await;

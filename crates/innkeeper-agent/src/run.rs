@@ -6,11 +6,14 @@
 //! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
 mod circuit_breaker;
+mod compaction;
 mod config;
 mod correction;
 mod effect;
 mod iteration_calls;
 mod loop_detection;
+mod next_request;
+mod plan;
 mod recovery;
 mod request;
 mod response_parser;
@@ -27,17 +30,24 @@ use crate::conversation::{
 };
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use crate::tools::OfferedTools;
+use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
-use iteration_calls::IterationCalls;
+use iteration_calls::{CallContext, IterationCalls};
+use plan::{Plan, PlanDecision};
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
+#[cfg(test)]
+pub(crate) use compaction::SUMMARY_SYSTEM_PROMPT;
 pub use config::{RunConfig, RunLimits, ToolCalling};
-pub use effect::{CallOrigin, CallStatus, Effect, PendingCall, RunOutcome};
+pub use effect::{CallOrigin, CallStatus, Effect, PendingCall, RunOutcome, StartDecision};
+pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
+#[cfg(test)]
+pub(crate) use request::EXAMPLE_QUESTION;
 pub use request::ToolCallMode;
 pub use response_parser::{ResponseEvent, ResponseEventSink};
-pub use stats::{CorrectionExample, RunStats};
+pub use stats::{CorrectionExample, IterationUsage, RunStats};
 
 /// Longest `Retry-After` delay that a run waits for. A provider that demands more is unavailable
 /// for now.
@@ -68,6 +78,10 @@ pub struct Run {
     retries_remaining: u32,
     consecutive_failures: u32,
     calls: IterationCalls,
+    compaction: Compaction,
+    plan: Plan,
+    /// The ids of the calls of this run whose results the last request contains.
+    visible_results: Arc<[String]>,
     /// The parser of the response to the last request.
     response_parser: Option<ResponseParser>,
     stats: RunStats,
@@ -80,6 +94,7 @@ impl Run {
         let tool_call_mode = config.initial_tool_call_mode();
         let retries_remaining = config.limits.retry_budget;
         let correction = CorrectionState::new(&config);
+        let plan = Plan::new(config.planning && !config.tools.available.is_empty());
         Self {
             config,
             conversation,
@@ -91,6 +106,9 @@ impl Run {
             retries_remaining,
             consecutive_failures: 0,
             calls: IterationCalls::default(),
+            compaction: Compaction::default(),
+            plan,
+            visible_results: Arc::default(),
             response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
@@ -168,10 +186,17 @@ impl Run {
     /// Handles a response of the model. `jitter`, from 0 to 1, varies the delays.
     pub fn on_response(&mut self, response: &Response, jitter: f64) -> Effect {
         self.consecutive_failures = 0;
+        self.stats.add_usage(response.usage);
+        if self.compaction.is_pending() {
+            return self.on_summary(response);
+        }
         self.stats.responses += 1;
-        match response.usage {
-            Some(usage) => self.stats.usage = self.stats.usage.saturating_add(usage),
-            None => self.stats.usage_is_complete = false,
+        if self.plan.is_requested {
+            return self.on_plan(response);
+        }
+        if let Some(usage) = response.usage {
+            let conversation = &mut self.conversation;
+            self.compaction.on_usage(&self.config, conversation, usage.prompt_tokens);
         }
         if self.tool_call_mode == ToolCallMode::Native && self.server_dropped_tools(response) {
             self.tool_call_mode = ToolCallMode::Prompt;
@@ -204,6 +229,17 @@ impl Run {
     /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
     pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
         *self.stats.failures.entry(error.kind.name().into()).or_default() += 1;
+        if self.compaction.is_pending() {
+            let omitted = self.compaction.on_summary_error(&self.conversation);
+            self.conversation.set_omitted_history(omitted);
+            return self.request_effect();
+        }
+        if error.kind == LlmErrorKind::ContextLength
+            && self.compaction.on_context_length(&self.config, &self.conversation)
+        {
+            self.stats.request_retries += 1;
+            return Effect::Sleep(Duration::ZERO);
+        }
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native
             && self.config.allows_prompt_mode()
@@ -266,6 +302,8 @@ impl Run {
         status: CallStatus,
     ) -> Effect {
         let Some(index) = self.calls.open_index(id) else { return Effect::AwaitTools };
+        let was_run = matches!(status, CallStatus::Succeeded | CallStatus::Failed);
+        self.plan.record(id, status == CallStatus::Succeeded, was_run);
         self.calls.finish(index, content.into(), status, self.config.backtracking);
         if self.calls.is_finished() { self.end_iteration() } else { Effect::AwaitTools }
     }
@@ -275,10 +313,23 @@ impl Run {
         self.end_iteration()
     }
 
-    /// Returns the reason if a planned call is not to be started, because other calls of its response
-    /// failed since. The caller reports the call as [`CallStatus::Refused`] with this reason.
-    pub fn start_refusal(&self, id: &str) -> Option<String> {
-        self.calls.start_refusal(id, self.config.backtracking)
+    /// Decides about the start of a pending call: other calls of its response may have failed since,
+    /// and a plan may order the calls. After [`StartDecision::Defer`], the caller asks again when
+    /// another call has ended.
+    pub fn start_decision(&self, id: &str) -> StartDecision {
+        if let Some(reason) = self.calls.start_refusal(id, self.config.backtracking) {
+            return StartDecision::Refuse(reason);
+        }
+        match self.plan.decide(id) {
+            PlanDecision::Start => StartDecision::Start,
+            PlanDecision::Defer => StartDecision::Defer,
+            PlanDecision::Skip(reason) => StartDecision::Refuse(reason),
+        }
+    }
+
+    /// Returns the steps of the plan; empty without a plan.
+    pub fn plan(&self) -> &[PlanStep] {
+        self.plan.steps()
     }
 
     /// Ends an iteration whose calls all have results.
@@ -347,9 +398,12 @@ impl Run {
                         true => CallOrigin::Corrected,
                         false => origin,
                     };
-                    let planned_call =
-                        self.calls.plan(index, call, origin, failed_attempts, reasoning);
-                    planned.push(planned_call);
+                    let visible_results = self.visible_results.clone();
+                    let context =
+                        CallContext { origin, failed_attempts, reasoning, visible_results };
+                    let pending = self.calls.plan(index, call, context);
+                    self.plan.assign(&pending.id, &pending.call.name, pending.retry_attempt > 0);
+                    planned.push(pending);
                     continue;
                 }
                 Err(reason) => reason,
@@ -463,27 +517,6 @@ impl Run {
         }
         self.stats.iterations += 1;
         self.request_effect()
-    }
-
-    fn request_effect(&mut self) -> Effect {
-        let mode =
-            if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
-        let attempts = &self.correction.attempts;
-        match request::build_request(&self.config, &self.conversation, mode, attempts) {
-            Ok(mut request) => {
-                request.temperature = self.correction.temperature(&self.config);
-                if self.correction.constrained {
-                    request.output_constraint = self.config.constraint();
-                    request.messages.splice(..0, request::few_shot_example(&self.config));
-                }
-                self.stats.requests += 1;
-                let (constrained, native) =
-                    (self.correction.constrained, !request.tools.is_empty());
-                self.response_parser = Some(ResponseParser::new(&self.config, constrained, native));
-                Effect::SendRequest(Box::new(request))
-            }
-            Err(error) => Effect::Finish(RunOutcome::NotSent { reason: error.to_string() }),
-        }
     }
 
     /// Adds the results of the calls to the conversation; missing results become errors with the

@@ -1,8 +1,10 @@
 //! The result of a run as JSON, as `ask --json` prints it.
 
 mod history;
+mod tool_times;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use innkeeper_toolcall::Json;
 use serde::Serialize;
@@ -10,10 +12,16 @@ use serde_json::value::RawValue;
 
 use crate::agent::{RunResult, ToolCallRecord};
 use crate::conversation::Conversation;
+use crate::provider::Usage;
 use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
 use history::history_json;
+use tool_times::tool_times;
 
 pub use history::{MessageJson, MessageToolCallJson};
+pub use tool_times::ToolTimes;
+
+/// The JSON Schema (2020-12) of [`RunJson`].
+pub const RESULT_SCHEMA: &str = include_str!("run_json/result.schema.json");
 
 /// The result of a run.
 #[derive(Debug, Serialize)]
@@ -78,10 +86,15 @@ pub struct ToolCallJson<'r> {
     pub retry_attempt: u32,
     /// The number of malformed or rejected attempts at the call, which were not run.
     pub failed_attempts: u32,
+    /// Whether the result comes from the cache.
+    pub cached: bool,
     /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
     pub mechanism: &'static str,
     /// The id of the call in the conversation.
     pub tool_call_id: &'r str,
+    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
+    /// their order. The results of the other calls cannot have led to the call.
+    pub visible_results: &'r [String],
 }
 
 /// A failed or refused call, or a detected loop.
@@ -116,6 +129,10 @@ pub struct ExecutionMetadata<'r> {
     pub success_rate: f64,
     /// The token usage, as reported by the provider.
     pub token_usage: TokenUsage,
+    /// The token usage of each iteration with a response, as reported by the provider.
+    pub token_usage_by_iteration: Vec<TokenUsage>,
+    /// The durations of the calls of each tool, by public name.
+    pub tool_times: BTreeMap<&'r str, ToolTimes>,
     /// The name of the provider.
     pub provider: &'r str,
     /// The name of the model.
@@ -128,9 +145,11 @@ pub struct ExecutionMetadata<'r> {
     pub corrections: u32,
     /// The number of requests after failures of the provider.
     pub repeated: u32,
+    /// The number of summaries of the history that the model wrote.
+    pub summaries: u32,
 }
 
-/// The token usage of all responses.
+/// The token usage of one or more responses.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TokenUsage {
     /// The number of input tokens.
@@ -143,6 +162,17 @@ pub struct TokenUsage {
     pub available: bool,
 }
 
+impl TokenUsage {
+    fn new(usage: Usage, available: bool) -> Self {
+        Self {
+            prompt_tokens: usage.prompt_tokens,
+            completion_tokens: usage.completion_tokens,
+            total_tokens: usage.total_tokens(),
+            available,
+        }
+    }
+}
+
 impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
     pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
@@ -152,7 +182,6 @@ impl<'r> RunJson<'r> {
             0 => 100.0,
             all => succeeded as f64 * 100.0 / all as f64,
         };
-        let usage = report.stats.usage;
         let error = failure_message(&report.outcome)
             .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
         let run_error = error.clone().map(|error| run_error_json(report, error));
@@ -176,12 +205,17 @@ impl<'r> RunJson<'r> {
                     .filter(|call| call.retry_attempt > 0)
                     .count(),
                 success_rate,
-                token_usage: TokenUsage {
-                    prompt_tokens: usage.prompt_tokens,
-                    completion_tokens: usage.completion_tokens,
-                    total_tokens: usage.total_tokens(),
-                    available: report.stats.usage_is_complete && report.stats.responses > 0,
-                },
+                token_usage: TokenUsage::new(
+                    report.stats.usage,
+                    report.stats.usage_is_complete && report.stats.responses > 0,
+                ),
+                token_usage_by_iteration: report
+                    .stats
+                    .usage_by_iteration
+                    .iter()
+                    .map(|iteration| TokenUsage::new(iteration.usage, iteration.is_complete))
+                    .collect(),
+                tool_times: tool_times(&report.tool_calls),
                 provider: context.provider,
                 model: context.model,
                 tool_calling: report.tool_call_mode.map(|mode| match mode {
@@ -191,6 +225,7 @@ impl<'r> RunJson<'r> {
                 requests: report.stats.requests,
                 corrections: report.stats.corrections,
                 repeated: report.stats.request_retries,
+                summaries: report.stats.summaries,
             },
         }
     }
@@ -245,8 +280,10 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         reasoning: &record.reasoning,
         retry_attempt: record.retry_attempt,
         failed_attempts: record.failed_attempts,
+        cached: record.cached,
         mechanism: record.origin.name(),
         tool_call_id: &record.id,
+        visible_results: &record.visible_results,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tools that a model may call, and the interface that runs them.
 
 mod offered;
+mod resource_tools;
 mod single_server;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 pub use offered::OfferedTools;
+pub use resource_tools::{READ_RESOURCE_TOOL, ResourceTools};
 pub use single_server::{ConnectError, SingleServer};
 
 /// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees. An

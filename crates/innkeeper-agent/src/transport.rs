@@ -13,6 +13,7 @@ mod error;
 mod headers;
 #[cfg(test)]
 pub(crate) mod in_memory;
+mod model_rules;
 mod probe;
 mod provider;
 mod provider_id;
@@ -23,5 +24,6 @@ mod response_stream;
 mod tests;
 
 pub use endpoint::{DEFAULT_RESPONSE_TIMEOUT, Endpoint};
+pub use model_rules::{ModelRule, PromptCondition, choose_model};
 pub use provider::HttpProvider;
 pub use provider_id::{ModelLookupError, ModelSelector, ProviderId, get_llm_client};

@@ -58,6 +58,8 @@ fn show(event: AgentEvent) {
         AgentEvent::Reasoning(_)
         | AgentEvent::ToolCallDetected { .. }
         | AgentEvent::ToolCallProgress { .. }
+        | AgentEvent::Planned(_)
+        | AgentEvent::HistorySummaryStarted { .. }
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.

@@ -68,6 +68,7 @@ mod tests {
         assert_eq!(violations(check_sans_io, &files).len(), SANS_IO_PATHS.len() - files.len());
     }
 
+    /// Proves: S-b5
     #[test]
     fn a_clock_in_a_sans_io_module_is_caught_and_elsewhere_it_is_not() {
         let text = "//! tokio\nuse std::time::Instant;\n#[cfg(test)]\nmod tests { use std::fs; }\n";

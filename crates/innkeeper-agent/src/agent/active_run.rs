@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{RunResult, Statistics};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, ConversationSnapshot};
 use crate::run::{Run, RunConfig};
 
 /// The state of an agent. No lock is held across an await or while code of the application runs.
@@ -12,8 +12,11 @@ pub(super) struct AgentState(Arc<Mutex<StateData>>);
 
 #[derive(Default)]
 struct StateData {
-    /// The conversation before the run in progress.
+    /// The conversation; without messages while a run has it.
     conversation: Conversation,
+    /// The conversation before the run in progress. Its messages share their contents with the run,
+    /// so that a run of a long conversation starts without a copy of its call ids.
+    before_run: ConversationSnapshot,
     statistics: Statistics,
     phase: RunPhase,
 }
@@ -33,7 +36,13 @@ impl AgentState {
     }
 
     pub(super) fn conversation(&self) -> Conversation {
-        self.lock().conversation.clone()
+        let state = self.lock();
+        match state.phase {
+            RunPhase::Idle => state.conversation.clone(),
+            RunPhase::Active | RunPhase::ActiveCleared => {
+                Conversation::from_snapshot(state.before_run.clone())
+            }
+        }
     }
 
     pub(super) fn statistics(&self) -> Statistics {
@@ -43,13 +52,14 @@ impl AgentState {
     /// Creates a state with this conversation and a copy of the statistics.
     pub(super) fn with_conversation(&self, conversation: Conversation) -> Self {
         let statistics = self.statistics();
-        let data = StateData { conversation, statistics, phase: RunPhase::Idle };
+        let data = StateData { conversation, statistics, ..StateData::default() };
         Self(Arc::new(Mutex::new(data)))
     }
 
     pub(super) fn clear(&self) {
         let mut state = self.lock();
         state.conversation = Conversation::new();
+        state.before_run = ConversationSnapshot::default();
         state.phase = match state.phase {
             RunPhase::Idle => RunPhase::Idle,
             RunPhase::Active | RunPhase::ActiveCleared => RunPhase::ActiveCleared,
@@ -63,7 +73,8 @@ impl AgentState {
             return None;
         }
         state.phase = RunPhase::Active;
-        let run = Run::new(config, state.conversation.clone());
+        state.before_run = state.conversation.snapshot();
+        let run = Run::new(config, std::mem::take(&mut state.conversation));
         Some(ActiveRun { run, state: self.clone() })
     }
 }
@@ -86,6 +97,7 @@ impl Drop for ActiveRun {
     fn drop(&mut self) {
         let conversation = self.run.take_conversation();
         let mut state = self.state.lock();
+        state.before_run = ConversationSnapshot::default();
         match std::mem::take(&mut state.phase) {
             RunPhase::Active => state.conversation = conversation,
             RunPhase::ActiveCleared | RunPhase::Idle => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_host::Progress;
 
 use super::run_result::{RunResult, ToolCallRecord};
-use crate::run::ResponseEvent;
+use crate::run::{PlanStep, ResponseEvent};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ pub enum AgentEvent {
     },
     /// A tool call has ended, or was refused. [`RunResult::tool_calls`] shares the record.
     ToolCallFinished(Arc<ToolCallRecord>),
+    /// The model has written a plan. Without a valid plan, the run continues without this event.
+    Planned(Vec<PlanStep>),
+    /// The history is too long for the next request: the model writes a summary of its oldest
+    /// messages. No event shows the summary.
+    HistorySummaryStarted {
+        /// The number of messages that the summary replaces.
+        messages: usize,
+    },
     /// The agent sends another request. The text that the model wrote since its last call is not
     /// part of its response.
     Retrying {

@@ -66,6 +66,10 @@ pub struct ToolCallRecord {
     /// What the model wrote before the call in the same response: its reasoning, or its text if
     /// there is no reasoning before the call. Empty if the model wrote nothing before the call.
     pub reasoning: String,
+    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
+    /// their order.
+    #[serde(default)]
+    pub visible_results: Arc<[String]>,
 }
 
 impl RunResult {

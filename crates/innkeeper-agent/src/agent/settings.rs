@@ -1,5 +1,6 @@
 //! Settings of an agent.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,14 +28,14 @@ pub struct AgentSettings {
     pub format: Format,
     /// The limits of one run. Default: see [`RunLimits`].
     pub limits: RunLimits,
-    /// The part of the conversation that a request contains. Default: the context window minus the
-    /// response if the window is known, else 100,000 tokens.
+    /// The maximum size of a request. Default: the context window minus the response if the window is
+    /// known, else 100,000 tokens.
     pub history_budget: Option<HistoryBudget>,
     /// Maximum number of tokens in one response. Default: 4,096.
     pub max_tokens: u32,
-    /// Whether the provider caches the tools and the system prompt for later requests. The setting
+    /// Whether the provider caches each request for the next request of the conversation. The setting
     /// affects only Anthropic, whose API caches on demand, for five minutes. Cached tokens cost a
-    /// fraction of the normal price; the request that fills the cache costs more. Default: no.
+    /// fraction of the normal price; the request that fills the cache costs more. Default: yes.
     pub prompt_caching: bool,
     /// The temperature of the first attempt, if the model accepts one. Default: the provider's.
     pub temperature: Option<f64>,
@@ -50,6 +51,10 @@ pub struct AgentSettings {
     pub rate_limit_per_minute: Option<u32>,
     /// Whether a request waits for the rate limit instead of failing. Default: no.
     pub wait_for_rate_limit: bool,
+    /// Whether the model writes a plan before its first call, which costs one more request. The
+    /// conversation contains the plan. Calls of one response wait for each other as the plan says,
+    /// and a step whose condition is not met is not run. Default: no.
+    pub planning: bool,
     /// Whether the model may continue after a failed call. Without backtracking, the first failed
     /// call ends the run with [`RunOutcome::CallFailed`](crate::run::RunOutcome::CallFailed).
     /// Default: yes.
@@ -58,6 +63,11 @@ pub struct AgentSettings {
     /// request has the last user message and the latest calls with their results (C54). Default:
     /// yes.
     pub conversation_memory: bool,
+    /// Whether the model writes a summary of the oldest messages when a request exceeds the budget.
+    /// The requests then contain the summary in place of the messages; the conversation keeps them.
+    /// Without a summary, because of this setting or of a failure, requests leave the messages out.
+    /// Default: yes.
+    pub summarize_history: bool,
     /// The tools that the model does not see and cannot call. Default: none.
     pub blocklist: ToolBlocklist,
     /// The policy that decides which calls need approval. Default: no call needs approval.
@@ -73,6 +83,11 @@ pub struct AgentSettings {
     /// When the model gets a search for tools in place of all tools. Default: when the definitions
     /// take more than a tenth of the context window (100,000 tokens if the window is unknown).
     pub tool_search: ToolSearchSettings,
+    /// The tool that undoes a call of another tool, by public names; see [`Agent::undo`]. The names
+    /// precede those in the definitions of the tools. Default: none.
+    ///
+    /// [`Agent::undo`]: crate::agent::Agent::undo
+    pub undo_tools: BTreeMap<String, String>,
     /// The timeout of one tool call, without a response or progress. Default: the limit of the
     /// [`ToolRunner`](crate::tools::ToolRunner); for a host, the server's `timeout`.
     pub call_timeout: Option<Duration>,
@@ -144,21 +159,24 @@ impl Default for AgentSettings {
             limits: RunLimits::default(),
             history_budget: None,
             max_tokens: 4096,
-            prompt_caching: false,
+            prompt_caching: true,
             temperature: None,
             temperature_reduction: 0.1,
             max_retries: 3,
             retry_delay: Duration::from_secs(1),
             rate_limit_per_minute: None,
             wait_for_rate_limit: false,
+            planning: false,
             backtracking: true,
             conversation_memory: true,
+            summarize_history: true,
             blocklist: ToolBlocklist::default(),
             approval_policy: ApprovalPolicy::default(),
             call_rate_limit_per_minute: None,
             max_parallel_calls: DEFAULT_PARALLEL_CALLS,
             cache: None,
             tool_search: ToolSearchSettings::default(),
+            undo_tools: BTreeMap::new(),
             call_timeout: None,
             response_timeout: DEFAULT_RESPONSE_TIMEOUT,
         }

@@ -6,7 +6,7 @@ use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
-use crate::run::{CallStatus, Effect, PendingCall, Run};
+use crate::run::{CallStatus, Effect, PendingCall, Run, StartDecision};
 use crate::tool_output;
 use crate::tools::ToolError;
 
@@ -41,16 +41,27 @@ impl ToolDispatcher<'_> {
             calls.push(QueuedCall { refusal, ..QueuedCall::new(index, pending.call.clone()) });
         }
         let mut unfinished = pending.len();
+        // The calls that wait for another call of the response.
+        let mut waiting: Vec<QueuedCall> = Vec::new();
         let mut ended: Vec<Option<Arc<ToolCallRecord>>> = vec![None; pending.len()];
         let mut effect = Effect::AwaitTools;
         loop {
             let mut refused = None;
+            let id_of = |queued: &QueuedCall| pending.get(queued.index).map(|call| &*call.id);
             while let Some(queued) = calls.take_ready() {
-                let id = pending.get(queued.index).map(|call| call.id.clone()).unwrap_or_default();
-                if let Some(reason) = run.start_refusal(&id) {
-                    let tool = queued.call.name.clone();
-                    refused = Some(CallQueue::refuse(queued, ToolError::Refused { tool, reason }));
-                    break;
+                let id = id_of(&queued).unwrap_or_default().to_owned();
+                match run.start_decision(&id) {
+                    StartDecision::Start => {}
+                    StartDecision::Defer => {
+                        waiting.push(queued);
+                        continue;
+                    }
+                    StartDecision::Refuse(reason) => {
+                        let tool = queued.call.name.clone();
+                        let error = ToolError::Refused { tool, reason };
+                        refused = Some(CallQueue::refuse(queued, error));
+                        break;
+                    }
                 }
                 let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
                 sink(AgentEvent::ToolCallStarted { id, tool, arguments });
@@ -88,6 +99,7 @@ impl ToolDispatcher<'_> {
                 self.refresh_tools(run);
             }
             effect = run.on_tool_result(&record.id, content, status);
+            calls.requeue(waiting.drain(..));
         }
         self.records.extend(ended.into_iter().flatten());
         effect
@@ -136,6 +148,7 @@ fn record(
         failed_attempts: pending.failed_attempts,
         retry_attempt: pending.retry_attempt,
         reasoning: std::mem::take(&mut pending.reasoning),
+        visible_results: pending.visible_results.clone(),
     };
     (record, content, status)
 }

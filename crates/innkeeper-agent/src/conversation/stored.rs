@@ -8,16 +8,22 @@ use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{Conversation, Message};
+use super::{Conversation, Message, OmittedHistory};
 
-/// The version of the stored form: `{"version": 1, "messages": […]}`.
+/// The version of the stored form: `{"version": 1, "messages": […]}`, with a member `omitted` if
+/// requests leave messages out.
 pub const CONVERSATION_VERSION: u64 = 1;
 
 impl Serialize for Conversation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("Conversation", 2)?;
+        let has_omitted = self.omitted != OmittedHistory::default();
+        let fields = 2 + usize::from(has_omitted);
+        let mut object = serializer.serialize_struct("Conversation", fields)?;
         object.serialize_field("version", &CONVERSATION_VERSION)?;
         object.serialize_field("messages", &self.messages)?;
+        if has_omitted {
+            object.serialize_field("omitted", &self.omitted)?;
+        }
         object.end()
     }
 }
@@ -26,7 +32,7 @@ impl Serialize for Conversation {
 /// a valid order; the limits of a conversation apply.
 impl<'de> Deserialize<'de> for Conversation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let StoredConversation { version, messages, unknown } =
+        let StoredConversation { version, messages, omitted, unknown } =
             deserializer.deserialize_map(StoredConversationVisitor)?;
         if version != CONVERSATION_VERSION {
             return Err(D::Error::custom(format!(
@@ -48,6 +54,17 @@ impl<'de> Deserialize<'de> for Conversation {
                 .push_stored(message, &mut call_ids)
                 .map_err(|problem| D::Error::custom(format!("message {at}: {problem}")))?;
         }
+        let omitted: OmittedHistory = match omitted {
+            Some(raw) => serde_json::from_str(raw.get()).map_err(D::Error::custom)?,
+            None => return Ok(conversation),
+        };
+        if !omitted.fits(conversation.messages()) {
+            let count = omitted.messages;
+            return Err(D::Error::custom(format!(
+                "`omitted.messages` is {count}: no user message and no response starts there"
+            )));
+        }
+        conversation.set_omitted_history(omitted);
         Ok(conversation)
     }
 }
@@ -56,6 +73,7 @@ impl<'de> Deserialize<'de> for Conversation {
 struct StoredConversation {
     version: u64,
     messages: Box<RawValue>,
+    omitted: Option<Box<RawValue>>,
     /// The name of a member that the version does not have.
     unknown: Option<String>,
 }
@@ -71,7 +89,7 @@ impl<'de> Visitor<'de> for StoredConversationVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredConversation, A::Error> {
-        let (mut version, mut messages, mut unknown) = (None, None, None);
+        let (mut version, mut messages, mut omitted, mut unknown) = (None, None, None, None);
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
                 "version" if version.is_some() => return Err(A::Error::duplicate_field("version")),
@@ -80,6 +98,8 @@ impl<'de> Visitor<'de> for StoredConversationVisitor {
                     return Err(A::Error::duplicate_field("messages"));
                 }
                 "messages" => messages = Some(map.next_value()?),
+                "omitted" if omitted.is_some() => return Err(A::Error::duplicate_field("omitted")),
+                "omitted" => omitted = Some(map.next_value()?),
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                     unknown = Some(name);
@@ -88,7 +108,7 @@ impl<'de> Visitor<'de> for StoredConversationVisitor {
         }
         let version = version.ok_or_else(|| A::Error::missing_field("version"))?;
         let messages = messages.ok_or_else(|| A::Error::missing_field("messages"))?;
-        Ok(StoredConversation { version, messages, unknown })
+        Ok(StoredConversation { version, messages, omitted, unknown })
     }
 }
 

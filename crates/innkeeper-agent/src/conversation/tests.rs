@@ -1,4 +1,4 @@
-//! Tests of the message order and of trimming.
+//! Tests of the message order and of the part of a conversation in a request.
 
 mod media_limit;
 
@@ -6,6 +6,17 @@ use std::time::Duration;
 
 use super::*;
 use crate::content::ContentSupport;
+
+/// Returns the messages of a request with at most this number of tokens, as far as possible.
+fn view(messages: &[Message], max_tokens: usize) -> Vec<Message> {
+    let estimate = |message: &Message| estimate_message_tokens(message, ContentSupport::default());
+    let tokens: usize = messages.iter().map(estimate).sum();
+    let cut = match tokens > max_tokens {
+        true => choose_cut(messages, 0, max_tokens, estimate).unwrap_or_default(),
+        false => 0,
+    };
+    visible_messages(messages, &OmittedHistory { messages: cut, ..OmittedHistory::default() })
+}
 
 fn call_part(id: &str) -> ContentPart {
     let (id, name) = (id.to_owned(), "tool".to_owned());
@@ -203,9 +214,11 @@ fn an_answer_that_went_on_after_a_pause_stays_or_goes_as_one() {
         conversation.messages()[1..].iter().flat_map(call_ids).collect::<Vec<_>>(),
         ["b", "b"]
     );
-    let fitting =
-        HistoryBudget { max_tokens: 0 }.trim(conversation.messages(), 0, ContentSupport::default());
-    assert_eq!(fitting, conversation.messages(), "the newest step is whole");
+    assert_eq!(
+        view(conversation.messages(), 0),
+        conversation.messages(),
+        "the newest iteration is whole"
+    );
 }
 
 #[test]
@@ -246,11 +259,7 @@ fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
     }
     conversation.push_user("last").unwrap();
     for max_tokens in [0, 1, 50, 200, 400, 1000, 5000] {
-        let fitting = HistoryBudget { max_tokens }.trim(
-            conversation.messages(),
-            0,
-            ContentSupport::default(),
-        );
+        let fitting = view(conversation.messages(), max_tokens);
         assert_eq!(fitting.last(), Some(&Message::User("last".into())));
         assert!(matches!(fitting[0], Message::User(_)));
         for (at, message) in fitting.iter().enumerate() {
@@ -258,21 +267,14 @@ fn what_is_too_long_loses_its_oldest_exchanges_and_no_call_its_result() {
             let has_results = matches!(fitting.get(at + 1), Some(Message::ToolResults(_)));
             assert_eq!(calls, has_results, "at {at} of {max_tokens}");
         }
-        let text: usize = fitting.iter().map(|entry| estimate_tokens(&format!("{entry:?}"))).sum();
-        assert!(fitting.len() == 1 || text <= max_tokens * 4, "{text} of {max_tokens}");
+        let estimate =
+            |message: &Message| estimate_message_tokens(message, ContentSupport::default());
+        // The note about the omitted messages does not count.
+        let tokens: usize = fitting[1..].iter().map(estimate).sum();
+        assert!(fitting.len() <= 2 || tokens <= max_tokens, "{tokens} of {max_tokens}");
     }
-    let all = HistoryBudget { max_tokens: 100_000 }.trim(
-        conversation.messages(),
-        0,
-        ContentSupport::default(),
-    );
-    assert_eq!(all, conversation.messages());
-    assert_eq!(
-        HistoryBudget { max_tokens: 100_000 }
-            .trim(conversation.messages(), 100_000, ContentSupport::default())
-            .len(),
-        1
-    );
+    assert_eq!(view(conversation.messages(), 100_000), conversation.messages());
+    assert_eq!(view(conversation.messages(), 0).len(), 2);
 }
 
 #[test]
@@ -285,23 +287,14 @@ fn of_a_long_last_exchange_the_newest_steps_stay() {
         let long = ToolResult { content: "y".repeat(400).into(), ..tool_result(&id) };
         conversation.push_tool_results(vec![long]).unwrap();
     }
-    let fitting = HistoryBudget { max_tokens: 500 }.trim(
-        conversation.messages(),
-        0,
-        ContentSupport::default(),
-    );
-    assert_eq!(fitting[0], conversation.messages()[0]);
+    let fitting = view(conversation.messages(), 500);
+    assert_eq!(fitting[1], conversation.messages()[0]);
     assert_eq!(
-        fitting[1..],
-        conversation.messages()[conversation.messages().len() - fitting.len() + 1..]
+        fitting[2..],
+        conversation.messages()[conversation.messages().len() - fitting.len() + 2..]
     );
-    assert!((5..=9).contains(&fitting.len()), "{}", fitting.len());
-    assert_eq!(
-        HistoryBudget { max_tokens: 0 }
-            .trim(conversation.messages(), 0, ContentSupport::default())
-            .len(),
-        3
-    );
+    assert!((6..=10).contains(&fitting.len()), "{}", fitting.len());
+    assert_eq!(view(conversation.messages(), 0).len(), 4);
 }
 
 /// A conversation of this many exchanges with one call each.
@@ -329,11 +322,11 @@ fn long_conversation(exchanges: usize) -> Conversation {
 #[test]
 fn the_history_of_a_request_takes_time_in_proportion_to_its_messages() {
     const FACTOR: u32 = 8;
-    let budget = HistoryBudget { max_tokens: usize::MAX };
     let time_to_trim = |conversation: &Conversation| {
         let started = tokio::time::Instant::now();
-        let history = budget.trim(conversation.messages(), 0, ContentSupport::default());
-        assert_eq!(std::hint::black_box(history).len(), conversation.messages().len());
+        // The whole history is searched, and only the last exchange remains.
+        let history = view(conversation.messages(), 5000);
+        assert_eq!(std::hint::black_box(history).len(), 5);
         started.elapsed()
     };
     let (short, long) = (long_conversation(50), long_conversation(50 * FACTOR as usize));

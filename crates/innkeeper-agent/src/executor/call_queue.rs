@@ -164,6 +164,11 @@ impl CallQueue {
         self.approved.pop_front()
     }
 
+    /// Returns calls that [`Self::take_ready`] returned to the start of the queue.
+    pub(crate) fn requeue(&mut self, queued: impl DoubleEndedIterator<Item = QueuedCall>) {
+        queued.rev().for_each(|queued| self.approved.push_front(queued));
+    }
+
     /// Starts a call that [`Self::take_ready`] returned.
     pub(crate) fn start(&mut self, queued: QueuedCall) {
         let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());

@@ -23,7 +23,11 @@ impl ToolSnapshot {
     }
 
     pub(super) fn annotations(&self, tool: &str) -> ToolAnnotations {
-        let listed = self.listed.iter().find(|listed| listed.tool.name == tool);
-        listed.map(|listed| listed.annotations).unwrap_or_default()
+        self.find(tool).map(|listed| listed.annotations).unwrap_or_default()
+    }
+
+    /// Returns the tool with this public name.
+    pub(crate) fn find(&self, tool: &str) -> Option<&AvailableTool> {
+        self.listed.iter().find(|listed| listed.tool.name == tool)
     }
 }

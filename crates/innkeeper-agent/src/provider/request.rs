@@ -36,9 +36,9 @@ pub struct Request {
     pub stop_sequences: Vec<String>,
     /// A constraint on the output that the server enforces.
     pub output_constraint: Option<OutputConstraint>,
-    /// Whether to request prompt caching of the tools and the system prompt, for providers that
-    /// cache only on request. A following request with the same prefix costs less. Without such a
-    /// request soon, the cost may be higher.
+    /// Whether to request prompt caching, for providers that cache only on request: of the tools and
+    /// the system prompt, and of the messages. A following request with the same start costs less.
+    /// Without such a request soon, the cost may be higher.
     pub prompt_caching: bool,
 }
 

@@ -74,7 +74,7 @@ pub struct RunConfig {
     pub context_tokens: Option<u32>,
     /// Maximum number of tokens in one response.
     pub max_tokens: u32,
-    /// Whether the provider caches the tools and the system prompt for later requests.
+    /// Whether the provider caches each request for the next request.
     pub prompt_caching: bool,
     /// The temperature of the first attempt; `None` for the provider's default.
     pub temperature: Option<f64>,
@@ -86,12 +86,16 @@ pub struct RunConfig {
     pub retry_delay: Duration,
     /// The limits of the run.
     pub limits: RunLimits,
+    /// Whether the model writes a plan before its first call.
+    pub planning: bool,
     /// Whether the model may continue after a failed call. Without backtracking, the first failed
     /// call ends the run.
     pub backtracking: bool,
     /// Whether a request has the whole conversation, as far as the budget permits; otherwise the
     /// last user message and the latest iteration.
     pub conversation_memory: bool,
+    /// Whether the model summarizes the messages that a request leaves out because of the budget.
+    pub summarize_history: bool,
     /// Tools that are blocked. A call of a blocked tool gets an error that says so.
     pub blocklist: ToolBlocklist,
 }

@@ -1,6 +1,7 @@
 //! The next action of a run, or its outcome.
 
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_toolcall::ResolvedCall;
@@ -14,11 +15,22 @@ pub enum Effect {
     /// Send the request, then call [`Run::on_response`](super::Run::on_response) or
     /// [`Run::on_error`](super::Run::on_error).
     SendRequest(Box<Request>),
+    /// Send the request like [`Self::SendRequest`]. The model writes a summary of old messages, which
+    /// is not displayed.
+    Summarize {
+        /// The request.
+        request: Box<Request>,
+        /// The number of messages that the summary replaces.
+        messages: usize,
+    },
+    /// Send the request like [`Self::SendRequest`]. The model writes a plan, which is not displayed as
+    /// text; [`Run::plan`](super::Run::plan) has the plan after the response.
+    RequestPlan(Box<Request>),
     /// Wait for this duration, then call [`Run::on_delay`](super::Run::on_delay).
     Sleep(Duration),
     /// Run these calls in any order, and call [`Run::on_tool_result`](super::Run::on_tool_result)
-    /// for each. Before the start of a call, [`Run::start_refusal`](super::Run::start_refusal) may
-    /// refuse it. Without calls, because all calls of the response were rejected, call
+    /// for each. Before the start of a call, [`Run::start_decision`](super::Run::start_decision) may
+    /// refuse it or let it wait. Without calls, because all calls of the response were rejected, call
     /// [`Run::on_calls_rejected`](super::Run::on_calls_rejected).
     CallTools(Vec<PendingCall>),
     /// Wait for the remaining calls.
@@ -43,8 +55,22 @@ pub struct PendingCall {
     pub reasoning: String,
     /// 0 for a call that answers no failed call, otherwise one more than the failed call.
     pub retry_attempt: u32,
+    /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
+    /// their order.
+    pub visible_results: Arc<[String]>,
     /// The reason if the call is not to be run. The model gets the reason as the call's result.
     pub refusal: Option<String>,
+}
+
+/// The decision about the start of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartDecision {
+    /// The call starts.
+    Start,
+    /// By the plan, the call starts after another call of the response, which has not ended.
+    Defer,
+    /// The call is not started. The caller reports [`CallStatus::Refused`] with this reason.
+    Refuse(String),
 }
 
 /// The end of a call.

@@ -1,5 +1,7 @@
 //! The calls of one iteration: attempt numbers, refusals, results, and the errors of the run.
 
+use std::sync::Arc;
+
 use innkeeper_toolcall::ResolvedCall;
 
 use super::circuit_breaker::CircuitBreaker;
@@ -28,6 +30,15 @@ impl IterationCall {
     fn key(&self) -> CallKey<'_> {
         CallKey { tool: &self.tool, arguments: &self.arguments }
     }
+}
+
+/// What led to a call; see the fields of [`PendingCall`].
+#[derive(Debug)]
+pub(super) struct CallContext {
+    pub(super) origin: CallOrigin,
+    pub(super) failed_attempts: u32,
+    pub(super) reasoning: String,
+    pub(super) visible_results: Arc<[String]>,
 }
 
 /// The calls of the last response, and what earlier calls of the run mean for them.
@@ -82,19 +93,19 @@ impl IterationCalls {
         &mut self,
         index: usize,
         call: ResolvedCall,
-        origin: CallOrigin,
-        failed_attempts: u32,
-        reasoning: String,
+        context: CallContext,
     ) -> PendingCall {
         let open = &self.calls[index];
         let repeated = self.loop_detector.refusal(open.key());
         let refusal = repeated.or_else(|| self.circuit_breaker.refusal(&open.tool));
+        let CallContext { origin, failed_attempts, reasoning, visible_results } = context;
         PendingCall {
             id: open.id.clone(),
             call,
             origin,
             failed_attempts,
             reasoning,
+            visible_results,
             retry_attempt: open.retry_attempt,
             refusal,
         }
@@ -126,6 +137,11 @@ impl IterationCalls {
     /// Whether the model repeated a refused call.
     pub(super) fn ends_run(&self) -> bool {
         self.loop_detector.ends_run()
+    }
+
+    /// Records an error of the run itself.
+    pub(super) fn record_run_error(&mut self, error: ErrorRecord) {
+        self.recovery.record_error(error);
     }
 
     pub(super) fn errors(&self) -> &[ErrorRecord] {

@@ -1,7 +1,6 @@
 //! Builds the next request, in native or prompt mode.
 
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use innkeeper_toolcall::Tools;
@@ -11,7 +10,7 @@ use super::RunConfig;
 use crate::content::{Content, ContentBlock};
 use crate::conversation::{
     AssistantMessage, Conversation, Message, PartContent, ToolResult, estimate_tokens,
-    latest_iteration,
+    latest_iteration, visible_messages,
 };
 use crate::provider::Request;
 use crate::tool_output;
@@ -26,13 +25,22 @@ pub enum ToolCallMode {
     Prompt,
 }
 
+/// A request that was built, not yet within the budget.
+pub(super) struct BuiltRequest {
+    pub(super) request: Request,
+    /// The estimated tokens of the system prompt and the tools.
+    pub(super) fixed_tokens: usize,
+    /// The ids of the calls of this run whose results the request contains, oldest first.
+    pub(super) visible_results: Arc<[String]>,
+}
+
 /// Builds the next request; the errors of failed attempts come last.
 pub(super) fn build_request(
     config: &RunConfig,
     conversation: &Conversation,
     mode: ToolCallMode,
     attempts: &[FailedAttempt],
-) -> Result<Request, TemplateError> {
+) -> Result<BuiltRequest, TemplateError> {
     let (system, tools) = match mode {
         ToolCallMode::Native => (config.system.clone(), config.tools.available.clone()),
         ToolCallMode::Prompt => (
@@ -40,34 +48,44 @@ pub(super) fn build_request(
             Arc::default(),
         ),
     };
-    let messages = match config.conversation_memory {
-        true => Cow::Borrowed(conversation.messages()),
-        false => Cow::Owned(latest_iteration(conversation.messages())),
+    let mut messages = match config.conversation_memory {
+        true => visible_messages(conversation.messages(), conversation.omitted_history()),
+        false => latest_iteration(conversation.messages()),
     };
-    let mut trimmed = config.history_budget.trim(
-        &messages,
-        estimate_tokens(&system) + estimate_tool_tokens(&tools),
-        config.capabilities.content,
-    );
+    let visible_results = results_of_run(&messages);
+    let fixed_tokens = estimate_tokens(&system) + estimate_tool_tokens(&tools);
     // Without tools, some providers reject messages with calls and results.
     let as_text =
-        mode == ToolCallMode::Prompt || tools.is_empty() && trimmed.iter().any(is_tool_results);
+        mode == ToolCallMode::Prompt || tools.is_empty() && messages.iter().any(is_tool_results);
     if as_text {
-        trimmed.iter_mut().for_each(|message| *message = to_text_message(config, message));
+        messages.iter_mut().for_each(|message| *message = to_text_message(config, message));
     }
     if !attempts.is_empty() {
-        trimmed.push(Message::User(correction_message(config, mode, attempts).into()));
+        messages.push(Message::User(correction_message(config, mode, attempts).into()));
     }
-    let messages = merge_user_messages(trimmed);
-    Ok(Request {
+    let request = Request {
         system,
-        messages,
+        messages: merge_user_messages(messages),
         tools,
         max_tokens: Some(config.max_tokens),
         context_tokens: config.context_tokens,
         prompt_caching: config.prompt_caching,
         ..Request::default()
-    })
+    };
+    Ok(BuiltRequest { request, fixed_tokens, visible_results })
+}
+
+/// Returns the ids of the results after the last user message.
+fn results_of_run(messages: &[Message]) -> Arc<[String]> {
+    let results = messages.iter().rev().map_while(|message| match message {
+        Message::User(_) => None,
+        Message::Assistant(_) => Some([].as_slice()),
+        Message::ToolResults(results) => Some(&**results),
+    });
+    let mut ids: Vec<_> =
+        results.flat_map(|results| results.iter().rev()).map(|result| result.id.clone()).collect();
+    ids.reverse();
+    ids.into()
 }
 
 fn is_tool_results(message: &Message) -> bool {
@@ -93,7 +111,7 @@ fn correction_message(
 }
 
 /// Merges adjacent user messages: some models reject two in a row.
-fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
+pub(super) fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
     let mut joined = Vec::with_capacity(messages.len());
     for message in messages {
         match (joined.last_mut(), message) {
@@ -120,6 +138,9 @@ fn join_contents(first: &Content, second: &Content) -> Content {
     blocks.into()
 }
 
+/// The question of the example of a call.
+pub(crate) const EXAMPLE_QUESTION: &str = "What is the temperature in Oslo?";
+
 /// Returns an example question with its call, in the form of earlier messages. With the example, a
 /// weak model under constrained output takes the arguments from the user's question instead of
 /// copying them from another example. The tool of the example is not available, so the constraint
@@ -127,8 +148,10 @@ fn join_contents(first: &Content, second: &Content) -> Content {
 pub(super) fn few_shot_example(config: &RunConfig) -> [Message; 2] {
     let (name_key, arguments) = config.template.family().call_keys();
     let call = format!(r#"{{"{name_key}": "temperature", "{arguments}": {{"city": "Oslo"}}}}"#);
-    let question = "What is the temperature in Oslo?".into();
-    [Message::User(question), Message::Assistant(AssistantMessage::from_text(call).into())]
+    [
+        Message::User(EXAMPLE_QUESTION.into()),
+        Message::Assistant(AssistantMessage::from_text(call).into()),
+    ]
 }
 
 /// Estimates the number of tokens of the tools.

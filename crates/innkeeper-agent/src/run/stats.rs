@@ -17,6 +17,16 @@ pub struct CorrectionExample {
     pub corrected_text: String,
 }
 
+/// The token usage of one iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IterationUsage {
+    /// The sum of all responses of the iteration, as reported by the provider, with corrections and
+    /// summaries.
+    pub usage: Usage,
+    /// Whether every response of the iteration reported its token usage.
+    pub is_complete: bool,
+}
+
 /// The counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStats {
@@ -24,8 +34,11 @@ pub struct RunStats {
     pub iterations: u32,
     /// The number of requests, including retries.
     pub requests: u32,
-    /// The number of responses.
+    /// The number of responses, without summaries of the history.
     pub responses: u32,
+    /// The number of summaries of the history that the model wrote.
+    #[serde(default)]
+    pub summaries: u32,
     /// The number of retries after a failure.
     pub request_retries: u32,
     /// The number of correction requests after invalid calls.
@@ -36,4 +49,24 @@ pub struct RunStats {
     pub usage: Usage,
     /// Whether every response reported its token usage.
     pub usage_is_complete: bool,
+    /// The token usage of each iteration with a response, in their order.
+    #[serde(default)]
+    pub usage_by_iteration: Vec<IterationUsage>,
+}
+
+impl RunStats {
+    /// Counts the usage of a response; `None` if the provider did not report it.
+    pub(super) fn add_usage(&mut self, usage: Option<Usage>) {
+        let iterations = (self.iterations as usize).max(1);
+        let complete = IterationUsage { usage: Usage::default(), is_complete: true };
+        self.usage_by_iteration.resize(iterations, complete);
+        let Some(current) = self.usage_by_iteration.last_mut() else { return };
+        match usage {
+            Some(usage) => {
+                self.usage = self.usage.saturating_add(usage);
+                current.usage = current.usage.saturating_add(usage);
+            }
+            None => (self.usage_is_complete, current.is_complete) = (false, false),
+        }
+    }
 }

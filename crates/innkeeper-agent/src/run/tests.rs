@@ -10,7 +10,7 @@ use crate::conversation::HistoryBudget;
 use crate::provider::{Capabilities, Usage};
 use crate::safety::ToolBlocklist;
 
-fn config() -> RunConfig {
+pub(super) fn config() -> RunConfig {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let tools: Tools = [Tool::new("fs.read", "Reads a file.", schema)].into_iter().collect();
     RunConfig {
@@ -29,8 +29,10 @@ fn config() -> RunConfig {
         max_retries: 3,
         retry_delay: Duration::from_secs(1),
         limits: RunLimits::default(),
+        planning: false,
         backtracking: true,
         conversation_memory: true,
+        summarize_history: true,
         blocklist: ToolBlocklist::default(),
     }
 }

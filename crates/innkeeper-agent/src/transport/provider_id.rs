@@ -243,7 +243,7 @@ mod tests {
         get_llm_client(&selector, &Environment::from_pairs(variables.to_vec()))
     }
 
-    /// Proves: G14, G17
+    /// Proves: G14, G17, G32
     #[test]
     fn a_provider_is_found_by_name_in_any_case_with_a_model_of_its_own() {
         let all = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("GEMINI_API_KEY", "k")];

@@ -1,5 +1,6 @@
 //! Tests of the agent with a scripted model and recording tools.
 
+mod cached_calls;
 mod constrained;
 mod continued_conversations;
 mod corrections;
@@ -7,11 +8,14 @@ mod displayed_text;
 mod failed_calls;
 mod failures;
 mod iterations;
+mod long_conversations;
 mod one_executor;
+mod plans;
 mod safety;
 mod streams;
 mod tool_call_modes;
 mod tool_search;
+mod undo;
 mod user_media;
 
 use std::sync::Arc;

@@ -82,6 +82,7 @@ async fn every_failure_is_an_outcome_of_its_call_alone() {
     assert!(execution_of("fail").outcome.as_ref().unwrap().is_error());
 }
 
+/// Proves: S-b2
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_never_sent() {
     let tools = InMemoryTools::new();

@@ -1,9 +1,14 @@
 //! One-shot runs with real servers and a model over HTTP.
 
+mod document;
+
 use std::path::Path;
 use std::time::Duration;
 
-use innkeeper_agent::ghost::{GhostConfig, GhostResult, GhostServers, mcp_ghost};
+use innkeeper_agent::agent::AgentEvent;
+use innkeeper_agent::ghost::{
+    GhostConfig, GhostResult, GhostServers, mcp_ghost, mcp_ghost_streaming,
+};
 use innkeeper_host::config::Secret;
 use innkeeper_host::{Config, Environment, Host};
 use innkeeper_testkit::{Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
@@ -50,21 +55,29 @@ fn add(a: i32, b: i32) -> ScriptedReply {
 /// Proves: G7, G26, G29
 #[tokio::test]
 async fn a_chain_of_five_calls_has_every_field_of_the_result() {
-    let replies =
-        (1..=5).map(|at| add(at, at)).chain([ScriptedReply::text("Done.").with_usage(10, 2)]);
-    let result = run(fixture("fx"), replies).await;
+    // Each call needs the sum of the call before it.
+    let terms: Vec<i32> = (0..5).map(|at| 1 << at).collect();
+    let done = ScriptedReply::text("Done.").with_usage(10, 2);
+    let replies = terms.iter().map(|term| add(*term, *term)).chain([done]);
+    let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
     assert_eq!((&result["success"], &result["final_result"]), (&json!(true), &json!("Done.")));
     assert_eq!(
         result["summary"],
         "The model finished after 6 responses; 5 of 5 tool calls succeeded."
     );
     let chain = result["tool_chain"].as_array().unwrap();
-    for (at, call) in (1..).zip(chain) {
-        assert_eq!((&call["iteration"], &call["tool_name"]), (&json!(at), &json!("fx.add")));
-        assert_eq!(call["arguments"], json!({"a": at, "b": at}));
-        assert_eq!(call["result"]["structuredContent"]["sum"], json!(at * 2));
-        assert_eq!(call["reasoning"], json!(format!("Now {at} and {at}.")));
+    let requests = llm.requests();
+    let mut ids: Vec<&Value> = Vec::new();
+    for ((at, term), call) in terms.iter().enumerate().zip(chain) {
+        assert_eq!((&call["iteration"], &call["tool_name"]), (&json!(at + 1), &json!("fx.add")));
+        assert_eq!(call["arguments"], json!({"a": term, "b": term}));
+        assert_eq!(call["result"]["structuredContent"]["sum"], json!(term * 2));
+        assert_eq!(call["reasoning"], json!(format!("Now {term} and {term}.")));
         assert_eq!((&call["error"], &call["retry_attempt"]), (&Value::Null, &json!(0)));
+        assert_eq!(call["visible_results"], json!(ids));
+        ids.push(&call["tool_call_id"]);
+        let results = requests[at + 1].body["messages"].as_array().unwrap().last().unwrap();
+        assert!(results.to_string().contains(&(term * 2).to_string()), "{results}");
     }
     let metadata = &result["execution_metadata"];
     for (key, value) in [
@@ -78,6 +91,65 @@ async fn a_chain_of_five_calls_has_every_field_of_the_result() {
     assert_eq!(metadata["token_usage"]["total_tokens"], json!(72));
     assert!(metadata["tools_discovered"].as_u64().is_some_and(|tools| tools > 1));
     assert_eq!((chain.len(), &result["errors"]), (5, &json!([])));
+}
+
+/// Proves: G49, G-b7, G-b15
+#[tokio::test]
+async fn each_call_names_the_results_that_the_model_saw_and_each_iteration_its_tokens() {
+    let both = ScriptedReply::text("Both.")
+        .with_tool_call("fx.add", json!({"a": 1, "b": 2}))
+        .with_tool_call("fx.echo", json!({"message": "hi"}))
+        .with_usage(20, 3);
+    let without_usage = ScriptedReply::tool_call("fx.add", json!({"a": 3, "b": 4})).without_usage();
+    let done = ScriptedReply::text("Done.").with_usage(40, 4);
+    let result = run(fixture("fx"), [both, without_usage, done]).await;
+    let chain = result["tool_chain"].as_array().unwrap();
+    let id = |at: usize| chain[at]["tool_call_id"].clone();
+    let visible: Vec<_> = chain.iter().map(|call| call["visible_results"].clone()).collect();
+    assert_eq!(visible, [json!([]), json!([]), json!([id(0), id(1)])]);
+    let metadata = &result["execution_metadata"];
+    let usage = |prompt: u64, completion: u64, available: bool| {
+        json!({
+            "prompt_tokens": prompt, "completion_tokens": completion,
+            "total_tokens": prompt + completion, "available": available,
+        })
+    };
+    let expected = [usage(20, 3, true), usage(0, 0, false), usage(40, 4, true)];
+    assert_eq!(metadata["token_usage_by_iteration"], json!(expected));
+    let time = |at: usize| chain[at]["execution_time"].as_f64().unwrap();
+    let (short, long) = (time(0).min(time(2)), time(0).max(time(2)));
+    assert!(short > 0.0);
+    assert_eq!(
+        metadata["tool_times"],
+        json!({
+            "fx.add": {"calls": 2, "p50": short, "p95": long},
+            "fx.echo": {"calls": 1, "p50": time(1), "p95": time(1)},
+        })
+    );
+}
+
+/// Proves: G-b3, G-b13
+#[tokio::test]
+async fn a_streamed_run_passes_each_step_and_the_progress_of_calls_to_the_function() {
+    let call = ScriptedReply::tool_call("fx.echo", json!({"message": "hi"}));
+    let llm = ScriptedLlm::start(Script::new([call, ScriptedReply::text("Done.")])).await;
+    let server = fixture("fx").with("--progress", 2);
+    let mut steps = Vec::new();
+    let sink = |event| match event {
+        AgentEvent::ToolCallStarted { tool, .. } => steps.push(format!("start {tool}")),
+        AgentEvent::ToolCallProgress { progress, .. } => {
+            steps.push(format!("progress {}", progress.progress));
+        }
+        AgentEvent::ToolCallFinished(call) => steps.push(format!("end {}", call.success)),
+        AgentEvent::Text(text) => steps.push(text),
+        _ => {}
+    };
+    let result = to_json(&mcp_ghost_streaming(config(mcp_json([server]), &llm), sink).await);
+    assert_eq!(result["final_result"], "Done.");
+    let progress = steps.iter().filter(|step| step.starts_with("progress")).count();
+    assert!(progress > 0, "{steps:?}");
+    steps.retain(|step| !step.starts_with("progress"));
+    assert_eq!(steps.concat(), "start fx.echoend trueDone.");
 }
 
 /// Proves: G9, G13, G27
@@ -141,6 +213,8 @@ async fn what_prevents_the_run_is_told_in_the_result() {
     let result = to_json(&mcp_ghost(config(json!({"mcpServers": {}}), &llm)).await);
     assert_eq!(result["final_result"], "No tools.");
     assert_eq!(result["execution_metadata"]["servers_connected"], json!(0));
+    assert_eq!(result["execution_metadata"]["success_rate"], json!(100.0));
+    assert_eq!(result["execution_metadata"]["tool_times"], json!({}));
 }
 
 /// Proves: G12

@@ -24,4 +24,7 @@ mod prompt;
 mod provider_apis;
 mod recovery;
 #[cfg(unix)]
+mod resource_tools;
 mod secrets;
+#[cfg(unix)]
+mod whole_results;

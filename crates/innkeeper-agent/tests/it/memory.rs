@@ -1,8 +1,21 @@
-//! The memory of a tool output on its way to a model.
+//! The memory of a tool output on its way to a model, and the memory and work of many runs.
 
-use innkeeper_agent::{ToolOutput, tool_output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use innkeeper_agent::agent::{Agent, AgentSettings};
+use innkeeper_agent::conversation::{HistoryBudget, Message};
+use innkeeper_agent::provider::{LlmError, LlmProvider, Request, Response};
+use innkeeper_agent::tool_output;
+use innkeeper_agent::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+};
+use innkeeper_toolcall::Tool;
 use peak_alloc::PeakAlloc;
-use serde_json::value::RawValue;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::Instant;
 
 /// Counts the allocated bytes of the process. The test runner gives each test its own process.
 #[global_allocator]
@@ -65,4 +78,114 @@ fn the_content_for_a_model_takes_at_most_eight_times_the_bytes_of_the_output() {
         assert!(text.len() <= tool_output::MAX_OUTPUT_BYTES + 64, "{name}: {}", text.len());
         assert!(peak <= MAX_FACTOR * bytes, "{name}: {peak} bytes for {bytes}");
     }
+}
+
+/// A model that makes eight calls for each user message, then answers.
+struct EightCalls;
+
+#[async_trait]
+impl LlmProvider for EightCalls {
+    async fn generate(&self, request: Request) -> Result<Response, LlmError> {
+        if request.tools.is_empty() {
+            return Ok(Response::from_text("A summary."));
+        }
+        Ok(match request.messages.last() {
+            Some(Message::ToolResults(_)) => Response::from_text("answer"),
+            _ => Response::from_tool_calls([("echo", r#"{"message": "hello"}"#); 8]),
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "eight"
+    }
+
+    fn supports_tools(&self) -> bool {
+        true
+    }
+}
+
+/// A tool that keeps nothing.
+struct EchoTool;
+
+impl ToolRunner for EchoTool {
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        let tool = Tool::new("echo", "Repeats a message.", json!({"type": "object"}));
+        vec![AvailableTool::new(tool, ToolAnnotations::default())]
+    }
+
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        arguments: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        let text = arguments.get().repeat(4);
+        let result = json!({"content": [{"type": "text", "text": text}]});
+        Box::pin(async move { Ok(ToolOutput::new(to_raw_value(&result).unwrap(), false)) })
+    }
+}
+
+/// The cost of one run.
+#[derive(Clone, Copy, Debug)]
+struct RunCost {
+    time: Duration,
+    /// The memory during the run beyond the memory before it.
+    peak_bytes: usize,
+    /// The memory that the run leaves.
+    kept_bytes: usize,
+}
+
+async fn measure_run(agent: &Agent) -> RunCost {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let started_at = Instant::now();
+    let result = agent.run("And now?").await;
+    let time = started_at.elapsed();
+    assert_eq!(result.tool_calls.len(), 8);
+    drop(result);
+    RunCost {
+        time,
+        peak_bytes: ALLOCATOR.peak_usage() - before,
+        kept_bytes: ALLOCATOR.current_usage().saturating_sub(before),
+    }
+}
+
+/// Proves: G75
+#[tokio::test]
+async fn the_last_of_five_hundred_turns_costs_what_the_first_ones_cost() {
+    let settings = AgentSettings {
+        history_budget: Some(HistoryBudget { max_tokens: 4000 }),
+        max_parallel_calls: 8,
+        ..AgentSettings::default()
+    };
+    let agent = Agent::new(Arc::new(EightCalls), Arc::new(EchoTool), settings);
+    let mut costs = Vec::new();
+    for _ in 0..500 {
+        costs.push(measure_run(&agent).await);
+    }
+    assert_eq!(agent.conversation().messages().len(), 500 * 4);
+    let (early, late) = (&costs[50..100], &costs[450..]);
+    // The fastest run counts, so that a pause of the machine does not.
+    let time = |costs: &[RunCost]| costs.iter().map(|cost| cost.time).min().unwrap();
+    assert!(time(late) < time(early) * 3, "{:?} and {:?}", time(early), time(late));
+    let peak = |costs: &[RunCost]| costs.iter().map(|cost| cost.peak_bytes).max().unwrap();
+    assert!(peak(late) < peak(early) * 2, "{} and {}", peak(early), peak(late));
+    let kept =
+        |costs: &[RunCost]| costs.iter().map(|cost| cost.kept_bytes).sum::<usize>() / costs.len();
+    assert!(kept(late) < kept(early) * 2, "{} and {}", kept(early), kept(late));
+}
+
+/// Proves: G75
+#[tokio::test]
+async fn a_hundred_runs_one_after_the_other_leave_no_memory_behind() {
+    let (model, tools) = (Arc::new(EightCalls), Arc::new(EchoTool));
+    let agent = Agent::new(model, tools, AgentSettings::default());
+    let mut after = Vec::new();
+    for _ in 0..100 {
+        measure_run(&agent).await;
+        agent.clear();
+        after.push(ALLOCATOR.current_usage());
+    }
+    let (early, late) = (after[9], after[99]);
+    assert!(late < early + (64 << 10), "{early} and {late} bytes");
 }

@@ -82,7 +82,7 @@ impl ToolRunner for ChainTools {
 }
 
 /// Returns a common model of each API.
-fn model_name(api: ProviderApi) -> &'static str {
+pub(crate) fn model_name(api: ProviderApi) -> &'static str {
     match api {
         ProviderApi::OpenAiChat => "gpt-4.1",
         ProviderApi::OpenAiResponses => "gpt-6.1-terra",
@@ -93,7 +93,7 @@ fn model_name(api: ProviderApi) -> &'static str {
     }
 }
 
-fn endpoint(api: ProviderApi, llm: &ScriptedLlm) -> Endpoint {
+pub(crate) fn endpoint(api: ProviderApi, llm: &ScriptedLlm) -> Endpoint {
     let base_url = match api {
         ProviderApi::OpenAiChat | ProviderApi::OpenAiResponses => format!("{}/v1", llm.origin()),
         ProviderApi::Anthropic
@@ -457,6 +457,7 @@ async fn in_prompt_mode_no_api_is_sent_tools() {
         assert_eq!(tools.0.lock().unwrap().len(), 1, "{api:?}");
         for request in llm.requests() {
             assert!(request.body.get("tools").is_none(), "{api:?}");
+            assert!(request.text.contains("files.list"), "{api:?}: the prompt describes the tools");
         }
         if api == ProviderApi::Ollama {
             let options = &llm.requests()[0].body["options"];
@@ -521,7 +522,14 @@ async fn the_same_request_gives_the_same_response_over_every_api() {
             response.finish_reason
         ));
     }
-    assert_eq!(responses.len(), 1, "{responses:#?}");
+    let expected = format!(
+        "{:?} {:?} {:?} {:?}",
+        "Look.",
+        [("files.list", json!({"folder": "a"}))],
+        Some((11, 7)),
+        FinishReason::ToolCalls
+    );
+    assert_eq!(responses, [expected].into());
 }
 
 /// No server listens at the address, and the error contains no secret part of the address.

@@ -247,6 +247,9 @@ pub(crate) struct AskArgs {
     /// Maximum number of model requests
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: u32,
+    /// Let the model write a plan before its first tool call
+    #[arg(long)]
+    pub(crate) plan: bool,
     /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
-use innkeeper_agent::run::{RunLimits, ToolCalling};
+use innkeeper_agent::run::{PlanStep, RunLimits, ToolCalling};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::ToolRunner as _;
@@ -116,6 +116,7 @@ fn agent_settings(args: &AskArgs) -> AgentSettings {
             ToolCallingArg::Prompt => ToolCalling::Prompt,
         },
         limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
+        planning: args.plan,
         approval_policy: match args.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::Ask,
@@ -123,6 +124,17 @@ fn agent_settings(args: &AskArgs) -> AgentSettings {
         },
         ..AgentSettings::default()
     }
+}
+
+/// Returns a step of a plan as one line.
+fn plan_line(step: &PlanStep) -> String {
+    let condition = step.condition.as_ref().map(|condition| {
+        let outcome = if condition.succeeded { "succeeds" } else { "fails" };
+        format!(", if step {} {outcome}", condition.step)
+    });
+    let PlanStep { id, tool, purpose, .. } = step;
+    let purpose = if purpose.is_empty() { String::new() } else { format!(": {purpose}") };
+    format!("{id}. `{tool}`{}{purpose}", condition.unwrap_or_default())
 }
 
 /// Returns the prompt of the command line, or of stdin for `-` and for a missing prompt.
@@ -225,6 +237,21 @@ impl<'o> EventPrinter<'o> {
             AgentEvent::ToolCallFinished(call) => {
                 self.end_line()?;
                 print_call(call, self.output)?;
+                self.activity = Some(waiting_line(self.output, self.approve));
+                Ok(())
+            }
+            AgentEvent::Planned(steps) => {
+                self.end_line()?;
+                for step in steps {
+                    self.output.labelled_status(Style::Note, "plan", &plan_line(step))?;
+                }
+                self.activity = Some(waiting_line(self.output, self.approve));
+                Ok(())
+            }
+            AgentEvent::HistorySummaryStarted { messages } => {
+                self.end_line()?;
+                let text = format!("the model summarizes {messages} old messages");
+                self.output.labelled_status(Style::Note, "history", &text)?;
                 self.activity = Some(waiting_line(self.output, self.approve));
                 Ok(())
             }

@@ -449,11 +449,15 @@ fn each_line_of_the_json_log_is_an_object_and_the_log_has_starts_requests_errors
     }
     assert!(has("request", "error"), "{log}");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let on_stderr: Vec<Value> = stderr
-        .lines()
-        .filter(|line| line.starts_with('{'))
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    // The message of the command itself comes last.
+    let (logged, message): (Vec<_>, Vec<_>) =
+        stderr.lines().partition(|line| line.starts_with('{'));
+    assert!(
+        message[0].starts_with("error: ") && stderr.trim_end().ends_with(&message.join("\n")),
+        "{stderr}"
+    );
+    let on_stderr: Vec<Value> =
+        logged.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events = |lines: &[Value]| lines.iter().map(|it| it["event"].clone()).collect::<Vec<_>>();
     assert_eq!(events(&on_stderr), events(&lines), "{stderr}");
 }

@@ -145,3 +145,27 @@ async fn no_error_of_a_running_host_shows_where_things_are_on_this_machine() {
     host.shutdown().await;
     assert_message(&host.call_tool("one.echo", echo).await.unwrap_err(), "shutting down");
 }
+
+/// Proves: TR10.3
+#[tokio::test]
+async fn no_error_of_a_reload_or_a_restart_shows_where_things_are_on_this_machine() {
+    let test_env = TestEnv::new();
+    let paths = CanaryPaths::create(&test_env);
+    let file = paths.root.join("mcp.json");
+    let write = |entry: Value| {
+        fs::write(&file, json!({"servers": {"one": entry}}).to_string()).unwrap();
+    };
+    write(json!({"command": "${FX}"}));
+    let config = Config::load(std::slice::from_ref(&file), &paths.environment).unwrap();
+    let host = builder(config).start().await.unwrap();
+    assert_message(&host.restart_server("nobody").await.unwrap_err(), "`nobody`");
+    for (entry, expected) in [
+        (json!({"command": "${FX}", "cwd": "${ROOT}/gone"}), "working directory"),
+        (json!({"command": "${FX}", "args": ["--exit-at-start", "3"]}), "exit code 3"),
+    ] {
+        write(entry);
+        host.reload().await.unwrap();
+        assert_message(&host.restart_server("one").await.unwrap_err(), expected);
+    }
+    host.shutdown().await;
+}

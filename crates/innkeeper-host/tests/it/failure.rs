@@ -72,6 +72,7 @@ async fn one_server_that_does_not_answer_in_time_stops_all() {
     }
 }
 
+/// Proves: N20
 #[tokio::test]
 async fn a_last_launch_without_time_does_not_hide_how_the_one_before_it_ended() {
     let test_env = TestEnv::new();
@@ -82,7 +83,11 @@ async fn a_last_launch_without_time_does_not_hide_how_the_one_before_it_ended() 
         .with("--stderr", "the key is missing")
         .switch("--hang-init")
         .config_key("initTimeout", 2);
+    let started_at = Instant::now();
     let failures = start_failures(builder(test_env.config([server]))).await;
+    let elapsed = started_at.elapsed();
+    // The delay of one second and both launches share the budget of two seconds.
+    assert!(elapsed >= Duration::from_secs(2) && elapsed < Duration::from_secs(3), "{elapsed:?}");
     let [failure] = &failures[..] else { panic!("{failures:?}") };
     assert!(
         matches!(failure.reason, StartFailureReason::Exited(ExitStatus::Code(_))),

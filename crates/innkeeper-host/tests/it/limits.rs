@@ -114,6 +114,7 @@ async fn limits_at_which_a_server_is_at_ease_change_nothing() {
 
 /// Attack: sandbox | a sandboxed server reads a file that its entry does not name | the read fails
 /// | Confinement holds
+/// Proves: S-b2
 #[tokio::test]
 async fn a_server_in_a_sandbox_reads_what_is_allowed_and_nothing_else() {
     let test_env = TestEnv::new();

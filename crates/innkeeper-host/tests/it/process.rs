@@ -144,3 +144,20 @@ async fn no_zombie_is_left_although_the_application_handles_sigchld() {
     assert!(all_reported.load(Ordering::Relaxed), "the application was not told of its children");
     test_env.assert_gone().await;
 }
+
+/// Proves: TR2.3
+#[tokio::test]
+async fn a_host_installs_no_signal_handler() {
+    // The bits of SIGINT (2) and SIGTERM (15) in the mask of the caught signals.
+    let caught = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+        u64::from_str_radix(mask, 16).unwrap() & ((1 << 1) | (1 << 14))
+    };
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one")]).await.unwrap();
+    host.call_tool("one.echo", json!({"message": "hi"})).await.unwrap();
+    assert_eq!(caught(), 0);
+    host.shutdown().await;
+    assert_eq!(caught(), 0);
+}

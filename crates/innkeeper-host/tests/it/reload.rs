@@ -235,6 +235,7 @@ async fn added_servers_wait_for_those_they_depend_on_and_one_that_fails_is_its_o
     test_env.assert_gone().await;
 }
 
+/// Proves: FR1.6, N9
 #[tokio::test]
 async fn changes_can_be_applied_at_once_and_only_changed_servers_are_started_again() {
     let test_env = TestEnv::new();

@@ -47,6 +47,8 @@ async fn a_save_by_renaming_is_applied_and_the_running_server_is_not_touched() {
         let [added, removed, _] = wait_reloaded(&mut events).await;
         let (expected, other) = if names.len() == 2 { (added, removed) } else { (removed, added) };
         assert_eq!((expected, other), (server_list("two"), vec![]));
+        let call = host.call_tool("two.echo", serde_json::json!({"message": "hi"})).await;
+        assert_eq!(call.is_ok(), names.len() == 2, "{call:?}");
     }
     write_config(&path, [test_env.fixture("one").env("LEVEL", "2")]);
     assert_eq!(wait_reloaded(&mut events).await[2], server_list("one"));

@@ -13,7 +13,8 @@ use mcp_host::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
 };
 use mcp_host::{
-    LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, OllamaProvider, async_trait,
+    LlmProvider, LlmRequest, LlmResponse, McpHost, McpHostConfig, OllamaProvider, SafetyConfig,
+    async_trait,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -203,32 +204,104 @@ async fn a_call_that_violates_the_schema_is_not_executed_and_the_model_learns_th
 /// Proves: P29
 #[tokio::test(start_paused = true)]
 async fn a_response_with_more_calls_than_max_tools_per_request_executes_none() {
-    for (limit, expected) in [(2, 0), (3, 3)] {
-        let calls = [CALL; 3].join("\n");
-        let model = Model::new(&[&calls, "Done.", "Done.", "Done."]);
+    let default_limit = McpHostConfig::default().safety_constraints.max_tools_per_request;
+    assert_eq!(default_limit, 5);
+    for (limit, count) in [(2, 3), (3, 3), (default_limit, 6), (default_limit, 5)] {
+        let calls = vec![CALL; count].join("\n");
+        let model = Model::new(&[&calls, "Done."]);
         let mut config = McpHostConfig::default();
         config.safety_constraints.max_tools_per_request = limit;
         let (mut host, tool) = host(&model, config);
-        drop(host.process_message("Read a.").await);
-        assert_eq!(tool.0.lock().unwrap().len(), expected, "limit {limit}");
+        assert_eq!(host.process_message("Read a.").await.unwrap(), "Done.");
+        let is_allowed = count <= limit;
+        let run = if is_allowed { count } else { 0 };
+        assert_eq!(tool.0.lock().unwrap().len(), run, "{count} calls, limit {limit}");
+        let next = format!("{:?}", model.requests()[1].1.messages.last().unwrap());
+        assert_eq!(next.contains("too many calls in one response"), !is_allowed, "{next}");
     }
 }
 
 /// Proves: P8
 #[tokio::test(start_paused = true)]
 async fn a_request_above_rate_limit_per_minute_fails_until_a_minute_has_passed() {
-    let model = Model::new(&["One.", "Two.", "Three."]);
-    let mut config = McpHostConfig::default();
-    config.safety_constraints.rate_limit_per_minute = 2;
-    let (mut host, _) = host(&model, config);
-    host.process_message("1").await.unwrap();
-    host.process_message("2").await.unwrap();
-    let error = host.process_message("3").await.unwrap_err();
+    let model = Model::new(&["Yes."; 31]);
+    let (mut host, _) = host(&model, McpHostConfig::default());
+    for message in 1..=30 {
+        host.process_message(&message.to_string()).await.unwrap();
+    }
+    let error = host.process_message("31").await.unwrap_err();
     let mcp_host::compat::McpHostError::Llm(error) = error else { panic!("{error:?}") };
-    assert!(matches!(error.kind, LlmErrorKind::LocalRateLimit { .. }), "{error:?}");
-    assert_eq!(model.requests().len(), 2);
-    tokio::time::advance(Duration::from_secs(60)).await;
-    assert_eq!(host.process_message("4").await.unwrap(), "Three.");
+    let after = Duration::from_secs(60);
+    assert_eq!(error.kind, LlmErrorKind::LocalRateLimit { after });
+    assert_eq!(model.requests().len(), 30);
+    tokio::time::advance(after).await;
+    assert_eq!(host.process_message("32").await.unwrap(), "Yes.");
+}
+
+/// Proves: P8
+#[tokio::test(start_paused = true)]
+async fn a_host_that_waits_sends_the_request_above_the_limit_a_minute_later() {
+    let model = Model::new(&["Yes."; 31]);
+    let mut host = McpHost::builder()
+        .with_llm_provider(Box::new(model.clone()))
+        .with_mcp_client(Arc::new(ReadTool::default()) as Arc<dyn ToolRunner>)
+        .wait_for_rate_limit()
+        .build()
+        .unwrap();
+    let started_at = Instant::now();
+    for message in 1..=31 {
+        assert_eq!(host.process_message(&message.to_string()).await.unwrap(), "Yes.");
+    }
+    let sent: Vec<_> = model.requests().iter().map(|(at, _)| *at - started_at).collect();
+    assert_eq!((sent[29], sent[30]), (Duration::ZERO, Duration::from_secs(60)));
+}
+
+/// Proves: P7, P28
+#[tokio::test(start_paused = true)]
+async fn a_request_keeps_the_system_prompt_and_the_newest_messages_within_the_budget() {
+    for (budget, set_budget) in [(2000, true), (8192, false)] {
+        let model = Model::new(&["Yes."; 20]);
+        let config = McpHostConfig {
+            safety_constraints: SafetyConfig {
+                max_tokens_per_request: 77,
+                ..SafetyConfig::default()
+            },
+            ..McpHostConfig::default()
+        };
+        let mut builder = McpHost::builder()
+            .with_llm_provider(Box::new(model.clone()))
+            .with_mcp_client(Arc::new(ReadTool::default()) as Arc<dyn ToolRunner>)
+            .with_system_prompt("Be brief.")
+            .with_config(config);
+        if set_budget {
+            builder = builder.with_context_tokens(budget);
+        }
+        let mut host = builder.build().unwrap();
+        let question = |number: usize| format!("question {number}. {}", "x".repeat(budget / 3));
+        for number in 1..=20 {
+            host.process_message(&question(number)).await.unwrap();
+        }
+        let requests = model.requests();
+        for (number, (_, request)) in (1..).zip(&requests) {
+            let texts: Vec<String> = request.messages.iter().map(text_of).collect();
+            assert!(request.system.starts_with("Be brief."), "{}", request.system);
+            let bytes = request.system.len() + texts.iter().map(String::len).sum::<usize>();
+            assert!(bytes / 4 <= budget, "{bytes} bytes in request {number} of {budget} tokens");
+            assert!(texts.last().is_some_and(|text| text.ends_with(&question(number))));
+            assert_eq!(request.max_tokens, Some(77));
+        }
+        let last = &requests[19].1.messages;
+        assert!(last.len() > 1, "earlier messages stay as far as they fit");
+        assert!(!last.iter().any(|message| text_of(message).contains("question 1. ")));
+    }
+}
+
+fn text_of(message: &Message) -> String {
+    match message {
+        Message::User(content) => content.to_text().into_owned(),
+        Message::Assistant(assistant) => assistant.visible_text(),
+        Message::ToolResults(_) => String::new(),
+    }
 }
 
 /// Proves: P9

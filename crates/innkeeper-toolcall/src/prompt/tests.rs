@@ -96,7 +96,7 @@ fn without_tools_the_system_text_is_unchanged() {
     }
 }
 
-/// Proves: P27, S-b4
+/// Proves: P26, P27, S-b4
 #[test]
 fn each_family_is_asked_for_the_form_it_was_trained_on_and_shown_one_call_in_it() {
     for (model, call) in [

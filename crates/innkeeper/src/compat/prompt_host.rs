@@ -283,6 +283,7 @@ impl McpHostBuilder {
             retry_delay: Duration::from_millis(retry_delay_ms),
             rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
             wait_for_rate_limit: self.wait_for_rate_limit,
+            summarize_history: false,
             blocklist: ToolBlocklist::new(&safety_constraints.blocked_tool_patterns)?,
             ..AgentSettings::default()
         };
@@ -329,6 +330,8 @@ impl McpHost {
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Planned(_)
+            | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::Retrying { .. } => None,
         })
     }

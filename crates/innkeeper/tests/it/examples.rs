@@ -194,6 +194,41 @@ async fn the_example_of_an_agent_shows_the_calls_and_the_response_of_an_http_mod
     assert!(requests[1].text.contains("there and back"), "{}", requests[1].text);
 }
 
+/// Proves: G48
+#[tokio::test]
+async fn the_example_of_a_prompt_builder_collects_facts_with_tools_and_prints_a_prompt() {
+    let call = ScriptedReply::tool_call("files_echo", json!({"message": "version 2"}));
+    let prompt = "Task: write the release notes. Fact (`files.echo`): version 2.";
+    let llm = ScriptedLlm::start(Script::new([call, ScriptedReply::text(prompt)])).await;
+    let base_url = format!("{}/v1", llm.origin());
+    let run = move || {
+        let arguments = ["openai-compatible", "Write the release notes.", "any", &base_url];
+        run_with_config("build_prompt", fixture("files"), &arguments, "")
+    };
+    let stdout = tokio::task::spawn_blocking(run).await.unwrap();
+    assert_eq!(stdout, format!("{prompt}\n"));
+    let requests = llm.requests();
+    assert!(requests[0].text.contains("Write the release notes."), "{}", requests[0].text);
+    assert!(requests[0].text.contains("You prepare a task for another model"));
+    assert!(requests[1].text.contains("version 2"), "{}", requests[1].text);
+}
+
+/// Proves: G47
+#[test]
+fn the_page_about_trust_says_who_is_trusted_with_what_in_a_run() {
+    let page = include_str!("../../../../docs/trust.md");
+    let section = page.split("## Runs of a model").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<Vec<&str>> = section
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("| ")?.split(" | ").collect()))
+        .collect();
+    assert_eq!(rows[0], ["party", "trusted with", "not trusted with |"]);
+    for party in ["application or user", "provider of the model", "model", "server"] {
+        let row = rows.iter().find(|row| row[0] == party).unwrap();
+        assert!(row.len() == 3 && row[1].len() > 10, "{row:?}");
+    }
+}
+
 /// Proves: N7, S41
 #[test]
 fn the_example_of_a_chat_hides_the_call_and_passes_the_result_to_the_model() {
@@ -209,9 +244,14 @@ fn the_example_of_a_chat_hides_the_call_and_passes_the_result_to_the_model() {
 
 #[test]
 fn each_example_without_arguments_says_how_to_use_the_example() {
-    for name in
-        ["call_a_tool", "answer_a_server", "server_in_process", "ask_a_model", "stream_a_chat"]
-    {
+    for name in [
+        "call_a_tool",
+        "answer_a_server",
+        "server_in_process",
+        "ask_a_model",
+        "build_prompt",
+        "stream_a_chat",
+    ] {
         let message = usage_message(name);
         assert!(message.contains(&format!("usage: {name} ")), "{message}");
     }

@@ -21,11 +21,17 @@ use super::scenario::{
     model_names,
 };
 use crate::agent::{Agent, AgentSettings};
-use crate::conversation::{ContentPart, Conversation, HistoryBudget, Message, PartContent};
+use crate::content::ContentSupport;
+use crate::conversation::{
+    ContentPart, Conversation, HistoryBudget, Message, OmittedHistory, PartContent, choose_cut,
+    estimate_message_tokens, estimate_tokens, visible_messages,
+};
 use crate::provider::codec::{self, EncodeRequest};
 use crate::provider::tool_encoding::EncodedTools;
-use crate::provider::{Capabilities, LlmError, LlmProvider, ProviderApi, Request, Response};
-use crate::run::{RunLimits, RunOutcome, ToolCalling};
+use crate::provider::{
+    Capabilities, LlmError, LlmErrorKind, LlmProvider, ProviderApi, Request, Response, Usage,
+};
+use crate::run::{EXAMPLE_QUESTION, RunLimits, RunOutcome, SUMMARY_SYSTEM_PROMPT, ToolCalling};
 use crate::tools::{
     AvailableTool, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput, ToolRunner,
 };
@@ -54,7 +60,7 @@ pub(super) fn is_covered(coverage: &Coverage) -> bool {
     let is_counted = |event: &str| coverage.counts.get(event).is_some_and(|count| *count >= 3);
     outcomes.into_iter().all(is_counted)
         && wires.iter().all(|api| is_counted(api))
-        && is_counted("trimmed")
+        && ["trimmed", "summarized", "summary failed"].into_iter().all(is_counted)
 }
 
 pub(super) struct Simulation {
@@ -76,9 +82,72 @@ struct SimulationState {
     encodings: HashMap<(ProviderApi, bool), (Arc<Tools>, Arc<EncodedTools>)>,
     problems: Vec<String>,
     coverage: Coverage,
+    /// The context window in tokens of the provider.
+    window: usize,
+    summaries: usize,
+    /// Whether the run knows the provider's count of a request: only then it can keep the window.
+    window_is_known: bool,
+    /// Whether the last response had such a count. The run may be dropped before it reads the count.
+    count_was_sent: bool,
+}
+
+/// Returns the tokens of a request as the provider counts them: more than the run estimates.
+fn count_tokens(request: &Request) -> usize {
+    let messages = request.messages.iter();
+    let estimate = |message| estimate_message_tokens(message, ContentSupport::default());
+    let tools = request.tools.iter().map(|tool| {
+        estimate_tokens(&tool.name)
+            + estimate_tokens(&tool.description)
+            + estimate_tokens(&tool.input_schema.to_string())
+    });
+    let estimated = estimate_tokens(&request.system)
+        + tools.sum::<usize>()
+        + messages.map(estimate).sum::<usize>();
+    (estimated * 3).div_ceil(2)
+}
+
+/// Returns whether a request has more than one iteration, and therefore could be shorter.
+fn can_be_shorter(request: &Request) -> bool {
+    let is_assistant = |message: &Message| matches!(message, Message::Assistant(_));
+    let is_example = |message: &Message| match message {
+        Message::User(content) => content.to_text() == EXAMPLE_QUESTION,
+        Message::Assistant(_) | Message::ToolResults(_) => false,
+    };
+    // An example of a call precedes the messages of a request with constrained output.
+    let example = if request.messages.first().is_some_and(is_example) { 2 } else { 0 };
+    let starts = request.messages[example..].windows(2);
+    starts.filter(|pair| !is_assistant(&pair[0]) && is_assistant(&pair[1])).count() > 1
 }
 
 impl SimulationState {
+    /// Checks the length of a request, and returns the error of a provider whose window is too
+    /// small.
+    fn check_length(&mut self, request: &Request) -> Result<usize, LlmError> {
+        self.window_is_known |= std::mem::take(&mut self.count_was_sent);
+        let tokens = count_tokens(request);
+        if tokens <= self.window || !can_be_shorter(request) {
+            return Ok(tokens);
+        }
+        self.coverage.count("too long");
+        if self.window_is_known {
+            let window = self.window;
+            self.problems.push(format!("{tokens} tokens in a window of {window}: {request:?}"));
+        }
+        Err(LlmError::new("made up", LlmErrorKind::ContextLength, "too long"))
+    }
+
+    /// Returns a summary; every third is empty.
+    fn summarize(&mut self) -> Response {
+        self.summaries += 1;
+        let fails = self.summaries.is_multiple_of(3);
+        self.coverage.count(if fails { "summary failed" } else { "summarized" });
+        Response::from_text(if fails {
+            String::new()
+        } else {
+            format!("Summary {}.", self.summaries)
+        })
+    }
+
     fn encode_tools(
         &mut self,
         tools: &Arc<Tools>,
@@ -187,7 +256,7 @@ fn can_follow_reasoning(api: ProviderApi, part: &ContentPart) -> bool {
 }
 
 impl Simulation {
-    pub(super) fn new(api: usize, calling: usize, budget: usize) -> Self {
+    pub(super) fn new(api: usize, calling: usize, budget: usize, summarizes: bool) -> Self {
         let api = ProviderApi::ALL[api];
         let tool_calling = [ToolCalling::Auto, ToolCalling::Native, ToolCalling::Prompt][calling];
         let settings = AgentSettings {
@@ -196,6 +265,7 @@ impl Simulation {
             limits: RunLimits { max_iterations: 5, max_calls: 4, retry_budget: 4 },
             max_retries: 2,
             system: "Be brief.".to_owned(),
+            summarize_history: summarizes,
             ..AgentSettings::default()
         };
         let state = SimulationState {
@@ -209,6 +279,10 @@ impl Simulation {
             encodings: HashMap::new(),
             problems: Vec::new(),
             coverage: Coverage::default(),
+            window: budget,
+            summaries: 0,
+            window_is_known: false,
+            count_was_sent: false,
         };
         Self { settings, shared: Arc::new(SharedState(Mutex::new(state))) }
     }
@@ -238,7 +312,10 @@ impl Simulation {
 
     async fn apply(&self, agent: &Agent, step: &ScenarioStep) {
         match step {
-            ScenarioStep::Clear => agent.clear(),
+            ScenarioStep::Clear => {
+                agent.clear();
+                self.shared.0.lock().unwrap().window_is_known = false;
+            }
             ScenarioStep::SetTools(tools) => {
                 self.shared.0.lock().unwrap().available_tools = available_tools(tools);
             }
@@ -252,6 +329,7 @@ impl Simulation {
                     let mut state = self.shared.0.lock().unwrap();
                     state.model_actions = model_actions.iter().cloned().collect();
                     state.tool_outcomes = tool_outcomes.iter().copied().collect();
+                    state.count_was_sent = false;
                 }
                 let before = agent.conversation().messages().len();
                 let report = if *streaming {
@@ -297,12 +375,13 @@ impl Simulation {
         let mut full_history = messages.to_vec();
         full_history.push(Message::User("Go on.".into()));
         for max_tokens in [30, 150, 600, 1_000_000] {
-            let messages = HistoryBudget { max_tokens }.trim(
-                &full_history,
-                0,
-                crate::content::ContentSupport::default(),
-            );
-            if messages.len() < full_history.len() {
+            let estimate =
+                |message: &Message| estimate_message_tokens(message, ContentSupport::default());
+            let cut = choose_cut(&full_history, 0, max_tokens, estimate);
+            let omitted =
+                OmittedHistory { messages: cut.unwrap_or_default(), ..OmittedHistory::default() };
+            let messages = visible_messages(&full_history, &omitted);
+            if cut.is_some() {
                 state.coverage.count("trimmed");
             }
             let request = Request { messages, tools: tools.clone(), ..Request::default() };
@@ -434,7 +513,17 @@ impl LlmProvider for SharedState {
             let (api, model) = (state.api, state.model);
             let paused = matches!(request.messages.last(), Some(Message::Assistant(_)));
             state.check_request(&request, api, model, paused);
-            state.respond(&request)
+            if request.system == SUMMARY_SYSTEM_PROMPT {
+                Ok(state.summarize())
+            } else {
+                state.check_length(&request).and_then(|tokens| {
+                    let mut response = state.respond(&request)?;
+                    let prompt_tokens = tokens as u64;
+                    response.usage = Some(Usage { prompt_tokens, ..Usage::default() });
+                    state.count_was_sent = tokens * 16 / 3 >= state.window;
+                    Ok(response)
+                })
+            }
         };
         yield_point().await;
         result

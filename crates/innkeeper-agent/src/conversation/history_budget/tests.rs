@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::content::{ContentBlock, EmbeddedResource, MediaContent, ResourceContents};
-use crate::conversation::{AssistantMessage, ToolResult};
+use crate::conversation::{AssistantMessage, ToolResult, choose_cut};
 
 const TEXT: ContentSupport =
     ContentSupport { images: false, audio: false, documents: false, media_in_tool_results: false };
@@ -77,8 +77,9 @@ fn an_exchange_with_an_image_stays_if_the_tokens_of_the_image_fit() {
         let max_tokens: usize =
             messages.iter().map(|message| estimate_message_tokens(message, support)).sum();
         assert!((media..media + 100).contains(&max_tokens), "{max_tokens}");
-        let trim = |max_tokens| HistoryBudget { max_tokens }.trim(&messages, 0, support);
-        assert_eq!(trim(max_tokens), messages);
-        assert_eq!(trim(max_tokens - 1), messages[4..]);
+        let estimate = |message: &Message| estimate_message_tokens(message, support);
+        let last = estimate(&messages[4]);
+        assert_eq!(choose_cut(&messages, 0, max_tokens - 1, estimate), Some(4));
+        assert_eq!(choose_cut(&messages, 0, last, estimate), Some(4));
     }
 }

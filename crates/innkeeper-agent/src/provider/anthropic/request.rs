@@ -50,6 +50,10 @@ struct RequestBody<'r> {
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    /// The provider caches the request up to its last block, which the next request of the
+    /// conversation contains too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
     #[serde(skip_serializing_if = "is_false")]
     stream: bool,
 }
@@ -205,6 +209,7 @@ pub(super) fn encode(encode_request: EncodeRequest<'_>) -> Result<HttpRequest, A
             block_binding: BlockBinding { prefix_mismatch_behavior: "drop_block" },
         }),
         output_config: output_config(encode_request),
+        cache_control: keep.then_some(EPHEMERAL),
         stream: streaming,
     };
     let version = if capabilities.quirks.api_version_2023 { VERSION_2023 } else { VERSION };

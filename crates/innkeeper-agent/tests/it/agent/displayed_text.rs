@@ -41,6 +41,8 @@ async fn stream(
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Planned(_)
+            | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::Retrying { .. }
             | AgentEvent::Finished(_) => {}
         })

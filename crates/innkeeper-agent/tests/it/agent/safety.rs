@@ -86,6 +86,7 @@ async fn without_anyone_to_ask_or_by_policy_nothing_is_run() {
     }
 }
 
+/// Proves: P8
 #[tokio::test(start_paused = true)]
 async fn the_limit_of_requests_a_minute_fails_or_waits() {
     for wait in [false, true] {

@@ -135,6 +135,8 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
             AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
             | AgentEvent::ToolCallProgress { .. }
+            | AgentEvent::Planned(_)
+            | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::Retrying { .. }
             | AgentEvent::Finished(_) => {}
         })

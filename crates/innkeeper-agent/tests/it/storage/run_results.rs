@@ -9,7 +9,8 @@ use std::time::Duration;
 use innkeeper_agent::agent::{CALL_ORIGINS, RunResult, Statistics, ToolCallRecord};
 use innkeeper_agent::provider::{LlmError, LlmErrorKind};
 use innkeeper_agent::run::{
-    CorrectionExample, ErrorRecord, RecoveryAction, RunOutcome, RunStats, ToolCallMode,
+    CorrectionExample, ErrorRecord, IterationUsage, RecoveryAction, RunOutcome, RunStats,
+    ToolCallMode,
 };
 use innkeeper_agent::tools::ToolOutput;
 use innkeeper_toolcall::Json;
@@ -123,6 +124,7 @@ prop_compose! {
         flags in any::<[bool; 2]>(),
         elapsed in any::<Duration>(),
         origin in prop::sample::select(CALL_ORIGINS.to_vec()),
+        visible_results in vec(text(), 0..3),
     ) -> ToolCallRecord {
         let [id, tool, result_text, reasoning] = texts;
         ToolCallRecord {
@@ -139,27 +141,37 @@ prop_compose! {
             failed_attempts: numbers[1],
             retry_attempt: numbers[2],
             reasoning,
+            visible_results: visible_results.into(),
         }
     }
 }
 
 prop_compose! {
+    fn iteration_usage()(usage in usage(), is_complete in any::<bool>()) -> IterationUsage {
+        IterationUsage { usage, is_complete }
+    }
+}
+
+prop_compose! {
     fn stats()(
-        counts in any::<[u32; 5]>(),
+        counts in any::<[u32; 6]>(),
         failures in btree_map(text().prop_map(Cow::Owned), any::<u32>(), 0..3),
         usage in usage(),
         usage_is_complete in any::<bool>(),
+        usage_by_iteration in vec(iteration_usage(), 0..3),
     ) -> RunStats {
-        let [iterations, requests, responses, request_retries, corrections] = counts;
+        let [iterations, requests, responses, summaries, request_retries, corrections] = counts;
         RunStats {
             iterations,
             requests,
             responses,
+            summaries,
             request_retries,
             corrections,
             failures,
             usage,
             usage_is_complete,
+            usage_by_iteration,
         }
     }
 }

@@ -31,6 +31,26 @@ async fn a_uri_is_read_where_it_is_listed_or_where_a_template_fits() {
 
 /// Proves: FR4.9
 #[tokio::test]
+async fn a_listed_uri_comes_before_a_template_and_a_uri_of_two_templates_is_ambiguous() {
+    let test_env = TestEnv::new();
+    let templates = r#"[{"uriTemplate": "fx://one/{id}", "name": "any"}]"#;
+    let two = test_env.fixture("two").with("--templates", templates);
+    let host = test_env.start([test_env.fixture("one"), two]).await.unwrap();
+    let listed = read(&host, "fx://one/static", None).await.unwrap();
+    assert_eq!(listed, "one: fx://one/static, reading 1");
+    let three = test_env.fixture("three").with("--templates", templates);
+    let other_env = TestEnv::new();
+    host.shutdown().await;
+    let servers = [three, other_env.fixture("two").with("--templates", templates)];
+    let host = other_env.start(servers).await.unwrap();
+    let error = routing_error(read(&host, "fx://one/else", None).await);
+    let RoutingError::Ambiguous { candidates, .. } = error else { panic!("{error:?}") };
+    assert_eq!(candidates, ["three".into(), "two".into()]);
+    host.shutdown().await;
+}
+
+/// Proves: FR4.9
+#[tokio::test]
 async fn a_uri_of_two_servers_is_ambiguous_until_the_server_is_named() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("two"), test_env.fixture("one")]).await.unwrap();

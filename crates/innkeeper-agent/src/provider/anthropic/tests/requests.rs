@@ -33,7 +33,7 @@ fn a_request_has_the_path_the_version_and_always_max_tokens() {
 }
 
 #[test]
-fn tools_and_system_prompt_are_cached_only_if_requested_and_supported() {
+fn a_request_is_cached_only_if_requested_and_supported() {
     let plain = Request {
         system: "be kind".to_owned(),
         tools: tools(&["look", "see"]),
@@ -46,13 +46,18 @@ fn tools_and_system_prompt_are_cached_only_if_requested_and_supported() {
     assert!(!expected.to_string().contains("cache_control"));
     expected["system"] =
         json!([{"type": "text", "text": "be kind", "cache_control": cache_control}]);
+    expected["cache_control"] = cache_control.clone();
     assert_eq!(body(&cached, CLAUDE), expected);
     let blank = |request: &Request| Request { system: " ".to_owned(), ..request.clone() };
     let mut expected = body(&blank(&plain), CLAUDE);
-    expected["tools"][1]["cache_control"] = cache_control;
+    expected["tools"][1]["cache_control"] = cache_control.clone();
+    expected["cache_control"] = cache_control.clone();
     assert_eq!(body(&blank(&cached), CLAUDE), expected);
     let nothing = Request { tools: Arc::default(), ..blank(&cached) };
-    assert!(!text(&nothing, CLAUDE).contains("cache_control"));
+    let plain_nothing = Request { prompt_caching: false, ..nothing.clone() };
+    let mut expected = body(&plain_nothing, CLAUDE);
+    expected["cache_control"] = cache_control;
+    assert_eq!(body(&nothing, CLAUDE), expected);
     assert_eq!(text(&cached, "qwen3-coder"), text(&plain, "qwen3-coder"));
 }
 

@@ -1,0 +1,98 @@
+//! The next request of a run: what precedes it, and what follows from that.
+
+use super::compaction::CompactionStep;
+use super::request::BuiltRequest;
+use super::response_parser::ResponseParser;
+use super::{Effect, ErrorRecord, Run, RunOutcome, ToolCallMode, plan, request};
+use crate::content::Content;
+use crate::conversation::AssistantMessage;
+use crate::provider::{Request, Response};
+
+impl Run {
+    /// Returns the next request, or the request for a summary or a plan that precedes it.
+    pub(super) fn request_effect(&mut self) -> Effect {
+        let mode =
+            if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
+        loop {
+            let attempts = &self.correction.attempts;
+            let built = request::build_request(&self.config, &self.conversation, mode, attempts);
+            let BuiltRequest { mut request, fixed_tokens, visible_results } = match built {
+                Ok(built) => built,
+                Err(error) => {
+                    return Effect::Finish(RunOutcome::NotSent { reason: error.to_string() });
+                }
+            };
+            if self.correction.constrained {
+                request.messages.splice(..0, request::few_shot_example(&self.config));
+            }
+            let (config, conversation) = (&self.config, &self.conversation);
+            match self.compaction.next_step(config, conversation, &request, fixed_tokens) {
+                CompactionStep::Send => {
+                    self.visible_results = visible_results;
+                    return match self.plan.is_requested {
+                        true => self.plan_effect(),
+                        false => self.send_effect(request),
+                    };
+                }
+                CompactionStep::Omit(omitted) => self.conversation.set_omitted_history(omitted),
+                CompactionStep::Summarize(request, messages) => {
+                    self.stats.requests += 1;
+                    self.response_parser = None;
+                    return Effect::Summarize { request, messages };
+                }
+            }
+        }
+    }
+
+    fn send_effect(&mut self, mut request: Request) -> Effect {
+        request.temperature = self.correction.temperature(&self.config);
+        let (constrained, native) = (self.correction.constrained, !request.tools.is_empty());
+        if constrained {
+            request.output_constraint = self.config.constraint();
+        }
+        self.stats.requests += 1;
+        self.response_parser = Some(ResponseParser::new(&self.config, constrained, native));
+        Effect::SendRequest(Box::new(request))
+    }
+
+    fn plan_effect(&mut self) -> Effect {
+        self.stats.requests += 1;
+        self.response_parser = None;
+        let request = plan::plan_request(&self.config, &self.conversation);
+        Effect::RequestPlan(Box::new(request))
+    }
+
+    /// Adds the plan in a response to the conversation. Without a valid plan, the run continues as
+    /// if none was requested, and its errors say why.
+    pub(super) fn on_plan(&mut self, response: &Response) -> Effect {
+        let text = response.message.visible_text();
+        match self.plan.parse(&text) {
+            Ok(()) => {
+                let start = match self.config.conversation_memory {
+                    true => Content::from(plan::START_MESSAGE),
+                    false => plan::start_without_memory(&self.conversation, &text),
+                };
+                // No call is pending before the first iteration's response.
+                if self.conversation.push_assistant(AssistantMessage::from_text(text)).is_ok() {
+                    drop(self.conversation.push_user(start));
+                }
+            }
+            Err(problem) => self.calls.record_run_error(ErrorRecord {
+                iteration: self.stats.iterations,
+                tool: None,
+                call_id: None,
+                error: format!("the run continues without a plan: {problem}"),
+                recovery_action: None,
+            }),
+        }
+        self.request_effect()
+    }
+
+    /// Replaces old messages by the summary in a response, and builds the request that waits.
+    pub(super) fn on_summary(&mut self, response: &Response) -> Effect {
+        self.stats.summaries += 1;
+        let omitted = self.compaction.on_summary(&self.config, &self.conversation, response);
+        self.conversation.set_omitted_history(omitted);
+        self.request_effect()
+    }
+}

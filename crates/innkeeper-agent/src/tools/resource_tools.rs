@@ -1,0 +1,175 @@
+//! The tools of a host, with a tool that reads resources.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use innkeeper_host::Host;
+use innkeeper_protocol::skim;
+use innkeeper_toolcall::Tool;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
+    ToolRunner, call_options, catalog_tools,
+};
+
+/// The name of the tool that reads a resource. A public name of a host's tool contains a dot unless
+/// the configuration allows bare names.
+pub const READ_RESOURCE_TOOL: &str = "read_resource";
+
+/// Maximum number of links to resources that are remembered; older links are forgotten.
+const MAX_LINKS: usize = 1024;
+
+/// The tools of a host and the tool [`READ_RESOURCE_TOOL`].
+///
+/// The tool reads the resources that the servers list or offer by a template, and the resources to
+/// which earlier results of their tools link. So a model can pass a resource of one server to a tool
+/// of another server. A tool of the host with the same name hides the tool.
+pub struct ResourceTools {
+    host: Host,
+    /// The URIs in results, each with the server of its tool, oldest first.
+    links: Mutex<VecDeque<(String, Arc<str>)>>,
+}
+
+impl fmt::Debug for ResourceTools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceTools").finish_non_exhaustive()
+    }
+}
+
+/// The arguments of the tool.
+#[derive(Deserialize)]
+struct ReadArguments {
+    uri: String,
+}
+
+impl ResourceTools {
+    /// Adds the tool to the tools of a host.
+    pub fn new(host: Host) -> Self {
+        Self { host, links: Mutex::default() }
+    }
+
+    fn has_own_tool(&self) -> bool {
+        self.host.catalog().tools().any(|tool| tool.public_name == READ_RESOURCE_TOOL)
+    }
+
+    /// Remembers the links in a result.
+    fn remember_links(&self, tool: &str, output: &ToolOutput) {
+        let catalog = self.host.catalog();
+        let mut tools = catalog.tools();
+        let Some(tool) = tools.find(|listed| listed.public_name == tool) else { return };
+        let server: Arc<str> = tool.server.into();
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        for uri in linked_uris(output) {
+            links.retain(|(known, _)| *known != uri);
+            links.push_back((uri, server.clone()));
+            if links.len() > MAX_LINKS {
+                links.pop_front();
+            }
+        }
+    }
+
+    fn server_of_link(&self, uri: &str) -> Option<Arc<str>> {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        links.iter().rev().find(|(known, _)| known == uri).map(|(_, server)| server.clone())
+    }
+
+    async fn read_resource(
+        &self,
+        arguments: &RawValue,
+        options: ToolCallOptions,
+    ) -> Result<ToolOutput, ToolError> {
+        let failed = |source| ToolError::Runner { tool: READ_RESOURCE_TOOL.to_owned(), source };
+        let ReadArguments { uri } =
+            serde_json::from_str(arguments.get()).map_err(|error| failed(error.into()))?;
+        let server = self.server_of_link(&uri);
+        let options = call_options(options);
+        let result = self.host.read_resource(&uri, server.as_deref(), options).await?;
+        contents_as_blocks(&result).map_err(|error| failed(error.into()))
+    }
+}
+
+impl ToolRunner for ResourceTools {
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        let mut tools = catalog_tools(&self.host.catalog(), |public, _| public);
+        if !self.has_own_tool() {
+            let uri = json!({"type": "string", "description": "The URI of the resource."});
+            let schema = json!({
+                "type": "object", "properties": {"uri": uri}, "required": ["uri"],
+                "additionalProperties": false,
+            });
+            let description = "Reads a resource of a server: a listed resource, or one to which a \
+                               tool result links (`resource_link`).";
+            let annotations =
+                ToolAnnotations { read_only: true, idempotent: true, ..ToolAnnotations::default() };
+            let tool = Tool::new(READ_RESOURCE_TOOL, description, schema);
+            tools.push(AvailableTool::new(tool, annotations));
+        }
+        tools
+    }
+
+    fn call_tool<'r>(
+        &'r self,
+        name: &'r str,
+        arguments: Box<RawValue>,
+        options: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        Box::pin(async move {
+            if name == READ_RESOURCE_TOOL && !self.has_own_tool() {
+                return self.read_resource(&arguments, options).await;
+            }
+            let result = self.host.call_tool_with(name, arguments, call_options(options)).await?;
+            let output = ToolOutput::from(result);
+            self.remember_links(name, &output);
+            Ok(output)
+        })
+    }
+}
+
+/// Returns the URIs of the resource links in a result.
+fn linked_uris(output: &ToolOutput) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct ContentView<'r> {
+        #[serde(borrow)]
+        content: &'r RawValue,
+    }
+    #[derive(Deserialize)]
+    struct LinkView {
+        r#type: String,
+        uri: String,
+    }
+    let raw = output.raw().get();
+    if !raw.contains("resource_link") {
+        return Vec::new();
+    }
+    let Ok(view) = serde_json::from_str::<ContentView<'_>>(raw) else { return Vec::new() };
+    let links = skim::elements(view.content.get())
+        .filter_map(|item| serde_json::from_str::<LinkView>(item).ok())
+        .filter(|link| link.r#type == "resource_link");
+    links.map(|link| link.uri).take(MAX_LINKS).collect()
+}
+
+/// Converts the contents of a resource to a tool result with one block each.
+fn contents_as_blocks(result: &RawValue) -> Result<ToolOutput, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct ContentsView<'r> {
+        #[serde(borrow)]
+        contents: Vec<&'r RawValue>,
+    }
+    #[derive(Serialize)]
+    struct ResourceBlock<'r> {
+        r#type: &'static str,
+        resource: &'r RawValue,
+    }
+    #[derive(Serialize)]
+    struct ResultObject<'r> {
+        content: Vec<ResourceBlock<'r>>,
+    }
+    let ContentsView { contents } = serde_json::from_str(result.get())?;
+    let block = |resource| ResourceBlock { r#type: "resource", resource };
+    let content = contents.into_iter().map(block).collect();
+    Ok(ToolOutput::new(to_raw_value(&ResultObject { content })?, false))
+}

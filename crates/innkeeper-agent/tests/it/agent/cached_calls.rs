@@ -1,0 +1,23 @@
+//! The result cache of an agent.
+
+use innkeeper_agent::agent::{AgentSettings, CacheSettings};
+use innkeeper_agent::provider::ScriptedProvider;
+
+use super::{call_reply, harness, text_reply};
+
+/// Proves: G-b5
+#[tokio::test(start_paused = true)]
+async fn the_same_call_of_a_read_only_tool_is_answered_from_the_cache() {
+    let settings =
+        AgentSettings { cache: Some(CacheSettings::default()), ..AgentSettings::default() };
+    let call = || call_reply("fs.read", r#"{"path": "a"}"#);
+    let remove = || call_reply("fs.rm", r#"{"path": "a"}"#);
+    let replies = [call(), call(), remove(), remove(), text_reply("Done.")];
+    let test_env = harness(ScriptedProvider::new(replies), settings);
+    let report = test_env.agent.run("Read a twice.").await;
+    assert!(report.is_success());
+    let cached: Vec<_> = report.tool_calls.iter().map(|call| call.cached).collect();
+    assert_eq!(cached, [false, true, false, false]);
+    let run: Vec<_> = test_env.tools.calls().into_iter().map(|(tool, _)| tool).collect();
+    assert_eq!(run, ["fs.read", "fs.rm", "fs.rm"]);
+}

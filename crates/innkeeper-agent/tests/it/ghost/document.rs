@@ -1,0 +1,149 @@
+//! The run as document 002 describes it.
+
+use super::*;
+use crate::whole_results::assert_schema;
+
+/// Returns the texts of the results in the last message of a request to Anthropic.
+fn last_message(llm: &ScriptedLlm, request: usize) -> String {
+    let requests = llm.requests();
+    requests[request].body["messages"].as_array().unwrap().last().unwrap().to_string()
+}
+
+fn echo(message: &str) -> ScriptedReply {
+    ScriptedReply::tool_call("fx.echo", json!({"message": message}))
+}
+
+/// Proves: G2, G3, G4
+#[tokio::test]
+async fn the_tools_of_a_stdio_server_are_discovered_and_offered_to_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let server = fixture("fx").journal(&journal);
+    let (result, llm) = run_with(server, [ScriptedReply::text("Hello.")], |_| {}).await;
+    let journal = Journal::read(&journal);
+    assert_eq!((journal.count("initialize"), journal.count("tools/list")), (1, 1));
+    let offered = llm.requests()[0].body["tools"].as_array().unwrap().clone();
+    assert_eq!(result["execution_metadata"]["tools_discovered"], json!(offered.len()));
+    let echo = offered.iter().find(|tool| tool["name"] == "fx_echo").unwrap();
+    assert_eq!(echo["description"], "Says the message back.");
+    assert_eq!(echo["input_schema"]["required"], json!(["message"]));
+}
+
+/// Proves: G5, G11, G24
+#[tokio::test]
+async fn a_call_of_the_model_reaches_the_server_and_its_last_text_is_the_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let server = fixture("fx").journal(&journal);
+    let replies = [
+        ScriptedReply::text("I say it.").with_tool_call("fx.echo", json!({"message": "hi"})),
+        ScriptedReply::text("It said hi."),
+    ];
+    let (result, llm) = run_with(server, replies, |_| {}).await;
+    let journal = Journal::read(&journal);
+    assert_eq!(journal.params("tools/call")[0]["arguments"], json!({"message": "hi"}));
+    assert!(last_message(&llm, 1).contains("\"hi\""));
+    assert_eq!(result["final_result"], "It said hi.");
+    let history = result["conversation_history"].as_array().unwrap();
+    assert_eq!(history.last().unwrap()["content"], result["final_result"]);
+}
+
+/// Proves: G6, G72
+#[tokio::test]
+async fn arguments_of_every_type_reach_the_tool_and_the_result_fits_its_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let tools = json!([{"name": "any", "inputSchema": {"type": "object"}}]).to_string();
+    let arguments = json!({
+        "text": "größer \"q\"", "whole": -3, "number": 1.5, "yes": true, "none": null,
+        "list": [1, ["a"], {}], "object": {"inner": {"list": []}},
+    });
+    let server = fixture("fx").with("--tools", &tools).journal(&journal);
+    let replies =
+        [ScriptedReply::tool_call("fx.any", arguments.clone()), ScriptedReply::text("Done.")];
+    let (result, _llm) = run_with(server, replies, |_| {}).await;
+    assert_eq!(Journal::read(&journal).params("tools/call")[0]["arguments"], arguments);
+    assert_eq!(result["tool_chain"][0]["arguments"], arguments);
+    assert_schema(&result);
+    let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No.")])).await;
+    let failed = GhostConfig { provider: "nobody".to_owned(), ..config(json!({}), &llm) };
+    assert_schema(&to_json(&mcp_ghost(failed).await));
+}
+
+/// Proves: G23, G25
+#[tokio::test]
+async fn a_run_succeeds_if_the_model_finishes_and_not_every_call_failed() {
+    let fail = || ScriptedReply::tool_call("fx.fail", json!({}));
+    let done = || ScriptedReply::text("Done.");
+    let cases = [
+        (vec![done()], true, "The model finished after 1 response; no tool was called."),
+        (
+            vec![fail(), echo("a"), done()],
+            true,
+            "The model finished after 3 responses; 1 of 2 tool calls succeeded.",
+        ),
+        (
+            vec![fail(), done()],
+            false,
+            "The model finished after 2 responses; 0 of 1 tool call succeeded.",
+        ),
+        (
+            vec![echo("a"), echo("b")],
+            false,
+            "The model did not finish after 2 responses; 2 of 2 tool calls succeeded.",
+        ),
+        (
+            vec![echo("a"), ScriptedReply::status(401)],
+            false,
+            "The model did not finish after 1 response; 1 of 1 tool call succeeded.",
+        ),
+    ];
+    for (replies, success, summary) in cases {
+        // The fourth course ends at the limit.
+        let limit = if success { 3 } else { 2 };
+        let server = fixture("fx");
+        let (result, _llm) =
+            run_with(server, replies, |config| config.max_iterations = limit).await;
+        assert_eq!(result["success"], json!(success), "{result:#}");
+        assert_eq!(result["summary"], summary);
+        assert_eq!(result.get("error").is_some(), !success);
+        // A failure that the model recovered from stays in the errors.
+        let failures = result["tool_chain"].as_array().unwrap();
+        let failures = failures.iter().filter(|call| call["success"] == false).count();
+        let recorded = result["errors"].as_array().unwrap();
+        let recorded = recorded.iter().filter(|error| error["tool_name"] == "fx.fail").count();
+        assert_eq!(recorded, failures);
+    }
+}
+
+/// Proves: G39, G44
+#[tokio::test]
+async fn a_tool_that_no_server_has_is_an_error_for_the_model_and_nothing_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = dir.path().join("journal");
+    let server = fixture("fx").journal(&journal);
+    let replies = [
+        ScriptedReply::tool_call("bash.run", json!({"command": "id"})),
+        ScriptedReply::tool_call("fx.no_such_tool", json!({})),
+        ScriptedReply::text("I cannot."),
+    ];
+    let (result, llm) = run_with(server, replies, |_| {}).await;
+    assert_eq!(Journal::read(&journal).count("tools/call"), 0);
+    for request in [1, 2] {
+        let told = last_message(&llm, request);
+        assert!(told.contains("\"is_error\":true") && told.contains("no tool"), "{told}");
+    }
+    assert_eq!(result["tool_chain"], json!([]));
+    assert_eq!(result["errors"].as_array().unwrap().len(), 2);
+}
+
+/// Proves: G51
+#[tokio::test]
+async fn results_that_contradict_each_other_are_both_in_the_last_request() {
+    let replies =
+        [echo("The price is 10."), echo("The price is 12."), ScriptedReply::text("10 or 12.")];
+    let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
+    let last = &llm.requests()[2].text;
+    assert!(last.contains("The price is 10.") && last.contains("The price is 12."), "{last}");
+    assert_eq!(result["final_result"], "10 or 12.");
+}
