@@ -30,6 +30,8 @@ mod eval_local_model;
 
 mod eval_guard;
 
+mod eval_tool_search;
+
 mod fuzz;
 
 mod bench;
@@ -73,6 +75,9 @@ usage: cargo xtask COMMAND
   eval-local-model [--write]
                             thirty tasks for a small model over every provider API
   eval-guard [--benign]     a public benchmark of prompt-injection defences, with this host as proxy
+  eval-tool-search [--write | --tuning]
+                            the search for tools on two public benchmarks; `--tuning` measures the
+                            half of the tasks on which the weights are tuned
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             calls, starts and memory beside a raw pipe and the official SDK
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
@@ -118,6 +123,7 @@ fn main() -> ExitCode {
         "eval-grammars" => eval_grammars::run(rest),
         "eval-local-model" => eval_local_model::run(rest),
         "eval-guard" => eval_guard::run(rest),
+        "eval-tool-search" => eval_tool_search::run(rest),
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),

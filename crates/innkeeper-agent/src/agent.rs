@@ -106,6 +106,7 @@ impl Agent {
         timing: Timing,
     ) -> Self {
         let rate_limit = settings.rate_limit_per_minute;
+        let runner = settings.searchable_runner(runner, provider.capabilities().context_tokens);
         Self {
             provider,
             executor: Executor::new(runner, settings.executor_settings(), timing.clone()),

@@ -19,6 +19,7 @@ use crate::agent::{Agent, AgentEvent, AgentSettings};
 use crate::content::Content;
 use crate::run::RunLimits;
 use crate::timing::Timing;
+use crate::tool_search::ToolSearchSettings;
 use crate::tools::ToolRunner as _;
 use crate::transport::{ModelRule, ModelSelector, choose_model, get_llm_client};
 use namespace::Namespace;
@@ -85,6 +86,9 @@ pub struct GhostConfig {
     /// Whether each request has the whole conversation; otherwise the results of the latest calls
     /// only. Default: yes.
     pub conversation_memory: bool,
+    /// When the model gets a search for tools in place of all tools. Pinned tools have their public
+    /// names, without the namespace. Default: see [`AgentSettings::tool_search`].
+    pub tool_search: ToolSearchSettings,
     /// Whether the model writes a plan before its first call. Default: no.
     pub plan: bool,
     /// The base URL of the provider. Default: the provider's.
@@ -115,6 +119,7 @@ impl GhostConfig {
             max_iterations: 10,
             enable_backtracking: true,
             conversation_memory: true,
+            tool_search: ToolSearchSettings::default(),
             plan: false,
             base_url: None,
             environment,
@@ -141,6 +146,7 @@ impl GhostConfig {
             limits: RunLimits { max_iterations: self.max_iterations, ..RunLimits::default() },
             backtracking: self.enable_backtracking,
             conversation_memory: self.conversation_memory,
+            tool_search: self.tool_search.clone(),
             planning: self.plan,
             call_timeout: Some(self.timeout),
             ..AgentSettings::default()
@@ -248,7 +254,10 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
     }
     let namespace = Arc::new(Namespace::new(&config.namespace, host.clone()));
     report.tools_discovered = namespace.list_tools().len();
-    let agent = Agent::new(provider, namespace.clone(), config.agent_settings());
+    let mut settings = config.agent_settings();
+    let pinned_tools = &mut settings.tool_search.pinned_tools;
+    pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
+    let agent = Agent::new(provider, namespace.clone(), settings);
     let prompt = config.user_prompt.as_str();
     let mut result = match sink {
         Some(sink) => agent.run_streaming(prompt, sink).await,

@@ -2,7 +2,7 @@
 //!
 //! In reading order: [`tools`] runs a tool, [`chat`] reads the streamed text of an application's
 //! own model and runs the calls in the text, [`conversation`] keeps the messages and their
-//! [`content`], [`provider`] encodes requests to models, [`agent`] drives a whole run, and
+//! [`content`], [`tool_search`] finds tools among many, [`provider`] encodes requests to models, [`agent`] drives a whole run, and
 //! [`ghost`] does so for one prompt with servers of its own.
 
 pub mod agent;
@@ -16,6 +16,7 @@ pub mod run;
 pub mod run_json;
 pub mod safety;
 pub mod tool_output;
+pub mod tool_search;
 pub mod tools;
 
 mod tasks;

@@ -11,7 +11,7 @@
 //! into a [`ResolvedCall`] and reports every [`Repair`]: [`parse`] reads the text,
 //! [`coerce`](mod@coerce) converts the arguments to the types of the schema, and
 //! [`resolve`](mod@resolve) finds the tool. [`ToolValidator`] reports the remaining schema
-//! violations.
+//! violations. A [`ToolIndex`] finds tools for a query.
 
 mod json;
 mod tool;
@@ -36,6 +36,8 @@ pub mod repair;
 pub mod resolve;
 pub mod validate;
 
+mod tool_search;
+
 pub use alias::{Aliases, NameRules};
 pub use call::{RawArguments, RejectReason, RejectedCall, ResolvedCall, resolve_call};
 pub use coerce::{coerce, coerce_text};
@@ -46,10 +48,11 @@ pub use model_family::ModelFamily;
 pub use parse::{Completeness, ParseError, parse_lenient, parse_strict};
 pub use repair::Repair;
 pub use resolve::{ToolMatch, resolve, suggest};
-pub use sanitize::quote_for_prompt;
+pub use sanitize::{first_sentence, quote_for_prompt, to_json_line};
 pub use schema_lowering::{
     Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, lower_schema, lower_schemas,
 };
 pub use stream_parser::{ParserLimits, ParserOptions, ParserState, ToolCallParser};
 pub use tool::{Tool, Tools};
+pub use tool_search::{MAX_SEARCH_RESULTS, ToolIndex};
 pub use validate::{NotValidated, ToolValidator, Violation};

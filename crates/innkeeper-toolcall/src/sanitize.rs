@@ -80,8 +80,9 @@ fn starts_with_markup(text: &str) -> bool {
     })
 }
 
-/// Writes JSON on one line, with a space after each comma and colon and safe strings and keys.
-pub(crate) fn to_json_line(value: &Value) -> String {
+/// Writes JSON on one line, with a space after each comma and colon. Each string and each key is
+/// quoted like [`quote_for_prompt`] does. A value in more than 128 arrays and objects becomes `null`.
+pub fn to_json_line(value: &Value) -> String {
     let mut out = String::new();
     write_value(value, MAX_DEPTH, &mut out);
     out
@@ -140,6 +141,32 @@ pub(crate) fn to_single_line(text: &str, max_chars: usize) -> String {
     out.trim().to_owned()
 }
 
+/// Abbreviations whose period does not end a sentence.
+const ABBREVIATIONS: &[&str] = &["e.g", "i.e", "vs", "approx", "etc", "incl"];
+
+/// Returns the first sentence of a text, on one line, without hidden characters and with at most
+/// `max_chars` characters; a longer sentence ends with `…`. A sentence ends at a blank line, at a
+/// period, question mark or exclamation mark before white space, or at such a mark of Chinese and
+/// Japanese.
+pub fn first_sentence(text: &str, max_chars: usize) -> String {
+    let text = text.trim_start();
+    let end = text.char_indices().take(max_chars).find_map(|(at, character)| {
+        let after = at + character.len_utf8();
+        let rest = &text[after..];
+        let is_end = match character {
+            '.' | '!' | '?' if !rest.starts_with(char::is_whitespace) => false,
+            '.' => {
+                let word = text[..at].rsplit([' ', '\n', '(']).next().unwrap_or_default();
+                !ABBREVIATIONS.iter().any(|known| word.eq_ignore_ascii_case(known))
+            }
+            '\n' => rest.trim_start_matches([' ', '\t', '\r']).starts_with('\n'),
+            other => "!?。！？".contains(other),
+        };
+        is_end.then_some(after)
+    });
+    to_single_line(&text[..end.unwrap_or(text.len())], max_chars)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,6 +199,22 @@ mod tests {
             (quote_name("fs.read"), quote_name("a b")),
             ("fs.read".to_owned(), "\"a b\"".to_owned())
         );
+    }
+
+    #[test]
+    fn the_first_sentence_ends_at_its_mark_and_has_a_limit() {
+        for (text, sentence) in [
+            ("Reads v1.2 of a file. Fast.", "Reads v1.2 of a file."),
+            ("Reads a file (e.g. `a.txt`). Fast.", "Reads a file (e.g. `a.txt`)."),
+            ("\n Reads\na file\n \nArgs:", "Reads a file"),
+            ("読む。速い。", "読む。"),
+            ("Really? Yes", "Really?"),
+            ("abcdefghijklmnopqrstuvwxyz0123456789 a", "abcdefghijklmnopqrstuvwxyz0123…"),
+            ("a.", "a."),
+            ("", ""),
+        ] {
+            assert_eq!(first_sentence(text, 30), sentence, "{text}");
+        }
     }
 
     /// Attack: model | text of a server contains the call markers of a model family | the quoted

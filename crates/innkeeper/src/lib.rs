@@ -126,6 +126,7 @@
 //! | [`chat`] | add tools to the streamed text of an application's own model |
 //! | [`conversation`], [`content`] | messages of user, model and tools, and their content |
 //! | [`provider`], [`transport`] | the trait of models, and models over HTTP |
+//! | [`tool_search`] | offer a search for tools in place of many tools |
 //! | [`tools`], [`tool_output`] | the trait that runs tools, and tool output as content |
 //! | [`safety`] | approve, block and limit calls of models |
 //! | [`run`], [`run_json`] | a run as a state machine without I/O, and its result as JSON |
@@ -288,6 +289,8 @@ pub use innkeeper_agent::run_json;
 pub use innkeeper_agent::safety;
 #[doc(inline)]
 pub use innkeeper_agent::tool_output;
+#[doc(inline)]
+pub use innkeeper_agent::tool_search;
 #[doc(inline)]
 pub use innkeeper_agent::tools;
 #[doc(inline)]

@@ -1,6 +1,7 @@
 //! Settings of an agent.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_toolcall::Format;
@@ -10,6 +11,8 @@ use crate::conversation::HistoryBudget;
 use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS, ExecutorSettings};
 use crate::run::{RunLimits, ToolCalling};
 use crate::safety::{ApprovalPolicy, ToolBlocklist};
+use crate::tool_search::{SearchableTools, ToolSearchSettings};
+use crate::tools::ToolRunner;
 use crate::transport::DEFAULT_RESPONSE_TIMEOUT;
 
 /// Settings of an agent.
@@ -77,6 +80,9 @@ pub struct AgentSettings {
     /// The cache of results for repeated calls of tools that are annotated as read-only or
     /// idempotent. Default: no cache.
     pub cache: Option<CacheSettings>,
+    /// When the model gets a search for tools in place of all tools. Default: when the definitions
+    /// take more than a tenth of the context window (100,000 tokens if the window is unknown).
+    pub tool_search: ToolSearchSettings,
     /// The tool that undoes a call of another tool, by public names; see [`Agent::undo`]. The names
     /// precede those in the definitions of the tools. Default: none.
     ///
@@ -103,6 +109,21 @@ impl AgentSettings {
             cache: self.cache.clone(),
             call_timeout: self.call_timeout,
         }
+    }
+
+    /// Returns a runner that offers a search for the tools if the settings require a search.
+    pub(super) fn searchable_runner(
+        &self,
+        runner: Arc<dyn ToolRunner>,
+        context_window: Option<u32>,
+    ) -> Arc<dyn ToolRunner> {
+        let search = self.tool_search.clone();
+        if search.max_listing_share.is_none() {
+            return runner;
+        }
+        let (budget, window) = self.history_and_window(context_window);
+        let tokens = window.map_or(budget.max_tokens, |window| window as usize);
+        Arc::new(SearchableTools::new(runner, search, self.blocklist.clone(), tokens))
     }
 
     /// Returns the budget of the history and the required context window, if one is known. A
@@ -154,6 +175,7 @@ impl Default for AgentSettings {
             call_rate_limit_per_minute: None,
             max_parallel_calls: DEFAULT_PARALLEL_CALLS,
             cache: None,
+            tool_search: ToolSearchSettings::default(),
             undo_tools: BTreeMap::new(),
             call_timeout: None,
             response_timeout: DEFAULT_RESPONSE_TIMEOUT,

@@ -35,6 +35,11 @@ impl Namespace {
         self.lock().clone()
     }
 
+    /// Returns the name that the model sees.
+    pub(super) fn display_name(&self, public_name: &str) -> String {
+        format!("{}{public_name}", self.prefix.as_deref().unwrap_or_default())
+    }
+
     fn lock(&self) -> MutexGuard<'_, PublicNames> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -43,10 +48,12 @@ impl Namespace {
 impl ToolRunner for Namespace {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let mut tools = self.host.list_tools();
-        let Some(prefix) = &self.prefix else { return tools };
+        if self.prefix.is_none() {
+            return tools;
+        }
         let mut names = self.lock();
         for available in &mut tools {
-            let name = format!("{prefix}{}", available.tool.name);
+            let name = self.display_name(&available.tool.name);
             let public_name = std::mem::replace(&mut available.tool.name, name.clone());
             names.insert(name, public_name);
         }

@@ -14,6 +14,7 @@ mod plans;
 mod safety;
 mod streams;
 mod tool_call_modes;
+mod tool_search;
 mod undo;
 mod user_media;
 

@@ -1,0 +1,62 @@
+//! The results of the two tools of a search.
+//!
+//! The descriptions are texts of servers. Each string is quoted, so that a text cannot end the JSON
+//! and contains no call marker.
+
+use innkeeper_toolcall::{Tool, first_sentence, suggest, to_json_line};
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+
+use super::search::Search;
+use crate::tools::ToolOutput;
+
+/// Maximum number of characters of a short description.
+const MAX_SUMMARY_CHARS: usize = 200;
+
+/// Maximum number of characters of an unknown name in a result.
+const MAX_UNKNOWN_NAME_CHARS: usize = 100;
+
+/// Returns the tools that a search found.
+pub(super) fn found_tools(search: &Search, names: &[&str]) -> serde_json::Result<ToolOutput> {
+    let summary = |tool: &Tool| {
+        json!({
+            "name": tool.name,
+            "description": first_sentence(&tool.description, MAX_SUMMARY_CHARS),
+        })
+    };
+    let found = names.iter().filter_map(|name| search.searched.get(name)).map(summary);
+    let mut result =
+        json!({"tools": found.collect::<Vec<_>>(), "searchedTools": search.searched.len()});
+    if names.is_empty() {
+        result["hint"] = "no tool contains a word of the query: try other words".into();
+    }
+    to_output(&result, false)
+}
+
+/// Returns the definitions of the tools with these names, and the names without a tool. The result
+/// is an error if no name has a tool.
+pub(super) fn described_tools(search: &Search, names: &[&str]) -> serde_json::Result<ToolOutput> {
+    let (mut tools, mut unknown_names) = (Vec::new(), Vec::new());
+    for name in names {
+        match search.searched.get(name) {
+            Some(Tool { name, description, input_schema }) => tools.push(
+                json!({"name": name, "description": description, "inputSchema": input_schema}),
+            ),
+            None => unknown_names.push(json!({
+                "name": first_sentence(name, MAX_UNKNOWN_NAME_CHARS),
+                "similarNames": suggest(&search.searched, name),
+            })),
+        }
+    }
+    let is_error = tools.is_empty();
+    let mut result = json!({"tools": tools});
+    if !unknown_names.is_empty() {
+        result["unknownNames"] = unknown_names.into();
+    }
+    to_output(&result, is_error)
+}
+
+fn to_output(result: &Value, is_error: bool) -> serde_json::Result<ToolOutput> {
+    let content = json!({"content": [{"type": "text", "text": to_json_line(result)}]});
+    Ok(ToolOutput::new(to_raw_value(&content)?, is_error))
+}

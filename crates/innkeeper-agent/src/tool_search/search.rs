@@ -1,0 +1,120 @@
+//! The search over one list of tools, with the definitions of its own two tools.
+
+use innkeeper_toolcall::{Tool, ToolIndex, Tools};
+use serde_json::json;
+
+use super::arguments::{DEFAULT_SEARCH_LIMIT, MAX_DESCRIBED_TOOLS, MAX_SEARCH_LIMIT};
+use crate::tools::{AvailableTool, ToolAnnotations};
+
+const SEARCH_NAME: &str = "search_tools";
+const DESCRIBE_NAME: &str = "describe_tools";
+
+/// The search over one list of tools.
+pub(super) struct Search {
+    pub(super) names: SearchToolNames,
+    /// The tools that a search may find.
+    pub(super) searched: Tools,
+    pub(super) index: ToolIndex,
+}
+
+/// The names of the two tools of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SearchToolNames {
+    pub(super) search: String,
+    pub(super) describe: String,
+}
+
+impl SearchToolNames {
+    /// Chooses names that no tool has. The names of the last list stay if they are free, because
+    /// other names invalidate the prompt caches of providers.
+    pub(super) fn new<'n>(
+        taken: &(impl Iterator<Item = &'n str> + Clone),
+        before: Option<&Self>,
+    ) -> Self {
+        let choose = |base: &str, before: Option<&String>| {
+            let numbered = (2_usize..).map(|number| format!("{base}_{number}"));
+            let mut candidates =
+                before.cloned().into_iter().chain([base.to_owned()]).chain(numbered);
+            let is_free = |name: &String| taken.clone().all(|taken| !are_alike(taken, name));
+            candidates.find(is_free).unwrap_or_default()
+        };
+        Self {
+            search: choose(SEARCH_NAME, before.map(|names| &names.search)),
+            describe: choose(DESCRIBE_NAME, before.map(|names| &names.describe)),
+        }
+    }
+
+    /// Returns the two tools.
+    pub(super) fn tools(&self) -> [AvailableTool; 2] {
+        [self.search_tool(), self.describe_tool()].map(|tool| {
+            let annotations = ToolAnnotations {
+                read_only: true,
+                idempotent: true,
+                destructive: false,
+                open_world: false,
+            };
+            AvailableTool::new(tool, annotations)
+        })
+    }
+
+    fn search_tool(&self) -> Tool {
+        let Self { search, describe } = self;
+        let description = format!(
+            "Finds tools for a task. Most tools are not in the list of tools: search before you say \
+             that something is not possible. Returns names with short descriptions, the best match \
+             first. Then call `{describe}` with the names of the tools that you need."
+        );
+        let query =
+            "What the tool does, in a few words, such as \"send an email\". One task per query.";
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": query},
+                "limit": {
+                    "type": "integer",
+                    "description": format!("Maximum number of tools. Default: {DEFAULT_SEARCH_LIMIT}."),
+                    "minimum": 1,
+                    "maximum": MAX_SEARCH_LIMIT,
+                },
+            },
+            "required": ["query"],
+            "additionalProperties": false,
+        });
+        Tool::new(search, description, schema)
+    }
+
+    fn describe_tool(&self) -> Tool {
+        let Self { search, describe } = self;
+        let description = format!(
+            "Returns the definitions of tools that `{search}` found. From your next response on, you \
+             can call the described tools by their names."
+        );
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "names": {
+                    "type": "array",
+                    "description": "The names, exactly as the search returned the names.",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "maxItems": MAX_DESCRIBED_TOOLS,
+                },
+            },
+            "required": ["names"],
+            "additionalProperties": false,
+        });
+        Tool::new(describe, description, schema)
+    }
+}
+
+/// Returns whether a call with one name may be resolved to the other: case and separators do not
+/// matter for a call.
+fn are_alike(one: &str, other: &str) -> bool {
+    let letters = |name: &'_ str| -> String {
+        name.chars()
+            .filter(|letter| letter.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    letters(one) == letters(other)
+}
