@@ -9,6 +9,7 @@ use innkeeper_agent::conversation::HistoryBudget;
 use innkeeper_agent::provider::{LlmError, LlmProvider};
 use innkeeper_agent::run::{RunLimits, RunOutcome, ToolCalling};
 use innkeeper_agent::safety::{PatternError, ToolBlocklist};
+use innkeeper_agent::tool_search::ToolSearchSettings;
 use innkeeper_agent::tools::ToolRunner;
 use innkeeper_toolcall::{Format, ModelFamily};
 use serde_json::Value;
@@ -284,6 +285,7 @@ impl McpHostBuilder {
             rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
             wait_for_rate_limit: self.wait_for_rate_limit,
             summarize_history: false,
+            tool_search: ToolSearchSettings::disabled(),
             blocklist: ToolBlocklist::new(&safety_constraints.blocked_tool_patterns)?,
             ..AgentSettings::default()
         };
