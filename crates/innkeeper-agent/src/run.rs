@@ -229,16 +229,36 @@ impl Run {
     /// Handles a failed request. `jitter`, from 0 to 1, varies the delays.
     pub fn on_error(&mut self, mut error: LlmError, jitter: f64) -> Effect {
         *self.stats.failures.entry(error.kind.name().into()).or_default() += 1;
+        if matches!(
+            error.kind,
+            LlmErrorKind::Connection | LlmErrorKind::TimedOut | LlmErrorKind::InvalidResponse
+        ) {
+            self.stats.usage_is_complete = false;
+        }
         if self.compaction.is_pending() {
-            let omitted = self.compaction.on_summary_error(&self.conversation);
-            self.conversation.set_omitted_history(omitted);
-            return self.request_effect();
+            let may_succeed_later = matches!(
+                error.kind,
+                LlmErrorKind::RetryLater { .. }
+                    | LlmErrorKind::Connection
+                    | LlmErrorKind::LocalRateLimit { .. }
+            );
+            if may_succeed_later {
+                self.compaction.cancel_summary();
+            } else {
+                let omitted = self.compaction.on_summary_error(&self.conversation);
+                self.conversation.set_omitted_history(omitted);
+                return self.request_effect();
+            }
         }
         if error.kind == LlmErrorKind::ContextLength
             && self.compaction.on_context_length(&self.config, &self.conversation)
         {
             self.stats.request_retries += 1;
             return Effect::Sleep(Duration::ZERO);
+        }
+        let is_final = !error.kind.is_retryable() || error.kind == LlmErrorKind::MalformedToolCall;
+        if self.plan.is_requested && is_final {
+            return self.continue_without_plan(error.to_string());
         }
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native
@@ -266,12 +286,6 @@ impl Run {
             // No request was sent. The caller of the run has waited if it is to wait.
             self.stats.requests -= 1;
             return Effect::Finish(RunOutcome::Failed(error));
-        }
-        if matches!(
-            error.kind,
-            LlmErrorKind::Connection | LlmErrorKind::TimedOut | LlmErrorKind::InvalidResponse
-        ) {
-            self.stats.usage_is_complete = false;
         }
         let after = error.kind.retry_after();
         let waits = after.is_none_or(|after| after <= MAX_RETRY_AFTER);

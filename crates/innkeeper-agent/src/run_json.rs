@@ -93,7 +93,7 @@ pub struct ToolCallJson<'r> {
     /// The id of the call in the conversation.
     pub tool_call_id: &'r str,
     /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
-    /// their order. The results of the other calls cannot have led to the call.
+    /// their order. Of earlier results, the model saw a summary at most.
     pub visible_results: &'r [String],
 }
 

@@ -37,7 +37,8 @@ impl UndoRecord {
 impl Agent {
     /// Undoes the successful calls of a run, last call first, each with the tool that
     /// [`AgentSettings::undo_tools`](super::AgentSettings::undo_tools) or the definition of its tool
-    /// names ([`UNDO_META_KEY`]). Calls without such a tool stay as they are. An attempt that fails
+    /// names ([`UNDO_META_KEY`]). Calls without such a tool stay as they are, and so do calls whose
+    /// undoing tool is not offered because of a [search for tools](crate::tool_search). An attempt that fails
     /// does not stop the others; the conversation does not change.
     ///
     /// Each argument of the undoing call is the member of that name in the structured content of the
@@ -46,7 +47,7 @@ impl Agent {
     pub async fn undo(&self, result: &RunResult) -> Vec<UndoRecord> {
         let snapshot = self.executor.tool_snapshot();
         let mut undone = Vec::new();
-        for record in result.tool_calls.iter().rev().filter(|record| record.success) {
+        for record in result.tool_calls.iter().rev().filter(|it| it.success && !it.cached) {
             let Some(call) = undo_call(&self.settings.undo_tools, &snapshot, record) else {
                 continue;
             };
@@ -91,7 +92,7 @@ fn undo_call(
 ) -> Option<ResolvedCall> {
     let name = match configured.get(&record.tool) {
         Some(name) => name.clone(),
-        None => declared_undo_tool(snapshot.find(&record.tool)?)?,
+        None => declared_undo_tool(snapshot, &record.tool)?,
     };
     let undo_tool = snapshot.find(&name)?;
     let structured = record.output.as_ref().and_then(structured_content);
@@ -110,17 +111,23 @@ fn undo_call(
 #[derive(Deserialize)]
 struct DefinitionView {
     name: String,
-    #[serde(rename = "_meta")]
+    #[serde(default, rename = "_meta")]
     meta: BTreeMap<String, Value>,
 }
 
 /// Returns the public name of the tool that a definition names: the tool of the same server.
-fn declared_undo_tool(available: &AvailableTool) -> Option<String> {
-    let definition: &RawValue = available.definition.as_deref()?;
-    let view: DefinitionView = serde_json::from_str(definition.get()).ok()?;
+fn declared_undo_tool(snapshot: &ToolSnapshot, tool: &str) -> Option<String> {
+    let view = definition_view(snapshot.find(tool)?)?;
     let undo_tool = view.meta.get(UNDO_META_KEY)?.as_str()?;
-    let prefix = available.tool.name.strip_suffix(&view.name)?;
-    Some(format!("{prefix}{undo_tool}"))
+    let name = format!("{}{undo_tool}", tool.strip_suffix(&view.name)?);
+    // A name with a dot may be the public name of another server's tool.
+    let is_same_server = definition_view(snapshot.find(&name)?)?.name == undo_tool;
+    is_same_server.then_some(name)
+}
+
+fn definition_view(available: &AvailableTool) -> Option<DefinitionView> {
+    let definition: &RawValue = available.definition.as_deref()?;
+    serde_json::from_str(definition.get()).ok()
 }
 
 fn structured_content(output: &ToolOutput) -> Option<Json> {

@@ -7,6 +7,7 @@
 use innkeeper_toolcall::quote_for_prompt;
 
 use super::RunConfig;
+use super::response_parser::text_without_reasoning;
 use crate::conversation::{
     Conversation, Message, OmittedHistory, PartContent, choose_cut, cuts, estimate_message_tokens,
     estimate_tokens,
@@ -122,7 +123,7 @@ impl Compaction {
         conversation: &Conversation,
         response: &Response,
     ) -> OmittedHistory {
-        let text = response.message.visible_text();
+        let text = text_without_reasoning(response);
         let text = text.trim();
         let is_complete = match response.finish_reason {
             FinishReason::Stop | FinishReason::Other(_) => true,
@@ -142,6 +143,13 @@ impl Compaction {
             return without_summary(conversation.omitted_history(), pending.messages);
         }
         OmittedHistory { summary: Some(text.to_owned()), ..pending }
+    }
+
+    /// Handles a request for a summary that failed for a reason of the connection: the summary is
+    /// requested again, if at all.
+    pub(super) fn cancel_summary(&mut self) {
+        self.pending = None;
+        self.summaries_before_request = self.summaries_before_request.saturating_sub(1);
     }
 
     /// Handles a failed request for a summary: returns what is left out from now on.
@@ -191,8 +199,7 @@ fn summary_tokens(budget: usize) -> u32 {
 
 /// Leaves messages out without a summary; an earlier summary stays.
 fn without_summary(omitted: &OmittedHistory, messages: usize) -> OmittedHistory {
-    let has_gap = omitted.has_gap || omitted.summary.is_some();
-    OmittedHistory { messages, has_gap, ..omitted.clone() }
+    OmittedHistory { messages, has_gap: true, ..omitted.clone() }
 }
 
 /// Returns the messages up to the last place of `cuts` up to `cut` that fits, one JSON object a line

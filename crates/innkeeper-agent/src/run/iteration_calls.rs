@@ -41,6 +41,13 @@ pub(super) struct CallContext {
     pub(super) visible_results: Arc<[String]>,
 }
 
+/// Returns the text of a failed call's result.
+fn error_text(content: &Content) -> String {
+    let text = content.to_text();
+    let is_blank = text.trim().is_empty();
+    if is_blank { "the tool failed without a message".to_owned() } else { text.into_owned() }
+}
+
 /// The calls of the last response, and what earlier calls of the run mean for them.
 #[derive(Debug, Default)]
 pub(super) struct IterationCalls {
@@ -160,7 +167,7 @@ impl IterationCalls {
         let Self { calls, recovery, circuit_breaker, loop_detector, iteration, .. } = self;
         let call = &mut calls[index];
         let is_error = status != CallStatus::Succeeded;
-        let mut problem = is_error.then(|| content.to_text().into_owned());
+        let mut problem = is_error.then(|| error_text(&content));
         if matches!(status, CallStatus::Succeeded | CallStatus::Failed) {
             circuit_breaker.record(&call.tool, !is_error);
             let result = serde_json::to_vec(&content).unwrap_or_default();

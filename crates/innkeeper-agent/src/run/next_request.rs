@@ -2,9 +2,8 @@
 
 use super::compaction::CompactionStep;
 use super::request::BuiltRequest;
-use super::response_parser::ResponseParser;
+use super::response_parser::{ResponseParser, text_without_reasoning};
 use super::{Effect, ErrorRecord, Run, RunOutcome, ToolCallMode, plan, request};
-use crate::content::Content;
 use crate::conversation::AssistantMessage;
 use crate::provider::{Request, Response};
 
@@ -65,26 +64,31 @@ impl Run {
     /// Adds the plan in a response to the conversation. Without a valid plan, the run continues as
     /// if none was requested, and its errors say why.
     pub(super) fn on_plan(&mut self, response: &Response) -> Effect {
-        let text = response.message.visible_text();
+        let text = text_without_reasoning(response);
         match self.plan.parse(&text) {
             Ok(()) => {
-                let start = match self.config.conversation_memory {
-                    true => Content::from(plan::START_MESSAGE),
-                    false => plan::start_without_memory(&self.conversation, &text),
-                };
+                let repeats_plan = !self.config.conversation_memory;
+                let start = plan::start_message(&self.conversation, repeats_plan.then_some(&*text));
                 // No call is pending before the first iteration's response.
                 if self.conversation.push_assistant(AssistantMessage::from_text(text)).is_ok() {
                     drop(self.conversation.push_user(start));
                 }
             }
-            Err(problem) => self.calls.record_run_error(ErrorRecord {
-                iteration: self.stats.iterations,
-                tool: None,
-                call_id: None,
-                error: format!("the run continues without a plan: {problem}"),
-                recovery_action: None,
-            }),
+            Err(problem) => return self.continue_without_plan(problem),
         }
+        self.request_effect()
+    }
+
+    /// Continues as if no plan was requested.
+    pub(super) fn continue_without_plan(&mut self, problem: String) -> Effect {
+        self.plan.is_requested = false;
+        self.calls.record_run_error(ErrorRecord {
+            iteration: self.stats.iterations,
+            tool: None,
+            call_id: None,
+            error: format!("the run continues without a plan: {problem}"),
+            recovery_action: None,
+        });
         self.request_effect()
     }
 

@@ -10,9 +10,10 @@ use innkeeper_toolcall::{Tools, quote_for_prompt};
 use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
-use crate::conversation::{Conversation, Message, visible_messages};
+use crate::conversation::{Conversation, Message};
 use crate::provider::Request;
 use crate::run::RunConfig;
+use crate::run::request::build_text_request;
 
 /// Maximum number of steps, more than a run has iterations by default.
 const MAX_STEPS: usize = 64;
@@ -20,8 +21,8 @@ const MAX_STEPS: usize = 64;
 /// Maximum number of characters of a tool's description in the request for a plan.
 const MAX_DESCRIPTION_CHARS: usize = 200;
 
-/// The user message that follows the plan.
-pub(super) const START_MESSAGE: &str = "Carry out this plan. Depart from it if a result requires \
+/// The end of the user message that follows the plan.
+const START_MESSAGE: &str = "Carry out this plan. Depart from it if a result requires \
     it, and give the answer when you have it.";
 
 const INSTRUCTIONS: &str = r#"Before you call a tool, write a plan as one JSON object and nothing else:
@@ -116,6 +117,7 @@ impl Plan {
 
     /// Assigns a call to its step. A further attempt at a failed call belongs to the failed step.
     pub(super) fn assign(&mut self, call_id: &str, tool: &str, is_retry: bool) {
+        self.skip_unmet_steps();
         let failed = StepState::Finished { succeeded: false };
         let has_state = |state: &StepState| {
             let mut steps = self.steps.iter().zip(&self.states);
@@ -124,6 +126,26 @@ impl Plan {
         let retried = if is_retry { has_state(&failed) } else { None };
         if let Some(at) = retried.or_else(|| has_state(&StepState::Open)) {
             self.states[at] = StepState::Called(call_id.to_owned());
+        }
+    }
+
+    /// Skips the open steps whose conditions are decided and not met, so that a call belongs to the
+    /// step whose condition is met. If all steps of the tool are skipped, the last one stays open.
+    fn skip_unmet_steps(&mut self) {
+        let is_unmet = |at: &usize| {
+            self.states[*at] == StepState::Open
+                && self.steps[*at].condition.as_ref().is_some_and(|condition| {
+                    matches!(self.state(&condition.step), Some(StepState::Finished { succeeded })
+                        if *succeeded != condition.succeeded)
+                })
+        };
+        let unmet: Vec<usize> = (0..self.steps.len()).filter(is_unmet).collect();
+        for at in unmet {
+            let tool = &self.steps[at].tool;
+            let mut later = self.steps.iter().zip(&self.states).skip(at + 1);
+            if later.any(|(step, state)| step.tool == *tool && *state == StepState::Open) {
+                self.states[at] = StepState::Skipped;
+            }
         }
     }
 
@@ -153,11 +175,16 @@ impl Plan {
         ))
     }
 
-    /// Records the end of a call.
+    /// Records the end of a call. A step whose call was refused for another reason than its condition
+    /// is open again.
     pub(super) fn record(&mut self, call_id: &str, succeeded: bool, was_run: bool) {
         let Some(at) = self.index_of(call_id) else { return };
-        self.states[at] =
-            if was_run { StepState::Finished { succeeded } } else { StepState::Skipped };
+        let is_skipped = matches!(self.decide(call_id), PlanDecision::Skip(_));
+        self.states[at] = match (was_run, is_skipped) {
+            (true, _) => StepState::Finished { succeeded },
+            (false, true) => StepState::Skipped,
+            (false, false) => StepState::Open,
+        };
     }
 
     fn index_of(&self, call_id: &str) -> Option<usize> {
@@ -190,25 +217,18 @@ fn check_steps(steps: &[PlanStep]) -> Result<(), String> {
 
 /// Builds the request for a plan: the conversation, and the instructions with the tools.
 pub(super) fn plan_request(config: &RunConfig, conversation: &Conversation) -> Request {
-    let mut messages = visible_messages(conversation.messages(), conversation.omitted_history());
-    messages.push(Message::User(instructions(&config.tools.available).into()));
-    Request {
-        system: config.system.clone(),
-        messages: super::request::merge_user_messages(messages),
-        max_tokens: Some(config.max_tokens),
-        context_tokens: config.context_tokens,
-        ..Request::default()
-    }
+    build_text_request(config, conversation, instructions(&config.tools.available))
 }
 
-/// Returns the user's last message with the plan, for requests that contain only this message.
-pub(super) fn start_without_memory(conversation: &Conversation, plan: &str) -> Content {
-    let last = conversation.messages().iter().rev().find_map(|message| match message {
+/// Returns the user message behind the plan. It repeats the user's question, because the last user
+/// message is in every request; with `plan`, it repeats the plan too.
+pub(super) fn start_message(conversation: &Conversation, plan: Option<&str>) -> Content {
+    let question = conversation.messages().iter().rev().find_map(|message| match message {
         Message::User(content) => Some(content.clone()),
         Message::Assistant(_) | Message::ToolResults(_) => None,
     });
-    let text = format!("Your plan:\n{plan}\n\n{START_MESSAGE}");
-    last.unwrap_or_default().with_text(&text)
+    let plan = plan.map(|plan| format!("Your plan:\n{plan}\n\n")).unwrap_or_default();
+    question.unwrap_or_default().with_text(&format!("{plan}{START_MESSAGE}"))
 }
 
 fn instructions(tools: &Tools) -> String {

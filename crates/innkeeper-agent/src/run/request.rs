@@ -48,10 +48,7 @@ pub(super) fn build_request(
             Arc::default(),
         ),
     };
-    let mut messages = match config.conversation_memory {
-        true => visible_messages(conversation.messages(), conversation.omitted_history()),
-        false => latest_iteration(conversation.messages()),
-    };
+    let mut messages = messages_of_request(config, conversation);
     let visible_results = results_of_run(&messages);
     let fixed_tokens = estimate_tokens(&system) + estimate_tool_tokens(&tools);
     // Without tools, some providers reject messages with calls and results.
@@ -73,6 +70,32 @@ pub(super) fn build_request(
         ..Request::default()
     };
     Ok(BuiltRequest { request, fixed_tokens, visible_results })
+}
+
+/// Returns the messages that a request may contain.
+fn messages_of_request(config: &RunConfig, conversation: &Conversation) -> Vec<Message> {
+    match config.conversation_memory {
+        true => visible_messages(conversation.messages(), conversation.omitted_history()),
+        false => latest_iteration(conversation.messages()),
+    }
+}
+
+/// Builds a request without tools: the messages as text, followed by instructions.
+pub(super) fn build_text_request(
+    config: &RunConfig,
+    conversation: &Conversation,
+    instructions: String,
+) -> Request {
+    let mut messages = messages_of_request(config, conversation);
+    messages.iter_mut().for_each(|message| *message = to_text_message(config, message));
+    messages.push(Message::User(instructions.into()));
+    Request {
+        system: config.system.clone(),
+        messages: merge_user_messages(messages),
+        max_tokens: Some(config.max_tokens),
+        context_tokens: config.context_tokens,
+        ..Request::default()
+    }
 }
 
 /// Returns the ids of the results after the last user message.
@@ -111,7 +134,7 @@ fn correction_message(
 }
 
 /// Merges adjacent user messages: some models reject two in a row.
-pub(super) fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
+fn merge_user_messages(messages: Vec<Message>) -> Vec<Message> {
     let mut joined = Vec::with_capacity(messages.len());
     for message in messages {
         match (joined.last_mut(), message) {

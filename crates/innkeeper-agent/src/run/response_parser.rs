@@ -234,6 +234,23 @@ impl ResponseParser {
     }
 }
 
+/// Returns the text of a response without the reasoning that a model wrote into its text.
+pub(super) fn text_without_reasoning(response: &Response) -> String {
+    let no_tools = std::sync::Arc::new(innkeeper_toolcall::Tools::default());
+    let mut parser = ToolCallParser::new(no_tools, &ParserOptions::default());
+    let (mut text, mut has_reasoning) = (String::new(), false);
+    let mut add = |event: ParseEvent<'_>| match event {
+        ParseEvent::Reasoning(_) => has_reasoning = true,
+        ParseEvent::Markup(_) | ParseEvent::Arguments { .. } => {}
+        event => text.push_str(event.text()),
+    };
+    let visible_text = response.message.visible_text();
+    parser.push(&visible_text, &mut add);
+    parser.finish(TextEnd::Stop, &mut add);
+    // Other markup is part of a text without reasoning.
+    if has_reasoning { text } else { visible_text }
+}
+
 fn display_text(text: &str, sink: &mut ResponseEventSink<'_>) {
     if !text.is_empty() {
         sink(ResponseEvent::Text(text));

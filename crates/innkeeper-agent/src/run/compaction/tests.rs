@@ -121,8 +121,8 @@ fn after_a_failed_summary_old_messages_are_left_out_and_no_summary_is_requested_
     let too_long = "y".repeat(8000);
     let truncated = Response { finish_reason: FinishReason::Length, ..Response::from_text("Cut") };
     let answers = [
-        Err(LlmError::new("scripted", LlmErrorKind::Connection, "lost")),
-        Ok(Response::from_text(" ")),
+        Err(LlmError::new("scripted", LlmErrorKind::InvalidRequest, "no")),
+        Ok(Response::from_text(" <think>Hm.</think>\n")),
         Ok(truncated),
         Ok(Response::from_text(too_long)),
     ];
@@ -139,6 +139,37 @@ fn after_a_failed_summary_old_messages_are_left_out_and_no_summary_is_requested_
             assert!(is_sent(&read(&mut run, &format!("other{file}"))));
         }
     }
+}
+
+#[test]
+fn a_summary_is_requested_again_after_a_lost_connection_and_a_failed_run_omits_nothing() {
+    let lost = || LlmError::new("scripted", LlmErrorKind::Connection, "lost");
+    let mut run = started(config_with_budget(2000));
+    let (request, _) = read_until_summary(&mut run);
+    assert!(matches!(run.on_error(lost(), 0.0), Effect::Sleep(_)));
+    let Effect::Summarize { request: again, .. } = run.on_delay() else { panic!("no summary") };
+    assert_eq!(again.messages, request.messages);
+    assert!(matches!(run.on_error(lost(), 0.0), Effect::Sleep(_)));
+    assert!(matches!(run.on_delay(), Effect::Summarize { .. }));
+    assert!(matches!(run.on_error(lost(), 0.0), Effect::Finish(RunOutcome::Failed(_))));
+    assert!(!run.stats().usage_is_complete);
+    assert_eq!(run.conversation().omitted_history(), &OmittedHistory::default());
+}
+
+#[test]
+fn a_summary_after_omitted_messages_says_that_some_are_missing_and_has_no_reasoning() {
+    let mut run = started(RunConfig { summarize_history: false, ..config_with_budget(2000) });
+    for file in 0..20 {
+        assert!(is_sent(&read(&mut run, &format!("file{file}"))));
+    }
+    let conversation = run.into_conversation();
+    let mut run = Run::new(Arc::new(config_with_budget(1000)), conversation);
+    assert!(matches!(run.start("And now?"), Ok(Effect::Summarize { .. })));
+    let text = "<think>Which files?</think>The files have x.";
+    let request = sent(run.on_response(&Response::from_text(text), 0.0));
+    let first = text_of(&request.messages[0]);
+    assert!(first.contains("some of them are missing"), "{first}");
+    assert!(first.contains("]\nThe files have x.") && !first.contains("Which"), "{first}");
 }
 
 #[test]

@@ -94,6 +94,33 @@ fn a_further_attempt_belongs_to_the_failed_step_and_not_to_the_next_step_of_the_
 }
 
 #[test]
+fn a_call_belongs_to_the_step_whose_condition_is_met() {
+    let mut plan = plan(&json!([
+        {"id": "1", "tool": "stat"},
+        {"id": "2", "tool": "write", "if": {"step": "1", "succeeded": true}},
+        {"id": "3", "tool": "write", "if": {"step": "1", "succeeded": false}},
+    ]));
+    plan.assign("a", "stat", false);
+    plan.record("a", false, true);
+    plan.assign("b", "write", false);
+    assert_eq!(plan.decide("b"), PlanDecision::Start);
+}
+
+#[test]
+fn a_step_whose_call_was_refused_is_open_for_the_next_call() {
+    let mut plan = plan(&json!([
+        {"id": "1", "tool": "write"},
+        {"id": "2", "tool": "read", "if": {"step": "1", "succeeded": true}},
+    ]));
+    plan.assign("a", "write", false);
+    plan.record("a", false, false);
+    plan.assign("b", "write", true);
+    plan.record("b", true, true);
+    plan.assign("c", "read", false);
+    assert_eq!(plan.decide("c"), PlanDecision::Start);
+}
+
+#[test]
 fn a_plan_that_cannot_be_followed_says_why() {
     for (text, problem) in [
         ("I read the file.", "the text contains no JSON object"),

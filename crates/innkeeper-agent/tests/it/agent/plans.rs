@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::Message;
-use innkeeper_agent::provider::{Response, ScriptedProvider};
+use innkeeper_agent::provider::{LlmError, LlmErrorKind, Response, ScriptedProvider};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -70,7 +70,12 @@ async fn a_call_waits_for_the_call_that_its_step_needs_and_an_independent_call_d
     let conversation = test_env.agent.conversation();
     let texts: Vec<_> = conversation.messages().iter().map(text_of).collect();
     assert_eq!(texts[0], "Wait.");
-    assert!(texts[1].starts_with("{\"steps\":") && texts[2].starts_with("Carry out this plan."));
+    assert!(texts[1].starts_with("{\"steps\":"), "{texts:?}");
+    // The last user message has the question, because every request contains this message.
+    assert!(
+        texts[2].starts_with("Wait.") && texts[2].contains("Carry out this plan."),
+        "{texts:?}"
+    );
 }
 
 /// Proves: G-b9
@@ -115,6 +120,47 @@ async fn without_a_valid_plan_the_run_goes_on_and_its_errors_say_why() {
     );
     let requests = test_env.model.requests();
     assert_eq!(requests[1].messages, [Message::User("Read.".into())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_run_plans_with_earlier_calls_as_text_and_a_rejected_request_needs_no_plan() {
+    let steps = json!([{"id": "1", "tool": "fs.read"}]);
+    let rejected = LlmError::new("scripted", LlmErrorKind::InvalidRequest, "no");
+    let replies = [
+        plan_reply(&steps),
+        call_reply("fs.read", r#"{"path": "a"}"#),
+        text_reply("Done."),
+        Err(rejected),
+        text_reply("Done again."),
+    ];
+    let test_env = planning_harness(replies);
+    assert!(test_env.agent.run("Read a.").await.is_success());
+    let report = test_env.agent.run("And now?").await;
+    assert!(report.is_success(), "{report:?}");
+    assert!(report.errors[0].error.starts_with("the run continues without a plan: "));
+    let requests = test_env.model.requests();
+    let planned = &requests[3];
+    assert!(planned.tools.is_empty());
+    for message in &planned.messages {
+        let has_call = matches!(message, Message::Assistant(it) if it.calls().next().is_some());
+        assert!(!has_call && !matches!(message, Message::ToolResults(_)), "{message:?}");
+    }
+    assert!(!requests[4].tools.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_behind_reasoning_in_the_text_is_found() {
+    let text =
+        r#"<think>Its arguments are {path}.</think>{"steps": [{"id": "1", "tool": "fs.rm"}]}"#;
+    let test_env = planning_harness([text_reply(text), text_reply("Done.")]);
+    let mut planned = Vec::new();
+    let sink = |event| {
+        if let AgentEvent::Planned(steps) = event {
+            planned = steps;
+        }
+    };
+    assert!(test_env.agent.run_streaming("Remove.", sink).await.is_success());
+    assert_eq!(planned.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
