@@ -68,6 +68,8 @@ pub use undo::{UNDO_META_KEY, UndoRecord};
 #[derive(Clone)]
 pub struct Agent {
     provider: Arc<dyn LlmProvider>,
+    /// All tools. The executor offers a search for the tools if there are many.
+    runner: Arc<dyn ToolRunner>,
     executor: Executor,
     settings: Arc<AgentSettings>,
     rate_limit: Option<Arc<RateLimit>>,
@@ -106,10 +108,12 @@ impl Agent {
         timing: Timing,
     ) -> Self {
         let rate_limit = settings.rate_limit_per_minute;
-        let runner = settings.searchable_runner(runner, provider.capabilities().context_tokens);
+        let context_window = provider.capabilities().context_tokens;
+        let searchable = settings.searchable_runner(runner.clone(), context_window);
         Self {
             provider,
-            executor: Executor::new(runner, settings.executor_settings(), timing.clone()),
+            runner,
+            executor: Executor::new(searchable, settings.executor_settings(), timing.clone()),
             settings: Arc::new(settings),
             rate_limit: rate_limit.map(|requests| Arc::new(RateLimit::per_minute(requests))),
             telemetry: Telemetry::default(),

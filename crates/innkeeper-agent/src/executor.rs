@@ -91,6 +91,11 @@ impl Executor {
         }
     }
 
+    /// Returns an executor over other tools, with the same rules, rate limit and cache.
+    pub(crate) fn with_runner(&self, runner: Arc<dyn ToolRunner>) -> Self {
+        Self { runner, tool_snapshot: Arc::default(), ..self.clone() }
+    }
+
     pub(crate) fn set_approver(&mut self, approver: Arc<dyn Approver>) {
         self.approver = Some(approver);
     }

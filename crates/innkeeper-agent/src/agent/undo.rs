@@ -9,7 +9,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Agent, RunResult, ToolCallRecord};
-use crate::executor::{CallQueue, QueueEvent, QueuedCall, StartRule, ToolExecution, ToolSnapshot};
+use crate::executor::{
+    CallQueue, Executor, QueueEvent, QueuedCall, StartRule, ToolExecution, ToolSnapshot,
+};
 use crate::tools::{AvailableTool, ToolOutput};
 
 /// The member of a tool definition's `_meta` that names the tool of the same server that undoes a
@@ -45,40 +47,42 @@ impl Agent {
     /// result, else in the arguments of the undone call. The calls obey the safety rules, approvals
     /// included. Dropping the future cancels the running call.
     pub async fn undo(&self, result: &RunResult) -> Vec<UndoRecord> {
-        let snapshot = self.executor.tool_snapshot();
+        // The model may have searched its tools, so that the undoing tools are not offered.
+        let executor = self.executor.with_runner(self.runner.clone());
+        let snapshot = executor.tool_snapshot();
         let mut undone = Vec::new();
         for record in result.tool_calls.iter().rev().filter(|it| it.success && !it.cached) {
             let Some(call) = undo_call(&self.settings.undo_tools, &snapshot, record) else {
                 continue;
             };
-            if let Some(execution) = self.run_call(&snapshot, call).await {
+            if let Some(execution) = run_call(executor.clone(), &snapshot, call).await {
                 let (call_id, tool) = (record.id.clone(), record.tool.clone());
                 undone.push(UndoRecord { call_id, tool, execution });
             }
         }
         undone
     }
+}
 
-    /// Runs one call under the safety rules.
-    async fn run_call(
-        &self,
-        snapshot: &Arc<ToolSnapshot>,
-        call: ResolvedCall,
-    ) -> Option<ToolExecution> {
-        let (executor, rule) = (self.executor.clone(), StartRule::AfterItsDecision);
-        let mut queue = CallQueue::new(executor, snapshot.clone(), rule);
-        queue.push(QueuedCall::new(0, call));
-        loop {
-            match queue.next().await? {
-                QueueEvent::Approved => {
-                    if let Some(queued) = queue.take_ready() {
-                        queue.start(queued);
-                    }
+/// Runs one call under the safety rules.
+async fn run_call(
+    executor: Executor,
+    snapshot: &Arc<ToolSnapshot>,
+    call: ResolvedCall,
+) -> Option<ToolExecution> {
+    let rule = StartRule::AfterItsDecision;
+    let mut queue = CallQueue::new(executor, snapshot.clone(), rule);
+    queue.push(QueuedCall::new(0, call));
+    loop {
+        match queue.next().await? {
+            QueueEvent::Approved => {
+                if let Some(queued) = queue.take_ready() {
+                    queue.start(queued);
                 }
-                QueueEvent::Progress { .. } => {}
-                QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution) => {
-                    return Some(execution);
-                }
+            }
+            QueueEvent::Progress { .. } => {}
+            QueueEvent::Refused { execution, .. } | QueueEvent::Finished(execution) => {
+                return Some(execution);
             }
         }
     }

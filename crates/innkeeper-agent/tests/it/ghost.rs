@@ -9,6 +9,7 @@ use innkeeper_agent::agent::AgentEvent;
 use innkeeper_agent::ghost::{
     GhostConfig, GhostResult, GhostServers, mcp_ghost, mcp_ghost_streaming,
 };
+use innkeeper_agent::tool_search::ToolSearchSettings;
 use innkeeper_host::config::Secret;
 use innkeeper_host::{Config, Environment, Host};
 use innkeeper_testkit::{Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
@@ -251,6 +252,25 @@ async fn the_model_sees_a_namespace_that_is_not_the_default_and_the_result_does_
         assert!(names.contains(&json!(shown)), "{names:?}");
         assert_eq!(result["tool_chain"][0]["tool_name"], "fx.add", "{result}");
         assert_eq!(result["tool_chain"][0]["success"], json!(true));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_pinned_by_its_public_name_is_offered_beside_the_search_in_each_namespace() {
+    for (namespace, shown) in [("mcp_ghost", "fx_add"), ("db", "db_fx_add")] {
+        let replies = [ScriptedReply::text("Three.")];
+        let (_, llm) = run_with(fixture("fx"), replies, |config| {
+            config.namespace = namespace.to_owned();
+            config.tool_search = ToolSearchSettings {
+                max_listing_share: Some(0.0),
+                pinned_tools: vec!["fx.add".to_owned()],
+            };
+        })
+        .await;
+        let tools = llm.requests()[0].body["tools"].clone();
+        let names: Vec<_> =
+            tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+        assert_eq!(names, ["search_tools", "describe_tools", shown]);
     }
 }
 

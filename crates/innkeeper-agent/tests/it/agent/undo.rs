@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use innkeeper_agent::agent::{Agent, AgentSettings, UNDO_META_KEY};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
 use innkeeper_agent::safety::ToolBlocklist;
+use innkeeper_agent::tool_search::ToolSearchSettings;
 use innkeeper_agent::tools::{
     AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
     ToolRunner,
@@ -153,4 +154,17 @@ async fn a_blocked_undo_tool_is_not_called() {
     assert_eq!(outcomes, [true, false, false]);
     let calls = tracker.0.lock().unwrap();
     assert!(calls.iter().all(|(tool, _)| tool != "git.delete"), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_undone_with_tools_that_the_model_did_not_search() {
+    let (agent, tracker) = tracker_agent(|settings| {
+        settings.tool_search = ToolSearchSettings {
+            max_listing_share: Some(0.0),
+            pinned_tools: ["git.create", "git.label"].map(str::to_owned).into(),
+        };
+    });
+    let result = agent.run("Create two.").await;
+    assert_eq!(tracker.0.lock().unwrap().len(), 4);
+    assert_eq!(agent.undo(&result).await.len(), 3);
 }
