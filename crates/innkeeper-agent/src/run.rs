@@ -258,7 +258,7 @@ impl Run {
         }
         let is_final = !error.kind.is_retryable() || error.kind == LlmErrorKind::MalformedToolCall;
         if self.plan.is_requested && is_final {
-            return self.continue_without_plan(error.to_string());
+            return self.continue_without_plan(&error.to_string());
         }
         if error.kind == LlmErrorKind::ToolsUnsupported
             && self.tool_call_mode == ToolCallMode::Native

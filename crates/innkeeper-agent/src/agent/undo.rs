@@ -39,9 +39,8 @@ impl UndoRecord {
 impl Agent {
     /// Undoes the successful calls of a run, last call first, each with the tool that
     /// [`AgentSettings::undo_tools`](super::AgentSettings::undo_tools) or the definition of its tool
-    /// names ([`UNDO_META_KEY`]). Calls without such a tool stay as they are, and so do calls whose
-    /// undoing tool is not offered because of a [search for tools](crate::tool_search). An attempt that fails
-    /// does not stop the others; the conversation does not change.
+    /// names ([`UNDO_META_KEY`]). Calls without such a tool and cached results stay as they are. An
+    /// attempt that fails does not stop the others; the conversation does not change.
     ///
     /// Each argument of the undoing call is the member of that name in the structured content of the
     /// result, else in the arguments of the undone call. The calls obey the safety rules, approvals

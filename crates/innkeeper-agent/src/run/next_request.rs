@@ -74,13 +74,13 @@ impl Run {
                     drop(self.conversation.push_user(start));
                 }
             }
-            Err(problem) => return self.continue_without_plan(problem),
+            Err(problem) => return self.continue_without_plan(&problem),
         }
         self.request_effect()
     }
 
     /// Continues as if no plan was requested.
-    pub(super) fn continue_without_plan(&mut self, problem: String) -> Effect {
+    pub(super) fn continue_without_plan(&mut self, problem: &str) -> Effect {
         self.plan.is_requested = false;
         self.calls.record_run_error(ErrorRecord {
             iteration: self.stats.iterations,
