@@ -184,6 +184,7 @@ fn test_mutants(
         .arg("--output")
         .path_arg(&out)
         .current_dir(tree)
+        .env("NEXTEST_PROFILE", "mutants")
         .measure(&out)?;
     if !run.code.is_some_and(|code| COMPLETE_RUN_CODES.contains(&code)) {
         return Err(format!(
