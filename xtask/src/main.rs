@@ -32,6 +32,8 @@ mod eval_guard;
 
 mod eval_tool_search;
 
+mod trajectories;
+
 mod fuzz;
 
 mod bench;
@@ -78,6 +80,9 @@ usage: cargo xtask COMMAND
   eval-tool-search [--write | --tuning]
                             the search for tools on two public benchmarks; `--tuning` measures the
                             half of the tasks on which the weights are tuned
+  trajectories [--tenth | --write]
+                            golden actions of public benchmarks through the host and the agent; each
+                            result and final state must equal those of the benchmark's own code
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             calls, starts and memory beside a raw pipe and the official SDK
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
@@ -118,6 +123,7 @@ fn main() -> ExitCode {
         "attacks" => attacks::run(rest),
         "conformance" => conformance::run(rest),
         "toolcalls" => toolcalls::run(rest),
+        "trajectories" => trajectories::run(rest),
         "providers" => providers::run(rest),
         "bench-repair" => bench_repair::run(rest),
         "eval-grammars" => eval_grammars::run(rest),

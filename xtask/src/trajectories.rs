@@ -1,0 +1,90 @@
+//! `trajectories`: replays the golden actions of public benchmarks through a host and an agent.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::program::{Program, relative_path, repository_root};
+use crate::test::{install_once, install_venv_with_options};
+use crate::{TaskResult, figures, output};
+
+const PAGE_PATH: &str = "docs/reports/trajectories.md";
+
+/// The benchmarks with the few packages that their tools import.
+const REQUIREMENTS: &str = include_str!("../trajectories/requirements.txt");
+
+const FAMILIES: [&str; 3] = ["bfcl", "retail", "airline"];
+
+/// Replays every task. `--tenth` replays every tenth task; `--write` updates the page.
+///
+/// # Errors
+///
+/// A benchmark cannot be installed, or a result or a final state differs.
+pub(crate) fn run(arguments: &[&str]) -> TaskResult {
+    let (tenth, write) = match arguments {
+        [] => (false, false),
+        ["--tenth"] => (true, false),
+        ["--write"] => (false, true),
+        other => return Err(format!("`trajectories` takes no `{}`", other.join(" "))),
+    };
+    let home = repository_root().join("target/test-servers");
+    let out = repository_root().join("target/trajectories");
+    for dir in [&home, &out] {
+        fs::create_dir_all(dir).map_err(|error| format!("`{}`: {error}", relative_path(dir)))?;
+    }
+    let venv = home.join("trajectories");
+    install_once(&venv, REQUIREMENTS, |dir| {
+        install_venv_with_options(dir, REQUIREMENTS, "--no-deps")
+    })?;
+    let python = venv.join("bin/python");
+    let script = repository_root().join("xtask/trajectories/trajectories.py");
+    let mut rows = vec![head()];
+    for family in FAMILIES {
+        let file = out.join(format!("{family}.json"));
+        let record = Program::new(&python).env("PYTHONHASHSEED", "0").path_arg(&script);
+        let record = record.args("record").arg(family).path_arg(&file);
+        if tenth { record.arg("--tenth") } else { record }.run()?;
+        let line = Program::cargo("run --locked --quiet --package innkeeper-agent")
+            .args("--example trajectories --")
+            .path_arg(&python)
+            .path_arg(&script)
+            .arg(family)
+            .path_arg(&file)
+            .output()?;
+        rows.push(row(&line)?);
+    }
+    let commit = Program::new("git").args("rev-parse --short HEAD").output()?;
+    let machine = figures::describe_machine();
+    let table = figures::markdown_table(&rows);
+    let figures = format!("Commit `{}`; {machine}.\n\n{table}", commit.trim());
+    output::print_line(&figures);
+    if write { figures::write_to_page(PAGE_PATH, "trajectories", &figures) } else { Ok(()) }
+}
+
+fn head() -> Vec<String> {
+    ["benchmark", "tasks", "golden calls", "of these, errors", "runs", "equal runs"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+fn row(line: &str) -> TaskResult<Vec<String>> {
+    let figures: Value =
+        serde_json::from_str(line).map_err(|error| format!("invalid figures `{line}`: {error}"))?;
+    let name = figures["family"].as_str().unwrap_or_default().to_owned();
+    let counts = ["tasks", "calls", "errors", "runs", "equal"].map(|key| figures[key].to_string());
+    Ok([name].into_iter().chain(counts).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_a_benchmark_become_a_row() {
+        let line = r#"{"family":"bfcl","tasks":2,"calls":9,"errors":1,"runs":4,"equal":3}"#;
+        let row = row(line).unwrap();
+        assert_eq!(row, ["bfcl", "2", "9", "1", "4", "3"]);
+        assert_eq!(row.len(), head().len());
+        assert!(super::row("none").is_err());
+    }
+}
