@@ -5,6 +5,7 @@
 //! [`run`](crate::run); this module performs the I/O.
 
 mod active_run;
+mod compact;
 mod event;
 mod model_client;
 mod run_result;
@@ -34,6 +35,7 @@ use spans::ActiveSpan;
 use tool_dispatcher::ToolDispatcher;
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
+pub use compact::{CompactError, CompactedHistory};
 pub use event::AgentEvent;
 pub use run_result::{RunResult, ToolCallRecord};
 pub use settings::AgentSettings;
@@ -130,6 +132,18 @@ impl Agent {
         self
     }
 
+    /// Returns an agent with another model, which shares the conversation, the statistics and the
+    /// limits with this agent. The history budget and the search for tools follow the context window
+    /// of the model.
+    #[must_use]
+    pub fn with_provider(mut self, provider: Arc<dyn LlmProvider>) -> Self {
+        let context_window = provider.capabilities().context_tokens;
+        let searchable = self.settings.searchable_runner(self.runner.clone(), context_window);
+        self.executor = self.executor.with_runner(searchable);
+        self.provider = provider;
+        self
+    }
+
     /// Sets the OpenTelemetry providers. Each run gets a span `invoke_agent`, with a span `chat` for
     /// each request to the model; the spans contain the model, counts and kinds of errors, and no
     /// text. If the host of the tools has the same providers, the spans of its calls are children of
@@ -176,6 +190,13 @@ impl Agent {
     /// Returns the statistics of tool calls over all runs of this agent and its clones.
     pub fn statistics(&self) -> Statistics {
         self.state.statistics()
+    }
+
+    /// Removes the last user message and everything after it from the conversation, and returns the
+    /// message; `None` without a user message, and during a run. What the tools did stays:
+    /// [`Agent::undo`] undoes calls.
+    pub fn remove_last_exchange(&self) -> Option<Content> {
+        self.state.remove_last_exchange()
     }
 
     /// Clears the conversation. A run in progress continues, and its messages are lost.
@@ -263,18 +284,13 @@ impl Agent {
             return not_sent("another run of the agent is in progress".to_owned());
         };
         let run = &mut active.run;
+        let mut added = AddedMessages::new(run.conversation(), streaming);
         let mut effect = match run.start(message) {
             Ok(effect) => effect,
             Err(error) => return not_sent(error.to_string()),
         };
-        let client = ModelClient {
-            provider: &*self.provider,
-            settings: &self.settings,
-            rate_limit: self.rate_limit.as_deref(),
-            telemetry: &self.telemetry,
-            timing: &self.timing,
-            streaming,
-        };
+        added.report(run.conversation(), sink);
+        let client = self.model_client(streaming);
         let mut dispatcher = ToolDispatcher {
             executor: &self.executor,
             snapshot,
@@ -321,11 +337,23 @@ impl Agent {
                 }
                 Effect::Finish(outcome) => break outcome,
             };
+            added.report(run.conversation(), sink);
         };
         let records = dispatcher.records;
         let result = RunResult::new(outcome, run, records, self.timing.elapsed(begun));
         active.finish(&result);
         result
+    }
+
+    fn model_client(&self, streaming: bool) -> ModelClient<'_> {
+        ModelClient {
+            provider: &*self.provider,
+            settings: &self.settings,
+            rate_limit: self.rate_limit.as_deref(),
+            telemetry: &self.telemetry,
+            timing: &self.timing,
+            streaming,
+        }
     }
 
     fn run_config(&self, snapshot: &ToolSnapshot) -> RunConfig {
@@ -355,6 +383,30 @@ impl Agent {
             conversation_memory: settings.conversation_memory,
             summarize_history: settings.summarize_history,
             blocklist: settings.blocklist.clone(),
+        }
+    }
+}
+
+/// Reports the messages that a run adds.
+struct AddedMessages {
+    /// The number of messages that are reported; `None` if the sink shows no messages.
+    reported: Option<u64>,
+}
+
+impl AddedMessages {
+    fn new(conversation: &Conversation, is_shown: bool) -> Self {
+        Self { reported: is_shown.then(|| conversation.added_messages()) }
+    }
+
+    fn report(&mut self, conversation: &Conversation, sink: &mut EventSink<'_>) {
+        let Some(reported) = &mut self.reported else { return };
+        let added = conversation.added_messages();
+        let count = usize::try_from(added - *reported).unwrap_or(usize::MAX);
+        *reported = added;
+        let messages = conversation.messages();
+        if count > 0 {
+            let start = messages.len().saturating_sub(count);
+            sink(AgentEvent::MessagesAdded(messages[start..].to_vec()));
         }
     }
 }

@@ -66,6 +66,7 @@ pub struct Conversation {
     /// The ids of all calls, so that an id belongs to one call only.
     call_ids: HashSet<String>,
     generated_ids: usize,
+    added_messages: u64,
     omitted: OmittedHistory,
     token_correction: TokenCorrection,
 }
@@ -182,6 +183,32 @@ impl Conversation {
         (estimated as f64 * self.token_correction.0) as usize
     }
 
+    /// Returns the number of messages that were added, with those that were evicted since.
+    pub(crate) fn added_messages(&self) -> u64 {
+        self.added_messages
+    }
+
+    /// Removes the last user message with everything after it, and returns its content; `None`
+    /// without a user message.
+    pub fn remove_last_exchange(&mut self) -> Option<Content> {
+        let is_user_message = |message: &Message| matches!(message, Message::User(_));
+        let at = self.messages.iter().rposition(is_user_message)?;
+        let mut removed = self.messages.split_off(at);
+        let Message::User(content) = removed.swap_remove(0) else { return None };
+        let omitted = std::mem::take(&mut self.omitted);
+        let snapshot =
+            ConversationSnapshot { messages: std::mem::take(&mut self.messages), omitted };
+        let has_summary_of_removed = !snapshot.omitted.fits(&snapshot.messages);
+        let Self { generated_ids, token_correction, added_messages, .. } = *self;
+        *self = Self::from_snapshot(snapshot);
+        (self.generated_ids, self.token_correction) = (generated_ids, token_correction);
+        self.added_messages = added_messages;
+        if has_summary_of_removed {
+            self.omitted = OmittedHistory::default();
+        }
+        Some(content)
+    }
+
     /// Adds a user message.
     ///
     /// # Errors
@@ -292,6 +319,7 @@ impl Conversation {
 
     fn push(&mut self, message: Message) {
         self.bytes += message.byte_size();
+        self.added_messages += 1;
         self.messages.push(message);
         while self.messages.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
             let Some(oldest) = self.next_evicted() else { break };

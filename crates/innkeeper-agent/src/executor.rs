@@ -16,12 +16,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use innkeeper_host::Progress;
+use innkeeper_toolcall::{Json, ResolvedCall};
 use tokio::sync::mpsc;
 
 use crate::safety::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
 use crate::safety::{RateLimit, ToolBlocklist, blocked_tool_message};
 use crate::timing::Timing;
-use crate::tools::{ToolAnnotations, ToolCallOptions, ToolError, ToolOutput, ToolRunner};
+use crate::tools::{AvailableTool, ToolCallOptions, ToolError, ToolOutput, ToolRunner};
 use cache::ResultCache;
 
 pub use cache::CacheSettings;
@@ -114,8 +115,12 @@ impl Executor {
         snapshot.clone()
     }
 
-    /// Decides whether a call may run.
-    async fn check(&self, snapshot: &ToolSnapshot, queued: &QueuedCall) -> Result<(), ToolError> {
+    /// Decides whether a call may run. The approver may replace the arguments.
+    async fn check(
+        &self,
+        snapshot: &ToolSnapshot,
+        queued: &mut QueuedCall,
+    ) -> Result<(), ToolError> {
         let call = &queued.call;
         let refuse = |reason| ToolError::Refused { tool: call.name.clone(), reason };
         if let Some(name) = self.settings.blocklist.blocked_name(call) {
@@ -124,11 +129,7 @@ impl Executor {
         if let Some(reason) = &queued.refusal {
             return Err(refuse(reason.clone()));
         }
-        // Without a verdict of the validator, the runner checks the arguments.
-        let violations = snapshot.tools.validator.violations(call).unwrap_or_default();
-        if !violations.is_empty() {
-            return Err(ToolError::InvalidArguments { tool: call.name.clone(), violations });
-        }
+        check_arguments(snapshot, call)?;
         let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
         if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {
             let limit = self.settings.call_rate_limit_per_minute.unwrap_or_default();
@@ -137,21 +138,33 @@ impl Executor {
                 "rate limit of {limit} tool calls per minute reached; next call in {seconds:.1} s"
             )));
         }
-        match self.approve(snapshot.annotations(&call.name), queued).await {
+        match self.approve(snapshot.find(&call.name), queued).await {
             ApprovalDecision::Approve => Ok(()),
             ApprovalDecision::Deny(reason) => Err(refuse(reason)),
+            ApprovalDecision::ApproveWith(arguments) => {
+                let arguments = serde_json::from_str(&arguments)
+                    .ok()
+                    .filter(|arguments| matches!(arguments, Json::Object(_)))
+                    .ok_or_else(|| {
+                        refuse("the changed arguments are not a JSON object".to_owned())
+                    })?;
+                queued.replace_arguments(arguments);
+                check_arguments(snapshot, &queued.call)
+            }
         }
     }
 
     /// Asks the approver if the policy requires an approval. A panic of the approver denies the
     /// call, because the approver is code of the application.
-    async fn approve(&self, annotations: ToolAnnotations, queued: &QueuedCall) -> ApprovalDecision {
+    async fn approve(&self, tool: Option<&AvailableTool>, queued: &QueuedCall) -> ApprovalDecision {
         let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
+        let annotations = tool.map(|tool| tool.annotations).unwrap_or_default();
+        let definition = tool.and_then(|tool| tool.definition.as_deref());
         match (self.settings.approval_policy.requires_approval(annotations), &self.approver) {
             (Some(false), _) => ApprovalDecision::Approve,
             (Some(true), Some(approver)) => {
                 let (tool, arguments) = (&*queued.call.name, &*queued.arguments_text);
-                let request = ApprovalRequest { tool, arguments, annotations };
+                let request = ApprovalRequest { tool, arguments, annotations, definition };
                 let deciding = AssertUnwindSafe(async { approver.decide(request).await });
                 deciding.catch_unwind().await.unwrap_or_else(|_| deny("the approver panicked"))
             }
@@ -179,6 +192,16 @@ impl Executor {
             None => (running.await, false),
         }
     }
+}
+
+/// Checks the arguments of a call against the schema of the tool.
+fn check_arguments(snapshot: &ToolSnapshot, call: &ResolvedCall) -> Result<(), ToolError> {
+    // Without a verdict of the validator, the runner checks the arguments.
+    let violations = snapshot.tools.validator.violations(call).unwrap_or_default();
+    if violations.is_empty() {
+        return Ok(());
+    }
+    Err(ToolError::InvalidArguments { tool: call.name.clone(), violations })
 }
 
 #[cfg(test)]

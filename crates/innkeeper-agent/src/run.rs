@@ -139,6 +139,22 @@ impl Run {
         std::mem::take(&mut self.conversation)
     }
 
+    /// Ends a run that is interrupted, and returns the conversation. The text of an incomplete
+    /// response that [`Self::on_chunk`] displayed is in the conversation, with a note, because the
+    /// user may refer to the text.
+    pub(crate) fn take_interrupted_conversation(&mut self) -> Conversation {
+        self.flush_results(INTERRUPTED_MESSAGE);
+        if let Some(parser) = self.response_parser.take() {
+            let text = parser.displayed_text();
+            if !text.trim().is_empty() {
+                let text = format!("{text}\n\n{INTERRUPTED_RESPONSE_NOTE}");
+                // No call is pending, so that the message fits.
+                drop(self.conversation.push_assistant(AssistantMessage::from_text(text)));
+            }
+        }
+        std::mem::take(&mut self.conversation)
+    }
+
     /// Returns the current tool call mode.
     pub fn tool_call_mode(&self) -> ToolCallMode {
         self.tool_call_mode
@@ -545,6 +561,9 @@ impl Run {
 
 /// Result of a call that was interrupted.
 pub(crate) const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
+
+/// The end of a response that was interrupted.
+pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The user interrupted the response here.]";
 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{RunResult, Statistics};
+use crate::content::Content;
 use crate::conversation::{Conversation, ConversationSnapshot};
 use crate::run::{Run, RunConfig};
 
@@ -56,6 +57,14 @@ impl AgentState {
         Self(Arc::new(Mutex::new(data)))
     }
 
+    pub(super) fn remove_last_exchange(&self) -> Option<Content> {
+        let mut state = self.lock();
+        match state.phase {
+            RunPhase::Idle => state.conversation.remove_last_exchange(),
+            RunPhase::Active | RunPhase::ActiveCleared => None,
+        }
+    }
+
     pub(super) fn clear(&self) {
         let mut state = self.lock();
         state.conversation = Conversation::new();
@@ -75,7 +84,7 @@ impl AgentState {
         state.phase = RunPhase::Active;
         state.before_run = state.conversation.snapshot();
         let run = Run::new(config, std::mem::take(&mut state.conversation));
-        Some(ActiveRun { run, state: self.clone() })
+        Some(ActiveRun { run, state: self.clone(), is_finished: false })
     }
 }
 
@@ -84,18 +93,28 @@ impl AgentState {
 pub(super) struct ActiveRun {
     pub(super) run: Run,
     state: AgentState,
+    is_finished: bool,
 }
 
 impl ActiveRun {
+    /// Ends a use of the conversation that is not a run.
+    pub(super) fn release(mut self) {
+        self.is_finished = true;
+    }
+
     /// Counts the result, and ends the run.
-    pub(super) fn finish(self, result: &RunResult) {
+    pub(super) fn finish(mut self, result: &RunResult) {
+        self.is_finished = true;
         self.state.lock().statistics.count(result);
     }
 }
 
 impl Drop for ActiveRun {
     fn drop(&mut self) {
-        let conversation = self.run.take_conversation();
+        let conversation = match self.is_finished {
+            true => self.run.take_conversation(),
+            false => self.run.take_interrupted_conversation(),
+        };
         let mut state = self.state.lock();
         state.before_run = ConversationSnapshot::default();
         match std::mem::take(&mut state.phase) {

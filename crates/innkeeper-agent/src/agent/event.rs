@@ -6,6 +6,7 @@ use std::time::Duration;
 use innkeeper_host::Progress;
 
 use super::run_result::{RunResult, ToolCallRecord};
+use crate::conversation::Message;
 use crate::run::{PlanStep, ResponseEvent};
 
 /// An event of a run.
@@ -49,6 +50,9 @@ pub enum AgentEvent {
         /// The number of messages that the summary replaces.
         messages: usize,
     },
+    /// The run has added messages to the conversation, in their order. An application that stores
+    /// each message continues the conversation after a kill with what the run had reached.
+    MessagesAdded(Vec<Message>),
     /// The agent sends another request. The text that the model wrote since its last call is not
     /// part of its response.
     Retrying {

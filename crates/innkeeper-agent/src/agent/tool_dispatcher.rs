@@ -122,7 +122,8 @@ fn record(
     pending: &mut PendingCall,
     iteration: u32,
 ) -> (ToolCallRecord, Content, CallStatus) {
-    let ToolExecution { tool, arguments, outcome, elapsed, cached, .. } = execution;
+    let ToolExecution { tool, arguments, has_changed_arguments, outcome, elapsed, cached, .. } =
+        execution;
     let (status, content, output) = match outcome {
         Ok(output) => {
             let content = tool_output::to_content(&output);
@@ -134,6 +135,11 @@ fn record(
         }
         Err(error) => (error_status(&error), Content::from(error.to_string()), None),
     };
+    let result_text = content.to_text().into_owned();
+    let content = match has_changed_arguments {
+        true => content.with_text(&format!("The user changed the arguments to {arguments}.")),
+        false => content,
+    };
     let record = ToolCallRecord {
         iteration,
         id: pending.id.clone(),
@@ -141,7 +147,7 @@ fn record(
         arguments,
         output,
         success: status == CallStatus::Succeeded,
-        result_text: content.to_text().into_owned(),
+        result_text,
         elapsed,
         cached,
         origin: pending.origin,

@@ -77,6 +77,7 @@ mod tests {
         let result = json!({"content": [{"type": "text", "text": text}]});
         let raw = serde_json::value::to_raw_value(&result).unwrap();
         ToolExecution {
+            has_changed_arguments: false,
             index,
             tool: tool.to_owned(),
             arguments: Json::Null,

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_host::Progress;
-use innkeeper_toolcall::ResolvedCall;
+use innkeeper_toolcall::{Json, ResolvedCall};
 use tokio::sync::mpsc;
 
 use super::execution::{RunningCall, json_memory_bytes};
@@ -26,6 +26,8 @@ pub(crate) struct QueuedCall {
     pub(crate) call: ResolvedCall,
     /// The arguments as JSON text.
     pub(crate) arguments_text: Arc<str>,
+    /// Whether the approver replaced the arguments of the model.
+    pub(crate) has_changed_arguments: bool,
     /// The reason if the call is not to be run.
     pub(crate) refusal: Option<String>,
 }
@@ -33,7 +35,14 @@ pub(crate) struct QueuedCall {
 impl QueuedCall {
     pub(crate) fn new(index: usize, call: ResolvedCall) -> Self {
         let arguments_text = call.arguments.to_string().into();
-        Self { index, call, arguments_text, refusal: None }
+        Self { index, call, arguments_text, has_changed_arguments: false, refusal: None }
+    }
+
+    /// Replaces the arguments of the model.
+    pub(super) fn replace_arguments(&mut self, arguments: Json) {
+        self.has_changed_arguments |= arguments != self.call.arguments;
+        self.arguments_text = arguments.to_string().into();
+        self.call.arguments = arguments;
     }
 
     /// Returns the approximate memory size in bytes.
@@ -248,10 +257,10 @@ impl CallQueue {
         self.ended.pop_front().map(QueueEvent::Finished)
     }
 
-    fn decide(&self, queued: QueuedCall) -> impl Future<Output = CheckResult> + Send + 'static {
+    fn decide(&self, mut queued: QueuedCall) -> impl Future<Output = CheckResult> + Send + 'static {
         let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
         async move {
-            let decision = executor.check(&snapshot, &queued).await;
+            let decision = executor.check(&snapshot, &mut queued).await;
             (queued, decision)
         }
     }

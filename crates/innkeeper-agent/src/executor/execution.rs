@@ -22,6 +22,8 @@ pub struct ToolExecution {
     pub tool: String,
     /// The arguments of the call.
     pub arguments: Json,
+    /// Whether the approver replaced the arguments of the model.
+    pub has_changed_arguments: bool,
     /// The output of the tool, or the reason why there is none. A failure that the tool itself
     /// reports is an output.
     pub outcome: Result<Arc<ToolOutput>, Arc<ToolError>>,
@@ -38,12 +40,13 @@ impl ToolExecution {
         outcome: Result<Arc<ToolOutput>, ToolError>,
         (elapsed, cached): (Duration, bool),
     ) -> Self {
-        let QueuedCall { index, call, arguments_text, .. } = queued;
+        let QueuedCall { index, call, arguments_text, has_changed_arguments, .. } = queued;
         if let Some(audited) = audit_outcome(&outcome) {
             emit_tool_executed(&call.name, &arguments_text, audited, elapsed);
         }
         let outcome = outcome.map_err(Arc::new);
-        Self { index, tool: call.name, arguments: call.arguments, outcome, elapsed, cached }
+        let (tool, arguments) = (call.name, call.arguments);
+        Self { index, tool, arguments, has_changed_arguments, outcome, elapsed, cached }
     }
 
     /// Returns the approximate memory size in bytes.

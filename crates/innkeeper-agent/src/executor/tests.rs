@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::tools::{AvailableTool, ToolCallFuture};
+use crate::tools::{AvailableTool, ToolAnnotations, ToolCallFuture};
 
 /// One read-only tool that takes a second.
 #[derive(Default)]

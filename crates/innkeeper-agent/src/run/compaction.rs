@@ -103,6 +103,35 @@ impl Compaction {
             return CompactionStep::Omit(without_summary(omitted, cut));
         }
         self.summaries_before_request += 1;
+        let (request, messages) = self.summary_request(config, conversation, cut);
+        CompactionStep::Summarize(Box::new(request), messages)
+    }
+
+    /// Returns a request for a summary of the messages before the last exchange, and their number;
+    /// `None` if no message is left to summarize.
+    pub(super) fn full_summary_request(
+        &mut self,
+        config: &RunConfig,
+        conversation: &Conversation,
+    ) -> Option<(Request, usize)> {
+        let messages = conversation.messages();
+        let is_user_message = |message: &Message| matches!(message, Message::User(_));
+        let last_exchange = messages.iter().rposition(is_user_message)?;
+        let omitted = conversation.omitted_history().messages;
+        let cut = cuts(messages, omitted).take_while(|at| *at <= last_exchange).last()?;
+        Some(self.summary_request(config, conversation, cut))
+    }
+
+    /// Returns a request for a summary of the messages up to `cut`, as far as they fit, and their
+    /// number.
+    fn summary_request(
+        &mut self,
+        config: &RunConfig,
+        conversation: &Conversation,
+        cut: usize,
+    ) -> (Request, usize) {
+        let omitted = conversation.omitted_history();
+        let budget = conversation.to_estimated_tokens(self.budget(config));
         let (transcript, cut) = transcript(conversation, cut, budget / 4 * 3);
         self.pending = Some(OmittedHistory { messages: cut, ..omitted.clone() });
         let content = format!("{transcript}\n\n{SUMMARY_INSTRUCTIONS}");
@@ -113,7 +142,12 @@ impl Compaction {
             context_tokens: config.context_tokens,
             ..Request::default()
         };
-        CompactionStep::Summarize(Box::new(request), cut - omitted.messages)
+        (request, cut - omitted.messages)
+    }
+
+    /// Returns whether a summary failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Handles the response to a request for a summary: returns what is left out from now on.

@@ -92,6 +92,24 @@ impl Run {
         self.request_effect()
     }
 
+    /// Returns the next request of a summary of the whole history before the last exchange, and the
+    /// number of messages in it; `None` if no message is left to summarize. The next input is
+    /// [`Self::on_compaction_response`].
+    pub(crate) fn compaction_request(&mut self) -> Option<(Request, usize)> {
+        self.response_parser = None;
+        self.compaction.full_summary_request(&self.config, &self.conversation)
+    }
+
+    /// Handles the response to [`Self::compaction_request`]. Returns whether the summary is usable.
+    pub(crate) fn on_compaction_response(&mut self, response: &Response) -> bool {
+        let omitted = self.compaction.on_summary(&self.config, &self.conversation, response);
+        let is_usable = !self.compaction.has_failed();
+        if is_usable {
+            self.conversation.set_omitted_history(omitted);
+        }
+        is_usable
+    }
+
     /// Replaces old messages by the summary in a response, and builds the request that waits.
     pub(super) fn on_summary(&mut self, response: &Response) -> Effect {
         self.stats.summaries += 1;

@@ -210,6 +210,17 @@ impl ResponseParser {
         }
     }
 
+    /// Returns the text that was displayed so far.
+    pub(super) fn displayed_text(&self) -> String {
+        let displayed = &self.parsed.spans[..self.displayed];
+        let texts = displayed.iter().filter(|span| match span.kind {
+            SpanKind::Text => true,
+            SpanKind::Call(_) => self.has_native_call,
+            SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => false,
+        });
+        texts.map(|span| &self.parsed.text[span.range.clone()]).collect()
+    }
+
     /// Returns the parsed response.
     pub(super) fn into_parsed(
         mut self,

@@ -1,6 +1,7 @@
 //! Approval of tool calls before they run.
 
 use async_trait::async_trait;
+use serde_json::value::RawValue;
 
 use crate::tools::ToolAnnotations;
 
@@ -26,6 +27,8 @@ pub struct ApprovalRequest<'c> {
     pub arguments: &'c str,
     /// The annotations of the tool.
     pub annotations: ToolAnnotations,
+    /// The definition of the tool as the server sent it; `None` for a tool without an MCP server.
+    pub definition: Option<&'c RawValue>,
 }
 
 /// The decision about a call.
@@ -33,6 +36,10 @@ pub struct ApprovalRequest<'c> {
 pub enum ApprovalDecision {
     /// Run the call.
     Approve,
+    /// Run the call with these arguments, the text of a JSON object, in place of the model's. The
+    /// arguments take the same checks as the model's. In an agent's run, the model gets the arguments
+    /// with the result.
+    ApproveWith(String),
     /// Do not run the call. The model gets this reason.
     Deny(String),
 }

@@ -7,6 +7,7 @@ mod corrections;
 mod displayed_text;
 mod failed_calls;
 mod failures;
+mod interaction;
 mod iterations;
 mod long_conversations;
 mod one_executor;

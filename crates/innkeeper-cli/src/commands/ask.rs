@@ -264,6 +264,7 @@ impl<'o> EventPrinter<'o> {
             }
             AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => Ok(()),
         }
     }

@@ -44,6 +44,7 @@ async fn stream(
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::Retrying { .. }
+            | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}
         })
         .await;

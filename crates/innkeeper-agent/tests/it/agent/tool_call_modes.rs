@@ -138,6 +138,7 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::Retrying { .. }
+            | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}
         })
         .await;
