@@ -334,6 +334,7 @@ impl McpHost {
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::MessagesAdded(_)
             | AgentEvent::Retrying { .. } => None,
         })
     }
