@@ -60,6 +60,7 @@ fn show(event: AgentEvent) {
         | AgentEvent::ToolCallProgress { .. }
         | AgentEvent::Planned(_)
         | AgentEvent::HistorySummaryStarted { .. }
+        | AgentEvent::MessagesAdded(_)
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.
