@@ -15,6 +15,7 @@ pub mod provider;
 pub mod run;
 pub mod run_json;
 pub mod safety;
+pub mod server_requests;
 pub mod tool_output;
 pub mod tool_search;
 pub mod tools;

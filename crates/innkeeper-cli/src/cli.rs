@@ -6,8 +6,9 @@ mod option_order;
 pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
     ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
-    ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs, PromptArgs, ReadArgs,
-    ResultForm, ServerArgs, ServerNameArgs, ToolCallingArg, ToolsArgs, WhyArgs,
+    ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs, ModelServeArgs,
+    PromptArgs, ReadArgs, ResultForm, ServerArgs, ServerNameArgs, ToolCallingArg, ToolsArgs,
+    WhyArgs,
 };
 
 use std::ffi::OsString;

@@ -12,7 +12,6 @@ mod export_retries;
 mod extract;
 mod graph;
 mod import;
-mod local_model;
 mod lock;
 mod log_stats;
 mod login;

@@ -19,6 +19,7 @@ mod log;
 mod timestamp;
 
 mod activity;
+mod approval;
 mod atomic_file;
 mod builtin;
 mod commands;
@@ -27,7 +28,9 @@ mod demo;
 mod error_chain;
 mod import;
 mod input_file;
+mod local_model;
 mod model;
+mod model_selection;
 mod redirect_listener;
 mod secret_mask;
 mod server_definition;

@@ -129,6 +129,7 @@
 //! | [`tool_search`] | offer a search for tools in place of many tools |
 //! | [`tools`], [`tool_output`] | the trait that runs tools, and tool output as content |
 //! | [`safety`] | approve, block and limit calls of models |
+//! | [`server_requests`] | answer requests of servers with a model and the user |
 //! | [`run`], [`run_json`] | a run as a state machine without I/O, and its result as JSON |
 //! | [`toolcall`] | tool calls in model text, without I/O |
 //! | [`protocol`] | MCP messages, without I/O |
@@ -287,6 +288,8 @@ pub use innkeeper_agent::run;
 pub use innkeeper_agent::run_json;
 #[doc(inline)]
 pub use innkeeper_agent::safety;
+#[doc(inline)]
+pub use innkeeper_agent::server_requests;
 #[doc(inline)]
 pub use innkeeper_agent::tool_output;
 #[doc(inline)]

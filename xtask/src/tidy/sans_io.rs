@@ -13,6 +13,7 @@ const SANS_IO_PATHS: &[&str] = &[
     "crates/innkeeper-agent/src/conversation",
     "crates/innkeeper-agent/src/provider",
     "crates/innkeeper-agent/src/run",
+    "crates/innkeeper-agent/src/server_requests/form",
 ];
 
 /// Names that sans-I/O modules must not use.
@@ -81,6 +82,7 @@ mod tests {
             ("crates/innkeeper-agent/src/conversation.rs", ""),
             ("crates/innkeeper-agent/src/provider.rs", ""),
             ("crates/innkeeper-agent/src/run.rs", ""),
+            ("crates/innkeeper-agent/src/server_requests/form.rs", ""),
         ];
         assert_eq!(
             violations(check_sans_io, &files),

@@ -215,29 +215,14 @@ pub(crate) struct AskArgs {
     /// Prompt for the model; `-` reads stdin, which is the default if stdin is no terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
-    /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, local, or scripted
-    ///
-    /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelSelectionArgs,
     /// Use the demo servers and their sample files instead of a configuration
     #[arg(long, conflicts_with_all = ["config", "stdio", "url"])]
     pub(crate) demo: bool,
-    /// Model name; default: the provider's default model
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Base URL of the provider's API
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-    /// Environment variable with the API key
-    #[arg(long, value_name = "NAME")]
-    pub(crate) api_key_env: Option<String>,
     /// System prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
-    /// API of the provider: responses or chat (OpenAI), generate or interactions (Gemini)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) api: Option<String>,
     /// How tools are offered to the model
     #[arg(long, value_name = "MODE", value_enum, default_value = "auto")]
     pub(crate) tool_calling: ToolCallingArg,
@@ -253,6 +238,28 @@ pub(crate) struct AskArgs {
     /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,
+}
+
+/// The selection of a model.
+#[derive(Args, Debug)]
+pub(crate) struct ModelSelectionArgs {
+    /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, local, or scripted
+    ///
+    /// API keys are read from OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY or GEMINI_API_KEY.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// Model name; default: the provider's default model
+    #[arg(long = "model", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Base URL of the provider's API
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// Environment variable with the API key
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_key_env: Option<String>,
+    /// API of the provider: responses or chat (OpenAI), generate or interactions (Gemini)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api: Option<String>,
     /// JSON file with the responses of `--provider scripted`
     ///
     /// The file contains an array of objects with `text` and `calls`. `calls` is an array of

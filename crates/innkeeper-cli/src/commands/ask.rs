@@ -1,8 +1,5 @@
 //! `ask`: runs a prompt with a model that can call all tools.
 
-mod approval;
-mod model;
-
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Stdin, Write as _};
 use std::path::Path;
@@ -19,16 +16,17 @@ use serde_json::json;
 
 use super::CommandContext;
 use super::demo::prepare_demo;
-use super::local_model::limit_settings;
 use crate::activity::ActivityLine;
+use crate::approval::approver_for;
 use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
 use crate::configuration::{load_config, select_source};
 use crate::demo::{Demo, DemoServers};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{print_failed_servers, ready_servers, with_available_servers};
 use crate::input_file;
+use crate::local_model::limit_settings;
+use crate::model_selection::{PreparedModel, select_model};
 use crate::output::{Output, Style, shorten};
-use model::PreparedModel;
 
 /// Maximum number of bytes of a prompt from stdin; the context of a model is smaller.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
@@ -44,12 +42,12 @@ const RESULT_INDENT: &str = "        ";
 
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
     let (selected, (config, _demo)) =
-        match (model::select_model(args, &context.environment), load_servers(context, args)) {
+        match (select_model(&args.model, &context.environment), load_servers(context, args)) {
             (Ok(selected), Ok(servers)) => (selected, servers),
             (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
             (Err(model), Err(servers)) => return Err(model.merge(servers)),
         };
-    let approver = approval::approver_for(args.approve)?;
+    let approver = approver_for(args.approve)?;
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
     let settings = agent_settings(args);

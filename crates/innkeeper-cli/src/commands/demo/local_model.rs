@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::{MAX_SHOWN_CHARS, shutdown_json};
 use crate::commands::CommandContext;
-use crate::commands::local_model::{LocalModel, find_installed, limit_settings};
 use crate::exit::CliError;
 use crate::hosting::{ready_servers, with_host};
+use crate::local_model::{LocalModel, find_installed, limit_settings};
 use crate::output::{Output, Style, shorten};
 
 /// Prompts, each in a conversation of its own: the model is too small for two tasks at once, and

@@ -14,7 +14,7 @@ use crate::output::escape_inline;
 const MAX_ANSWER_BYTES: u64 = 64;
 
 /// Returns the approver for `--approve`; `None` if every call runs.
-pub(super) fn approver_for(approve: ApprovalArg) -> Result<Option<Arc<dyn Approver>>, CliError> {
+pub(crate) fn approver_for(approve: ApprovalArg) -> Result<Option<Arc<dyn Approver>>, CliError> {
     match approve {
         ApprovalArg::All | ApprovalArg::Never => Ok(None),
         ApprovalArg::Ask if io::stdin().is_terminal() && io::stderr().is_terminal() => {

@@ -16,14 +16,14 @@ const MAX_HISTORY_TOKENS: usize = 6000;
 const MAX_RESPONSE_TOKENS: u32 = 200;
 
 /// A served local model. Dropping the value kills the server.
-pub(super) struct LocalModel {
+pub(crate) struct LocalModel {
     server: ModelServer,
-    pub(super) provider: Arc<HttpProvider>,
+    pub(crate) provider: Arc<HttpProvider>,
 }
 
 impl LocalModel {
     /// Starts the server of the model and waits until it is ready.
-    pub(super) async fn start(model: &InstalledModel) -> Result<Self, CliError> {
+    pub(crate) async fn start(model: &InstalledModel) -> Result<Self, CliError> {
         let server = model.serve(None).await?;
         let endpoint = Endpoint {
             base_url: server.base_url(),
@@ -37,7 +37,7 @@ impl LocalModel {
     }
 
     /// Stops the server.
-    pub(super) async fn stop(self) -> Result<(), CliError> {
+    pub(crate) async fn stop(self) -> Result<(), CliError> {
         let stopped = self.server.stop().await;
         stopped
             .map_err(|error| CliError::failure("cannot stop the model server").with_source(error))
@@ -49,7 +49,7 @@ impl LocalModel {
 /// # Errors
 ///
 /// The model is not installed, or damaged.
-pub(super) fn find_installed(environment: &Environment) -> Result<InstalledModel, CliError> {
+pub(crate) fn find_installed(environment: &Environment) -> Result<InstalledModel, CliError> {
     let missing = || {
         CliError::failure("the local model is not installed")
             .with_hint("run `innkeeper model fetch` to install the model (161 MB)")
@@ -59,7 +59,7 @@ pub(super) fn find_installed(environment: &Environment) -> Result<InstalledModel
 }
 
 /// Limits the settings to the context of the model.
-pub(super) fn limit_settings(settings: AgentSettings) -> AgentSettings {
+pub(crate) fn limit_settings(settings: AgentSettings) -> AgentSettings {
     AgentSettings {
         history_budget: Some(HistoryBudget { max_tokens: MAX_HISTORY_TOKENS }),
         max_tokens: MAX_RESPONSE_TOKENS,

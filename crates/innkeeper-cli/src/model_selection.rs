@@ -1,4 +1,4 @@
-//! Selects the model of `ask`.
+//! Selects the model of a command.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use innkeeper_host::Environment;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::cli::AskArgs;
-use crate::commands::local_model::{LocalModel, find_installed};
+use crate::cli::ModelSelectionArgs;
 use crate::exit::CliError;
 use crate::input_file;
+use crate::local_model::{LocalModel, find_installed};
 use crate::model::InstalledModel;
 
 /// The provider that stands for the installed local model.
@@ -25,24 +25,24 @@ const LOCAL_PROVIDER: &str = "local";
 const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
 /// A model that is ready for requests.
-pub(super) struct PreparedModel {
-    pub(super) provider: Arc<dyn LlmProvider>,
+pub(crate) struct PreparedModel {
+    pub(crate) provider: Arc<dyn LlmProvider>,
     /// The endpoint of the model; `None` for a script.
-    pub(super) endpoint: Option<Endpoint>,
+    pub(crate) endpoint: Option<Endpoint>,
     /// The local model that this command started.
-    pub(super) local: Option<LocalModel>,
+    pub(crate) local: Option<LocalModel>,
 }
 
 /// A selected model, before the first request.
-pub(super) enum SelectedModel {
+pub(crate) enum SelectedModel {
     Script(ScriptedProvider),
     Http(HttpProvider),
     Local(InstalledModel),
 }
 
 /// Selects the model from the arguments.
-pub(super) fn select_model(
-    args: &AskArgs,
+pub(crate) fn select_model(
+    args: &ModelSelectionArgs,
     environment: &Environment,
 ) -> Result<SelectedModel, CliError> {
     let Some(provider) = &args.provider else { return Err(missing_model_error()) };
@@ -57,7 +57,7 @@ pub(super) fn select_model(
     }
     let selector = ModelSelector {
         provider: provider.clone(),
-        model: args.model.clone(),
+        model: args.name.clone(),
         base_url: args.base_url.clone(),
         api: args.api.clone(),
         key: None,
@@ -69,7 +69,7 @@ pub(super) fn select_model(
 
 impl SelectedModel {
     /// Detects the server's kind if the model is OpenAI-compatible, and starts a local model.
-    pub(super) async fn prepare(self) -> Result<PreparedModel, CliError> {
+    pub(crate) async fn prepare(self) -> Result<PreparedModel, CliError> {
         let mut client = match self {
             Self::Script(script) => {
                 let provider = Arc::new(script);
@@ -96,7 +96,7 @@ impl SelectedModel {
 
 /// Returns the installed local model.
 fn select_local_model(
-    args: &AskArgs,
+    args: &ModelSelectionArgs,
     environment: &Environment,
 ) -> Result<InstalledModel, CliError> {
     let options = [
@@ -109,7 +109,7 @@ fn select_local_model(
             .with_hint("the program starts the local model and knows its address"));
     }
     let model = find_installed(environment)?;
-    match &args.model {
+    match &args.name {
         Some(name) if name != model.name() => {
             Err(CliError::usage(format!("the local model is `{}`, not `{name}`", model.name())))
         }
