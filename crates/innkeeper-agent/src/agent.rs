@@ -132,16 +132,13 @@ impl Agent {
         self
     }
 
-    /// Returns an agent with another model, which shares the conversation, the statistics and the
-    /// limits with this agent. The history budget and the search for tools follow the context window
-    /// of the model.
+    /// Returns an agent with another model and the settings for this model, which shares the
+    /// conversation, the statistics, the tools, the approver and the telemetry with this agent.
     #[must_use]
-    pub fn with_provider(mut self, provider: Arc<dyn LlmProvider>) -> Self {
-        let context_window = provider.capabilities().context_tokens;
-        let searchable = self.settings.searchable_runner(self.runner.clone(), context_window);
-        self.executor = self.executor.with_runner(searchable);
-        self.provider = provider;
-        self
+    pub fn with_provider(self, provider: Arc<dyn LlmProvider>, settings: AgentSettings) -> Self {
+        let mut agent = Self::with_timing(provider, self.runner, settings, self.timing);
+        agent.executor.take_approver(&self.executor);
+        Self { telemetry: self.telemetry, state: self.state, ..agent }
     }
 
     /// Sets the OpenTelemetry providers. Each run gets a span `invoke_agent`, with a span `chat` for

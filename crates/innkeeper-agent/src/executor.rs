@@ -97,6 +97,10 @@ impl Executor {
         Self { runner, tool_snapshot: Arc::default(), ..self.clone() }
     }
 
+    pub(crate) fn take_approver(&mut self, other: &Self) {
+        self.approver.clone_from(&other.approver);
+    }
+
     pub(crate) fn set_approver(&mut self, approver: Arc<dyn Approver>) {
         self.approver = Some(approver);
     }

@@ -1,11 +1,13 @@
 //! Safety rules for models: request rate, call rate, blocked tools, approval of calls, audit.
 
 mod approval;
+mod approval_rules;
 mod audit;
 mod blocklist;
 mod rate_limit;
 
 pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
+pub use approval_rules::{ApprovalRule, ApprovalRules, DecisionScope};
 pub(crate) use audit::emit_tool_executed;
 pub(crate) use blocklist::blocked_tool_message;
 pub use blocklist::{PatternError, ToolBlocklist};

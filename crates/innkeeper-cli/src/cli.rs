@@ -4,11 +4,11 @@ mod commands;
 mod option_order;
 
 pub(crate) use commands::{
-    AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, CompletionsArgs, DemoArgs,
-    ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs, LoginArgs,
-    ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs, ModelServeArgs,
-    PromptArgs, ReadArgs, ResultForm, ServerArgs, ServerNameArgs, ToolCallingArg, ToolsArgs,
-    WhyArgs,
+    AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, ChatArgs, CompletionsArgs,
+    DemoArgs, ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs,
+    LoginArgs, ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs,
+    ModelServeArgs, PromptArgs, ReadArgs, ResultForm, ServerArgs, ServerNameArgs, ThemeArg,
+    ToolsArgs, WhyArgs,
 };
 
 use std::ffi::OsString;

@@ -3,6 +3,7 @@
 mod add;
 mod ask;
 mod call;
+mod chat;
 mod check;
 mod completions;
 mod demo;
@@ -100,6 +101,7 @@ pub(crate) async fn run(
         HostCommand::Disable(args) => edit_server::set_enabled(context, &args, false),
         HostCommand::Doctor => doctor::run(context).await,
         HostCommand::Ask(args) => ask::run(context, &args).await,
+        HostCommand::Chat(args) => chat::run(context, &args).await,
         HostCommand::Demo(args) => demo::run(context, &args).await,
     }
 }

@@ -111,6 +111,14 @@ impl CliError {
         self
     }
 
+    /// Returns the message with its details, causes and hints on one line, for a screen.
+    pub(crate) fn to_line(&self) -> String {
+        let message = self.message.iter().cloned();
+        let parts = message.chain(self.details.iter().cloned()).chain(self.causes());
+        let hints = self.hints.iter().map(|hint| format!("hint: {hint}"));
+        parts.chain(hints).collect::<Vec<_>>().join("; ")
+    }
+
     /// Sets the exit code for failed work.
     pub(crate) fn into_failure(self) -> Self {
         Self { code: CliExitCode::Failed, ..self }

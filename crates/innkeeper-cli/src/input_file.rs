@@ -16,11 +16,24 @@ pub(crate) fn read(path: &Path, limit: u64) -> io::Result<String> {
 /// Reads an open source like [`read`].
 pub(crate) fn read_from(source: impl Read, limit: u64) -> io::Result<String> {
     let mut text = String::new();
-    if source.take(limit + 1).read_to_string(&mut text)? as u64 > limit {
-        let message = format!("longer than {} MiB", limit >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    match source.take(limit + 1).read_to_string(&mut text)? as u64 > limit {
+        true => Err(too_large(limit)),
+        false => Ok(text),
     }
-    Ok(text)
+}
+
+/// Reads the bytes of a file like [`read`].
+pub(crate) fn read_bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match File::open(path)?.take(limit + 1).read_to_end(&mut bytes)? as u64 > limit {
+        true => Err(too_large(limit)),
+        false => Ok(bytes),
+    }
+}
+
+fn too_large(limit: u64) -> io::Error {
+    let message = format!("longer than {} MiB", limit >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod activity;
 mod approval;
 mod atomic_file;
 mod builtin;
+mod chat;
 mod commands;
 mod content;
 mod demo;

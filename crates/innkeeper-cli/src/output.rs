@@ -165,6 +165,13 @@ impl Output {
         })
     }
 
+    /// Prints one JSON value to stdout on one line, as one of several values.
+    pub(crate) fn print_json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
+        self.json_written = true;
+        let text = serde_json::to_string(value)?;
+        self.print_data(&text)
+    }
+
     /// Prints JSON text to stdout, indented and with escapes of deceptive characters.
     pub(crate) fn print_indented(&mut self, json: &str) -> io::Result<()> {
         self.stream(|out| writeln!(out, "{}", IndentedJson(json)))

@@ -18,6 +18,13 @@ pub(crate) fn format_rfc3339(time: SystemTime) -> String {
     text
 }
 
+/// Formats the second of a time for the name of a file: `20261121-225826`.
+pub(crate) fn format_for_file_name(time: SystemTime) -> String {
+    let time = format_rfc3339(time);
+    let second = time.split('.').next().unwrap_or_default();
+    second.replace(['-', ':'], "").replace('T', "-")
+}
+
 /// A formatted time.
 type TimestampText = [u8; 27];
 
@@ -76,6 +83,12 @@ mod tests {
         assert_eq!(format_at(951_782_400, 0), "2000-02-29T00:00:00.000000Z");
         assert_eq!(format_at(4_107_542_400, 1), "2100-03-01T00:00:00.000001Z");
         assert_eq!(format_at(1_795_302_000, 0), "2026-11-21T23:00:00.000000Z");
+    }
+
+    #[test]
+    fn a_file_name_has_the_digits_of_a_second() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_micros(951_782_399_999_999);
+        assert_eq!(format_for_file_name(time), "20000228-235959");
     }
 
     #[test]

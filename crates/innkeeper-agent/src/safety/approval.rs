@@ -14,6 +14,9 @@ pub enum ApprovalPolicy {
     /// Calls of tools without the read-only annotation need approval. An annotation is a hint from
     /// the server, not a guarantee.
     Ask,
+    /// Every call needs approval, for an approver with rules of its own such as
+    /// [`ApprovalRules`](super::ApprovalRules).
+    AskAll,
     /// All calls are denied.
     DenyAll,
 }
@@ -79,6 +82,7 @@ impl ApprovalPolicy {
         match self {
             Self::AllowAll => Some(false),
             Self::Ask => Some(!hints.read_only),
+            Self::AskAll => Some(true),
             Self::DenyAll => None,
         }
     }

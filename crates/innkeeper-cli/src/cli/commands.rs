@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use innkeeper_agent::run::ToolCalling;
 use innkeeper_toolcall::Format;
 
 use crate::import::{ImportSource, ImportSourceParser};
@@ -45,6 +46,8 @@ pub(crate) enum HostCommand {
     Doctor,
     /// Run a prompt with a model that can call all tools
     Ask(AskArgs),
+    /// Talk to a model that can call all tools, on the whole screen of the terminal
+    Chat(ChatArgs),
     /// Run a scripted chain of tool calls on two demo servers; needs no configuration
     Demo(DemoArgs),
 }
@@ -240,6 +243,57 @@ pub(crate) struct AskArgs {
     pub(crate) retries: Option<PathBuf>,
 }
 
+/// Arguments of `chat`.
+#[derive(Args, Debug)]
+pub(crate) struct ChatArgs {
+    /// First message
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelSelectionArgs,
+    /// Use the demo servers and their sample files instead of a configuration
+    #[arg(long, conflicts_with_all = ["config", "stdio", "url"])]
+    pub(crate) demo: bool,
+    /// Continue a stored conversation; without an id, the newest
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) resume: Option<String>,
+    /// List the stored conversations
+    #[arg(long, conflicts_with_all = ["message", "resume"])]
+    pub(crate) list: bool,
+    /// Do not store the conversation
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) no_store: bool,
+    /// System prompt
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) system: Option<String>,
+    /// How tools are offered to the model
+    #[arg(long, value_name = "MODE", value_enum, default_value = "auto")]
+    pub(crate) tool_calling: ToolCallingArg,
+    /// Which tool calls run
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "ask")]
+    pub(crate) approve: ApprovalArg,
+    /// Maximum number of model requests per message
+    #[arg(long, value_name = "NUMBER", default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: u32,
+    /// Read messages from stdin and print lines; default if stdin or stdout is no terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Colours for the background of the terminal; default: from COLORFGBG, else dark
+    #[arg(long, value_name = "THEME", value_enum)]
+    pub(crate) theme: Option<ThemeArg>,
+}
+
+/// The background of the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ThemeArg {
+    /// Light text on a dark background
+    Dark,
+    /// Dark text on a light background
+    Light,
+    /// No colours
+    None,
+}
+
 /// The selection of a model.
 #[derive(Args, Debug)]
 pub(crate) struct ModelSelectionArgs {
@@ -277,6 +331,16 @@ pub(crate) enum ToolCallingArg {
     Native,
     /// Tool definitions in the system prompt
     Prompt,
+}
+
+impl From<ToolCallingArg> for ToolCalling {
+    fn from(mode: ToolCallingArg) -> Self {
+        match mode {
+            ToolCallingArg::Auto => Self::Auto,
+            ToolCallingArg::Native => Self::Native,
+            ToolCallingArg::Prompt => Self::Prompt,
+        }
+    }
 }
 
 /// Which tool calls run.

@@ -6,21 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
-use innkeeper_agent::run::{PlanStep, RunLimits, ToolCalling};
+use innkeeper_agent::run::{PlanStep, RunLimits};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::ToolRunner as _;
 use innkeeper_agent::transport::Endpoint;
-use innkeeper_host::{Config, Host};
+use innkeeper_host::Host;
 use serde_json::json;
 
 use super::CommandContext;
-use super::demo::prepare_demo;
+use super::demo::load_servers;
 use crate::activity::ActivityLine;
 use crate::approval::approver_for;
-use crate::cli::{ApprovalArg, AskArgs, ToolCallingArg};
-use crate::configuration::{load_config, select_source};
-use crate::demo::{Demo, DemoServers};
+use crate::cli::{ApprovalArg, AskArgs};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{print_failed_servers, ready_servers, with_available_servers};
 use crate::input_file;
@@ -41,12 +39,14 @@ const MIN_SHOWN_CHARS: usize = 20;
 const RESULT_INDENT: &str = "        ";
 
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
-    let (selected, (config, _demo)) =
-        match (select_model(&args.model, &context.environment), load_servers(context, args)) {
-            (Ok(selected), Ok(servers)) => (selected, servers),
-            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
-            (Err(model), Err(servers)) => return Err(model.merge(servers)),
-        };
+    let (selected, (config, _demo)) = match (
+        select_model(&args.model, &context.environment),
+        load_servers(context, args.demo, "ask"),
+    ) {
+        (Ok(selected), Ok(servers)) => (selected, servers),
+        (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+        (Err(model), Err(servers)) => return Err(model.merge(servers)),
+    };
     let approver = approver_for(args.approve)?;
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
@@ -88,31 +88,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     result.and(stopped)
 }
 
-/// Returns the configuration for the model; the demo's files exist until the `Demo` is dropped.
-fn load_servers(
-    context: &mut CommandContext,
-    args: &AskArgs,
-) -> Result<(Config, Option<Demo>), CliError> {
-    if args.demo {
-        let (demo, config) = prepare_demo(context, DemoServers::BuiltIn)?;
-        return Ok((config, Some(demo)));
-    }
-    select_source(context).map_err(|failure| {
-        failure.with_hint(
-            "run `innkeeper ask --demo …` to use the demo servers without a configuration",
-        )
-    })?;
-    Ok((load_config(context)?, None))
-}
-
 fn agent_settings(args: &AskArgs) -> AgentSettings {
     AgentSettings {
         system: args.system.clone().unwrap_or_default(),
-        tool_calling: match args.tool_calling {
-            ToolCallingArg::Auto => ToolCalling::Auto,
-            ToolCallingArg::Native => ToolCalling::Native,
-            ToolCallingArg::Prompt => ToolCalling::Prompt,
-        },
+        tool_calling: args.tool_calling.into(),
         limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
         planning: args.plan,
         approval_policy: match args.approve {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::CommandContext;
 use crate::cli::DemoArgs;
-use crate::configuration::{apply_timeout, config_error};
+use crate::configuration::{apply_timeout, config_error, load_config, select_source};
 use crate::demo::{CompletedStep, Demo, DemoServers, ToolCaller};
 use crate::exit::CliError;
 use crate::hosting::with_host;
@@ -67,6 +67,25 @@ async fn lose_server(
 #[expect(clippy::unused_async, reason = "the same signature on all systems")]
 async fn lose_server(_: &Host, _: &mut Output, _: usize) -> Result<Option<Value>, CliError> {
     Ok(None)
+}
+
+/// Returns the servers for a model: those of the configuration, or the demo's, whose files exist
+/// until the `Demo` is dropped.
+pub(super) fn load_servers(
+    context: &mut CommandContext,
+    uses_demo: bool,
+    command: &str,
+) -> Result<(Config, Option<Demo>), CliError> {
+    if uses_demo {
+        let (demo, config) = prepare_demo(context, DemoServers::BuiltIn)?;
+        return Ok((config, Some(demo)));
+    }
+    select_source(context).map_err(|failure| {
+        failure.with_hint(format!(
+            "run `innkeeper {command} --demo …` to use the demo servers without a configuration"
+        ))
+    })?;
+    Ok((load_config(context)?, None))
 }
 
 /// Writes the sample files and builds the configuration; the files exist until the `Demo` is

@@ -102,7 +102,7 @@ async fn a_model_gets_the_displayed_text_of_a_response_that_was_interrupted() {
     }
     drop(stream);
     let model = Arc::new(ScriptedProvider::new([text_reply("Sorry.")]));
-    let agent = agent.with_provider(model.clone());
+    let agent = agent.with_provider(model.clone(), AgentSettings::default());
     assert_eq!(agent.run("Why?").await.text, "Sorry.");
     let texts: Vec<_> = model.requests()[0].messages.iter().map(text_of).collect();
     let interrupted = "The answer is\n\n[The user interrupted the response here.]";
@@ -122,7 +122,8 @@ async fn an_agent_with_another_model_shares_the_conversation() {
     let first = native_harness([text_reply("One."), text_reply("Three.")]);
     first.agent.run("1").await;
     let second = Arc::new(ScriptedProvider::new([text_reply("Two.")]));
-    first.agent.clone().with_provider(second.clone()).run("2").await;
+    let other = first.agent.clone().with_provider(second.clone(), AgentSettings::default());
+    other.run("2").await;
     first.agent.run("3").await;
     assert_eq!(second.requests()[0].messages.len(), 3);
     assert_eq!(first.model.requests()[1].messages.len(), 5);

@@ -1,0 +1,9 @@
+//! The interactive chat: a conversation between a person, a model and the tools of all servers.
+
+pub(crate) mod conversation_file;
+pub(crate) mod listings;
+pub(crate) mod plain;
+pub(crate) mod question;
+pub(crate) mod session;
+pub(crate) mod slash_command;
+pub(crate) mod terminal;

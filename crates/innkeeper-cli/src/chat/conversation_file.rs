@@ -1,0 +1,343 @@
+//! Stores a conversation in a file, message by message, so that the conversation outlives the program.
+//!
+//! The file has one JSON object a line: a header, messages, summaries and titles. A line that a kill
+//! cut off is left out.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use innkeeper_agent::conversation::{Conversation, MAX_BYTES, Message, OmittedHistory};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::atomic_file;
+use crate::exit::CliError;
+use crate::input_file;
+use crate::timestamp;
+
+/// The version of the file format.
+const FORMAT_VERSION: u32 = 1;
+
+/// The extension of the files.
+const EXTENSION: &str = "jsonl";
+
+/// Maximum size of a file: the text of the largest conversation with escapes.
+const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
+
+/// Maximum number of conversations in a list.
+const MAX_LISTED: usize = 50;
+
+/// Maximum number of characters of a title.
+const MAX_TITLE_CHARS: usize = 60;
+
+/// One line of a file, to be written.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum WrittenLine<'l> {
+    Version(u32),
+    Message(&'l Message),
+    Omitted(&'l OmittedHistory),
+    Title(&'l str),
+}
+
+/// One line of a file, as read.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredLine {
+    Version(u32),
+    Message(Box<RawValue>),
+    Omitted(Box<RawValue>),
+    Title(String),
+}
+
+/// The file of one conversation, which no other program can open at the same time.
+#[derive(Debug)]
+pub(crate) struct ConversationFile {
+    path: PathBuf,
+    file: File,
+    /// The number of messages in the file.
+    messages: usize,
+    omitted: OmittedHistory,
+    title: Option<String>,
+}
+
+/// A stored conversation in a list.
+#[derive(Debug)]
+pub(crate) struct StoredConversation {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) messages: usize,
+    pub(crate) modified: SystemTime,
+}
+
+impl ConversationFile {
+    /// Creates a file with a new id in a directory, which is created if needed. Only the user can
+    /// read both.
+    pub(crate) fn create(directory: &Path) -> Result<Self, CliError> {
+        let failure = |error| {
+            let text = format!("cannot create a conversation in `{}`", directory.display());
+            CliError::failure(text).with_source(error)
+        };
+        create_private_directory(directory).map_err(failure)?;
+        let now = timestamp::format_for_file_name(SystemTime::now());
+        let mut number = 1;
+        loop {
+            let id = if number == 1 { now.clone() } else { format!("{now}-{number}") };
+            let path = directory.join(format!("{id}.{EXTENSION}"));
+            match private_options().create_new(true).open(&path) {
+                Ok(file) => {
+                    let mut created = Self::locked(path, file)?;
+                    created.write(&[WrittenLine::Version(FORMAT_VERSION)]).map_err(failure)?;
+                    return Ok(created);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(failure(error)),
+            }
+        }
+    }
+
+    /// Opens the conversation with this id, or the newest conversation.
+    pub(crate) fn open(
+        directory: &Path,
+        id: Option<&str>,
+    ) -> Result<(Self, Conversation), CliError> {
+        let path = match id {
+            Some(id) => find(directory, id)?,
+            None => {
+                let newest = list_files(directory).into_iter().max_by_key(|(_, time)| *time);
+                let missing = || CliError::failure("no conversation is stored");
+                newest.ok_or_else(missing)?.0
+            }
+        };
+        let failure = |error| {
+            CliError::failure(format!("cannot open `{}`", path.display())).with_source(error)
+        };
+        let file = private_options().open(&path).map_err(failure)?;
+        let mut opened = Self::locked(path.clone(), file)?;
+        let bytes = input_file::read_bytes(&path, MAX_FILE_BYTES).map_err(failure)?;
+        let complete = complete_lines(&bytes);
+        let stored = parse(complete).map_err(|problem| {
+            CliError::failure(format!("cannot read the conversation `{}`", path.display()))
+                .with_detail(problem)
+        })?;
+        // The next line must not continue a line that a kill cut off.
+        opened.file.set_len(complete.len() as u64).map_err(failure)?;
+        opened.messages = stored.conversation.messages().len();
+        opened.omitted = stored.conversation.omitted_history().clone();
+        opened.title = stored.title;
+        Ok((opened, stored.conversation))
+    }
+
+    fn locked(path: PathBuf, file: File) -> Result<Self, CliError> {
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(CliError::failure(format!(
+                    "the conversation `{}` is open in another program",
+                    id_of(&path)
+                )));
+            }
+            Err(TryLockError::Error(error)) => {
+                let text = format!("cannot lock `{}`", path.display());
+                return Err(CliError::failure(text).with_source(error));
+            }
+        }
+        Ok(Self { path, file, messages: 0, omitted: OmittedHistory::default(), title: None })
+    }
+
+    /// Returns the id for `--resume`.
+    pub(crate) fn id(&self) -> String {
+        id_of(&self.path)
+    }
+
+    /// Returns the title that the user set.
+    pub(crate) fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// Sets the title.
+    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<()> {
+        let title: String = title.chars().take(MAX_TITLE_CHARS).collect();
+        self.write(&[WrittenLine::Title(&title)])?;
+        self.title = Some(title);
+        Ok(())
+    }
+
+    /// Appends messages of a run in progress.
+    pub(crate) fn append(&mut self, messages: &[Message]) -> io::Result<()> {
+        self.write(&messages.iter().map(WrittenLine::Message).collect::<Vec<_>>())?;
+        self.messages += messages.len();
+        Ok(())
+    }
+
+    /// Writes what the file lacks of a conversation; a conversation that lost messages replaces the
+    /// file.
+    pub(crate) fn sync(&mut self, conversation: &Conversation) -> io::Result<()> {
+        let Some(new) = conversation.messages().get(self.messages..) else {
+            return self.replace(conversation);
+        };
+        if !new.is_empty() {
+            self.append(new)?;
+        }
+        let omitted = conversation.omitted_history();
+        if *omitted != self.omitted {
+            self.write(&[WrittenLine::Omitted(omitted)])?;
+            self.omitted = omitted.clone();
+        }
+        Ok(())
+    }
+
+    /// Replaces the file at once, so that a kill leaves the old or the new content.
+    pub(crate) fn replace(&mut self, conversation: &Conversation) -> io::Result<()> {
+        let messages = conversation.messages();
+        let omitted = conversation.omitted_history();
+        let title = self.title.as_deref().map(WrittenLine::Title);
+        let lines = [WrittenLine::Version(FORMAT_VERSION)].into_iter().chain(title);
+        let lines = lines.chain(messages.iter().map(WrittenLine::Message));
+        let has_omitted = *omitted != OmittedHistory::default();
+        let lines = lines.chain(has_omitted.then_some(WrittenLine::Omitted(omitted)));
+        let text = to_text(&lines.collect::<Vec<_>>())?;
+        atomic_file::write(&self.path, &text)?;
+        let file = private_options().open(&self.path)?;
+        // Between the two locks, another program can open the old file only.
+        file.try_lock().map_err(io::Error::from)?;
+        (self.file, self.messages, self.omitted) = (file, messages.len(), omitted.clone());
+        Ok(())
+    }
+
+    /// Removes the file if the conversation is empty.
+    pub(crate) fn remove_if_empty(self) -> io::Result<()> {
+        if self.messages > 0 {
+            return Ok(());
+        }
+        std::fs::remove_file(&self.path)
+    }
+
+    /// Writes all lines with one write, so that a kill cuts off at most the end.
+    fn write(&mut self, lines: &[WrittenLine<'_>]) -> io::Result<()> {
+        self.file.write_all(to_text(lines)?.as_bytes())
+    }
+}
+
+fn to_text(lines: &[WrittenLine<'_>]) -> io::Result<String> {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&serde_json::to_string(line)?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Lists the stored conversations, newest first. Files that cannot be read are left out.
+pub(crate) fn list(directory: &Path) -> Vec<StoredConversation> {
+    let mut files = list_files(directory);
+    files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
+    let conversations = files.into_iter().take(MAX_LISTED).filter_map(|(path, modified)| {
+        let bytes = input_file::read_bytes(&path, MAX_FILE_BYTES).ok()?;
+        let stored = parse(complete_lines(&bytes)).ok()?;
+        let title = stored.title.or_else(|| first_words(&stored.conversation)).unwrap_or_default();
+        let messages = stored.conversation.messages().len();
+        Some(StoredConversation { id: id_of(&path), title, messages, modified })
+    });
+    conversations.collect()
+}
+
+fn first_words(conversation: &Conversation) -> Option<String> {
+    conversation.messages().iter().find_map(|message| match message {
+        Message::User(content) => {
+            let text = content.to_text();
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            Some(words.chars().take(MAX_TITLE_CHARS).collect())
+        }
+        Message::Assistant(_) | Message::ToolResults(_) => None,
+    })
+}
+
+struct ParsedFile {
+    conversation: Conversation,
+    title: Option<String>,
+}
+
+/// Returns the lines that end with a newline: a kill may have cut off the last write.
+fn complete_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    &bytes[..end]
+}
+
+/// Reads the lines of a file.
+fn parse(bytes: &[u8]) -> Result<ParsedFile, String> {
+    let (mut messages, mut omitted, mut title, mut version) = (Vec::new(), None, None, None);
+    for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(line) {
+            Ok(StoredLine::Version(number)) => version = Some(number),
+            Ok(StoredLine::Message(message)) => messages.push(message),
+            Ok(StoredLine::Omitted(history)) => omitted = Some(history),
+            Ok(StoredLine::Title(text)) => title = Some(text),
+            Err(error) => return Err(format!("line {}: {error}", index + 1)),
+        }
+    }
+    match version {
+        Some(FORMAT_VERSION) => {}
+        Some(other) => return Err(format!("version {other} needs another release of innkeeper")),
+        None => return Err("the first line has no version".to_owned()),
+    }
+    let messages: Vec<&str> = messages.iter().map(|message| message.get()).collect();
+    let omitted = omitted.map(|raw| format!(r#","omitted":{}"#, raw.get())).unwrap_or_default();
+    let stored = format!(r#"{{"version":1,"messages":[{}]{omitted}}}"#, messages.join(","));
+    let conversation = serde_json::from_str(&stored).map_err(|error| error.to_string())?;
+    Ok(ParsedFile { conversation, title })
+}
+
+/// Returns the file of an id, or of the only id that starts with this text.
+fn find(directory: &Path, id: &str) -> Result<PathBuf, CliError> {
+    let files = list_files(directory);
+    let matching: Vec<_> = files.iter().filter(|(path, _)| id_of(path).starts_with(id)).collect();
+    let exact = matching.iter().find(|(path, _)| id_of(path) == id);
+    match (exact, &*matching) {
+        (Some((path, _)), _) | (None, [(path, _)]) => Ok(path.clone()),
+        (None, []) => Err(CliError::usage(format!("no stored conversation `{id}`"))
+            .with_hint("run `innkeeper chat --list` to list the conversations")),
+        (None, _) => Err(CliError::usage(format!("several conversations start with `{id}`"))
+            .with_hint("run `innkeeper chat --list` to list the conversations")),
+    }
+}
+
+fn list_files(directory: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let files = entries.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let is_conversation = path.extension().is_some_and(|extension| extension == EXTENSION);
+        let modified = path.metadata().and_then(|metadata| metadata.modified()).ok()?;
+        is_conversation.then_some((path, modified))
+    });
+    files.collect()
+}
+
+fn id_of(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Options for a file that is read and appended to by its owner only.
+fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn create_private_directory(directory: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The texts of the commands that list something, and the values that complete a command.
+
+use std::path::Path;
+
+use innkeeper_agent::safety::{ApprovalRule, ApprovalRules};
+use innkeeper_host::{CallOptions, CompletionReference, Host, ServerState};
+use innkeeper_protocol::skim;
+use serde_json::{Map, Value, json};
+
+use super::conversation_file;
+use super::session::TokenTotals;
+use super::slash_command::{SlashCommand, TypedLine, parse_line};
+use crate::output::escape_inline;
+use crate::timestamp;
+
+/// Maximum number of characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 100;
+
+/// Maximum number of shown lines of a server's stderr.
+const MAX_STDERR_LINES: usize = 3;
+
+/// Lists the tools of all servers, or of one.
+pub(crate) fn tools(host: &Host, server: &str) -> String {
+    let catalog = host.catalog();
+    let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
+    let lines = tools.map(|tool| {
+        let view = &tool.definition.view;
+        let mark = match view.annotations.read_only_hint {
+            Some(true) => "reads",
+            Some(false) | None => "asks ",
+        };
+        item_line(&format!("{mark}  {}", tool.public_name), view.description.as_deref())
+    });
+    or_none(&lines.collect::<Vec<_>>(), "no tools")
+}
+
+/// Lists the servers with their state, their latency and the end of their stderr.
+pub(crate) fn servers(host: &Host) -> String {
+    let metrics = host.metrics();
+    let mut lines = Vec::new();
+    for (name, status) in host.status() {
+        let mut line = format!("{name}  {}", status.state.as_str());
+        if let Some(reason) = &status.reason {
+            line.push_str(&format!(": {reason}"));
+        }
+        if let Some(metrics) = metrics.get(&name).filter(|metrics| metrics.request_count > 0) {
+            line.push_str(&format!(
+                "  {} calls, {} failed, p50 {:.0} ms, p95 {:.0} ms",
+                metrics.request_count,
+                metrics.error_count,
+                metrics.p50_latency,
+                metrics.p95_latency
+            ));
+        }
+        if let Some(pid) = status.pid {
+            line.push_str(&format!("  pid {pid}"));
+        }
+        lines.push(line);
+        let stderr: Vec<&str> = status.stderr.lines().collect();
+        let tail = stderr.iter().rev().take(MAX_STDERR_LINES).rev();
+        lines.extend(tail.map(|line| format!("    {}", escape_inline(line))));
+        lines.extend(status.start_hint.iter().map(|hint| format!("    hint: {hint}")));
+    }
+    or_none(&lines, "no servers")
+}
+
+/// Lists the prompts of all servers with their arguments.
+pub(crate) fn prompts(host: &Host) -> String {
+    let mut lines = Vec::new();
+    for prompt in prompt_list(host) {
+        let arguments = prompt.arguments.iter().map(|(name, is_required)| match is_required {
+            true => format!(" {name}=…"),
+            false => format!(" [{name}=…]"),
+        });
+        lines.push(format!("{}{}", prompt.public_name, arguments.collect::<String>()));
+    }
+    or_none(&lines, "no prompts")
+}
+
+/// A prompt with its public name, and its arguments, required or not.
+struct ListedPrompt {
+    public_name: String,
+    arguments: Vec<(String, bool)>,
+}
+
+/// Returns the prompts of all servers.
+fn prompt_list(host: &Host) -> Vec<ListedPrompt> {
+    let catalog = host.catalog();
+    let servers = catalog.servers();
+    let prompts = servers.flat_map(|(server, entry)| {
+        let prompts = entry.listing().map(|listing| &*listing.prompts).unwrap_or_default();
+        prompts.iter().map(move |prompt| {
+            let arguments = prompt.view.arguments.iter();
+            let arguments = arguments.map(|argument| (argument.name.clone(), argument.required));
+            let public_name = format!("{server}.{}", prompt.view.name);
+            ListedPrompt { public_name, arguments: arguments.collect() }
+        })
+    });
+    prompts.collect()
+}
+
+/// Lists the resources and the resource templates of all servers.
+pub(crate) fn resources(host: &Host) -> String {
+    let catalog = host.catalog();
+    let mut lines = Vec::new();
+    for (_, entry) in catalog.servers() {
+        let Some(listing) = entry.listing() else { continue };
+        let resources = listing.resources.iter();
+        lines.extend(resources.map(|it| item_line(&it.view.uri, Some(&it.view.name))));
+        let templates = listing.resource_templates.iter();
+        lines.extend(templates.map(|it| item_line(&it.view.uri_template, Some(&it.view.name))));
+    }
+    or_none(&lines, "no resources")
+}
+
+/// Lists the rules of the person.
+pub(crate) fn rules(rules: &ApprovalRules) -> String {
+    let text = |rule| match rule {
+        ApprovalRule::Allow => "runs without a question",
+        ApprovalRule::Deny => "does not run",
+    };
+    let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
+    let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
+    let default = "read-only tools run without a question; all other tools ask".to_owned();
+    tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
+}
+
+/// Describes the tokens of a conversation, as the providers report them.
+pub(crate) fn tokens(totals: TokenTotals) -> String {
+    let usage = totals.usage;
+    if usage.total_tokens() == 0 {
+        return "the provider reports no tokens".to_owned();
+    }
+    let gaps = if totals.has_gaps { " or more: some responses report none" } else { "" };
+    format!(
+        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}",
+        usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens
+    )
+}
+
+/// Lists the stored conversations.
+pub(crate) fn conversations(directory: &Path) -> String {
+    let stored = conversation_file::list(directory);
+    let lines = stored.iter().map(|stored| {
+        format!("{}  {} messages  {}", stored.id, stored.messages, escape_inline(&stored.title))
+    });
+    or_none(&lines.collect::<Vec<_>>(), "no stored conversations")
+}
+
+/// Returns the values that complete the last word of a command, or `None` for a text that needs a
+/// server's answer.
+pub(crate) fn completions(host: &Host, text: &str, providers: &[String]) -> Vec<String> {
+    let TypedLine::Command(command, _) = parse_line(text) else { return Vec::new() };
+    let words = text.split_whitespace().count() + usize::from(text.ends_with(char::is_whitespace));
+    match command {
+        SlashCommand::Tools | SlashCommand::Restart => {
+            host.status().keys().map(ToString::to_string).collect()
+        }
+        SlashCommand::Model if words <= 2 => providers.to_vec(),
+        SlashCommand::Attach => {
+            let catalog = host.catalog();
+            let listings = catalog.servers().filter_map(|(_, entry)| entry.listing());
+            let resources = listings.flat_map(|listing| &listing.resources);
+            resources.map(|resource| resource.view.uri.clone()).collect()
+        }
+        SlashCommand::Prompt => {
+            let prompts = prompt_list(host).into_iter();
+            if words <= 2 {
+                return prompts.map(|prompt| prompt.public_name).collect();
+            }
+            let named = text.split_whitespace().nth(1).unwrap_or_default();
+            let of_prompt = prompts.filter(|prompt| prompt.public_name == named);
+            let arguments = of_prompt.flat_map(|prompt| prompt.arguments);
+            arguments.map(|(argument, _)| format!("{argument}=")).collect()
+        }
+        SlashCommand::Help
+        | SlashCommand::Servers
+        | SlashCommand::Model
+        | SlashCommand::Prompts
+        | SlashCommand::Resources
+        | SlashCommand::Detach
+        | SlashCommand::Undo
+        | SlashCommand::Compact
+        | SlashCommand::Clear
+        | SlashCommand::Save
+        | SlashCommand::List
+        | SlashCommand::Rules
+        | SlashCommand::Tokens
+        | SlashCommand::Copy
+        | SlashCommand::Edit
+        | SlashCommand::Quit => Vec::new(),
+    }
+}
+
+/// Returns the number of servers that accept calls, and of all servers.
+pub(crate) fn server_counts(host: &Host) -> (usize, usize) {
+    let status = host.status();
+    let ready = status.values().filter(|status| status.state == ServerState::Ready).count();
+    (ready, status.len())
+}
+
+fn item_line(name: &str, description: Option<&str>) -> String {
+    let words = description.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let description: String = words.chars().take(MAX_DESCRIPTION_CHARS).collect();
+    format!("{}  {}", escape_inline(name), escape_inline(&description)).trim_end().to_owned()
+}
+
+fn or_none(lines: &[String], none: &str) -> String {
+    if lines.is_empty() { none.to_owned() } else { lines.join("\n") }
+}
+
+/// Asks the server of a prompt for values of the argument at the end of a text, such as
+/// `/prompt notes.find title=ci`. Returns no values if the server has none.
+pub(crate) async fn server_completions(host: &Host, text: &str) -> Vec<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (Some(prompt), Some((name, value))) =
+        (words.get(1), words.last().and_then(|word| word.split_once('=')))
+    else {
+        return Vec::new();
+    };
+    let reference = CompletionReference::Prompt(prompt);
+    let options = CallOptions::default();
+    let result = host.complete(reference, (name, value), &Map::new(), options).await;
+    let Ok(result) = result else { return Vec::new() };
+    let values = skim::member(result.get(), "completion")
+        .and_then(|completion| skim::member(completion, "values"))
+        .unwrap_or("[]");
+    let values = skim::elements(values).filter_map(skim::decode_string);
+    values.map(|value| format!("{name}={value}")).collect()
+}
+
+/// Returns the stored conversations for `--json`.
+pub(crate) fn conversations_json(directory: &Path) -> Value {
+    let stored = conversation_file::list(directory).into_iter().map(|stored| {
+        json!({
+            "id": stored.id,
+            "title": stored.title,
+            "messages": stored.messages,
+            "modified": timestamp::format_rfc3339(stored.modified),
+        })
+    });
+    json!({ "conversations": stored.collect::<Vec<_>>() })
+}

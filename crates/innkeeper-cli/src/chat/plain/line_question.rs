@@ -1,0 +1,144 @@
+//! A question that a typed line answers.
+
+use innkeeper_agent::safety::DecisionScope;
+use innkeeper_agent::server_requests::ElicitationResponse;
+use innkeeper_agent::server_requests::form::Form;
+use serde_json::{Map, Value};
+
+use crate::chat::question::{ApprovalAnswer, Question, RequestedInput};
+
+/// The line that closes a form.
+const CANCEL_LINE: &str = "/cancel";
+
+/// What a line did.
+#[derive(Debug)]
+pub(super) enum LineOutcome {
+    /// The question is answered; the text says what the answer means.
+    Answered(String),
+    /// The question needs another line, because of a problem or for another field.
+    Open(Box<LineQuestion>, String),
+}
+
+/// A question with the values that were entered so far.
+#[derive(Debug)]
+pub(super) struct LineQuestion {
+    question: Question,
+    values: Map<String, Value>,
+    /// The index of the field that the next line fills in.
+    field: usize,
+}
+
+impl LineQuestion {
+    pub(super) fn new(question: Question) -> Self {
+        Self { question, values: Map::new(), field: 0 }
+    }
+
+    /// Returns the text of the question, or of the next field.
+    pub(super) fn text(&self) -> String {
+        match &self.question {
+            Question::Approval(call, _) => {
+                let server = call.server.as_deref().unwrap_or("this program");
+                format!(
+                    "Run {} on {server} with {}? y once, t this tool, s this server, n no",
+                    call.tool, call.arguments
+                )
+            }
+            Question::Sampling(request, _) => {
+                let texts = request.messages.iter();
+                let texts: String =
+                    texts.map(|(role, text)| format!("\n  {role}: {text}")).collect();
+                format!(
+                    "Server {} asks {} for a message of at most {} tokens:{texts}\ny answer, n no",
+                    request.server, request.model, request.max_tokens
+                )
+            }
+            Question::Elicitation(request, _) => match &request.input {
+                RequestedInput::Url { url, host } => format!(
+                    "Server {} asks you to open an address of {host}: {}\n{url}\n\
+                     y I will open it, n no",
+                    request.server, request.message
+                ),
+                RequestedInput::Form(form) => {
+                    let intro = match self.field {
+                        0 => format!("Server {} asks: {}\n", request.server, request.message),
+                        _ => String::new(),
+                    };
+                    format!("{intro}{}", self.field_text(form))
+                }
+            },
+        }
+    }
+
+    fn field_text(&self, form: &Form) -> String {
+        match form.fields().get(self.field) {
+            Some(field) => {
+                let optional = if field.is_required { "" } else { ", optional" };
+                format!("{} ({CANCEL_LINE} to close{optional}):", field.label())
+            }
+            None => format!("Enter sends the form, {CANCEL_LINE} closes it:"),
+        }
+    }
+
+    /// Uses a line as the answer, or as the value of a field.
+    pub(super) fn on_line(mut self, line: &str) -> LineOutcome {
+        let word = line.trim();
+        match self.question {
+            Question::Approval(call, reply) => {
+                let answer = match word {
+                    "y" | "yes" => ApprovalAnswer::Allow(DecisionScope::Call),
+                    "t" => ApprovalAnswer::Allow(DecisionScope::Tool),
+                    "s" => ApprovalAnswer::Allow(DecisionScope::Server),
+                    _ => ApprovalAnswer::Deny(DecisionScope::Call),
+                };
+                let text = match answer {
+                    ApprovalAnswer::Deny(_) => "denied",
+                    ApprovalAnswer::Allow(_) | ApprovalAnswer::AllowWith(_) => "allowed",
+                };
+                sent(reply.send(answer).is_ok(), &format!("{}: {text}", call.tool))
+            }
+            Question::Sampling(request, reply) => {
+                let is_allowed = matches!(word, "y" | "yes");
+                let text = if is_allowed { "the model answers" } else { "denied" };
+                sent(reply.send(is_allowed).is_ok(), &format!("{}: {text}", request.server))
+            }
+            Question::Elicitation(request, reply) => {
+                let form = match &request.input {
+                    RequestedInput::Url { .. } => {
+                        let (answer, text) = match word {
+                            "y" | "yes" => (ElicitationResponse::Accept(Map::new()), "agreed"),
+                            _ => (ElicitationResponse::Decline, "declined"),
+                        };
+                        return sent(reply.send(answer).is_ok(), text);
+                    }
+                    RequestedInput::Form(form) => form,
+                };
+                if word == CANCEL_LINE {
+                    return sent(reply.send(ElicitationResponse::Cancel).is_ok(), "closed");
+                }
+                let mut problem = String::new();
+                if let Some(field) = form.fields().get(self.field) {
+                    match field.parse_input(line) {
+                        Ok(value) => {
+                            self.values.extend(value.map(|value| (field.name.clone(), value)));
+                            self.field += 1;
+                        }
+                        Err(error) => problem = error.to_string(),
+                    }
+                    if self.field < form.fields().len() {
+                        self.question = Question::Elicitation(request, reply);
+                        return LineOutcome::Open(Box::new(self), problem);
+                    }
+                }
+                let answer = ElicitationResponse::Accept(self.values);
+                sent(reply.send(answer).is_ok(), "sent the form")
+            }
+        }
+    }
+}
+
+fn sent(is_sent: bool, text: &str) -> LineOutcome {
+    LineOutcome::Answered(match is_sent {
+        true => text.to_owned(),
+        false => "the question was withdrawn".to_owned(),
+    })
+}

@@ -1,0 +1,255 @@
+//! Questions to the person in front of the chat: approvals of calls, and requests of servers.
+
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use innkeeper_agent::ToolAnnotations;
+use innkeeper_agent::conversation::Message;
+use innkeeper_agent::safety::{
+    ApprovalDecision, ApprovalRequest, ApprovalRule, ApprovalRules, Approver, DecisionScope,
+};
+use innkeeper_agent::server_requests::form::Form;
+use innkeeper_agent::server_requests::{
+    ElicitationMode, ElicitationRequest, ElicitationResponse, SamplingRequest, UserPrompter,
+};
+use innkeeper_host::{CallReference, Host, Lock};
+use innkeeper_protocol::skim;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+/// Number of questions that wait: each server has at most two, and a response one.
+const MAX_WAITING_QUESTIONS: usize = 64;
+
+/// Reason of a denial without words of the user.
+const DENIED_BY_USER: &str = "the user denied the call";
+/// Reason of a denial by a rule.
+const DENIED_BY_RULE: &str = "the user does not allow this tool in this conversation";
+
+/// A question with the channel of its answer. A closed channel withdraws the question.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// Whether a call runs.
+    Approval(ApprovalQuestion, oneshot::Sender<ApprovalAnswer>),
+    /// Whether the model answers a request of a server.
+    Sampling(SamplingQuestion, oneshot::Sender<bool>),
+    /// The values of a form, or the visit of a page.
+    Elicitation(ElicitationQuestion, oneshot::Sender<ElicitationResponse>),
+}
+
+/// A call that needs a decision.
+#[derive(Clone, Debug)]
+pub(crate) struct ApprovalQuestion {
+    pub(crate) tool: String,
+    /// The server of the tool; `None` for a tool of this program.
+    pub(crate) server: Option<String>,
+    pub(crate) arguments: String,
+    /// What the tool says of itself.
+    pub(crate) description: Option<String>,
+    pub(crate) annotations: ToolAnnotations,
+    /// Whether `mcp.lock` pins the definition of the tool.
+    pub(crate) is_pinned: bool,
+}
+
+/// The decision about a call, and what else the decision applies to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ApprovalAnswer {
+    Allow(DecisionScope),
+    /// Runs the call with other arguments, a JSON object.
+    AllowWith(String),
+    Deny(DecisionScope),
+}
+
+/// A request of a server for a message of the model.
+#[derive(Clone, Debug)]
+pub(crate) struct SamplingQuestion {
+    pub(crate) server: String,
+    /// The tool whose call the request belongs to, if the protocol says so.
+    pub(crate) call: Option<String>,
+    pub(crate) model: String,
+    /// The texts that the model gets, with their roles.
+    pub(crate) messages: Vec<(&'static str, String)>,
+    pub(crate) max_tokens: u32,
+}
+
+/// A request of a server for input of the user.
+#[derive(Clone, Debug)]
+pub(crate) struct ElicitationQuestion {
+    pub(crate) server: String,
+    /// The tool whose call the request belongs to, if the protocol says so.
+    pub(crate) call: Option<String>,
+    pub(crate) message: String,
+    pub(crate) input: RequestedInput,
+}
+
+/// What a server asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum RequestedInput {
+    Form(Form),
+    Url { url: String, host: String },
+}
+
+impl Question {
+    /// Returns whether nobody waits for the answer any more.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        match self {
+            Self::Approval(_, reply) => reply.is_closed(),
+            Self::Sampling(_, reply) => reply.is_closed(),
+            Self::Elicitation(_, reply) => reply.is_closed(),
+        }
+    }
+}
+
+/// Asks the person in front of the chat.
+#[derive(Clone, Debug)]
+pub(crate) struct Questioner(mpsc::Sender<Question>);
+
+impl Questioner {
+    /// Creates a questioner with the receiver of its questions.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Question>) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING_QUESTIONS);
+        (Self(sender), receiver)
+    }
+
+    /// Asks a question; `None` if nobody answers.
+    async fn request_answer<A>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<A>) -> Question,
+    ) -> Option<A> {
+        let (reply, answer) = oneshot::channel();
+        self.0.send(question(reply)).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+/// Decides about calls by the rules of the person, and asks where no rule applies.
+#[derive(Debug)]
+pub(crate) struct ChatApprover {
+    questioner: Questioner,
+    host: Host,
+    lock: Option<Lock>,
+    rules: Mutex<ApprovalRules>,
+}
+
+impl ChatApprover {
+    pub(crate) fn new(
+        questioner: Questioner,
+        host: Host,
+        lock: Option<Lock>,
+        rules: ApprovalRules,
+    ) -> Self {
+        Self { questioner, host, lock, rules: Mutex::new(rules) }
+    }
+
+    /// Returns a copy of the rules.
+    pub(crate) fn rules(&self) -> ApprovalRules {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add_rule(&self, question: &ApprovalQuestion, scope: DecisionScope, rule: ApprovalRule) {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        rules.add(&question.tool, question.server.as_deref(), scope, rule);
+    }
+
+    fn question(&self, call: &ApprovalRequest<'_>) -> ApprovalQuestion {
+        let catalog = self.host.catalog();
+        let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
+        let is_pinned = listed.as_ref().is_some_and(|listed| {
+            let server = self.lock.as_ref().and_then(|lock| lock.servers.get(listed.server));
+            server.is_some_and(|server| server.tools.contains_key(&*listed.definition.view.name))
+        });
+        ApprovalQuestion {
+            tool: call.tool.to_owned(),
+            server: listed.map(|listed| listed.server.to_owned()),
+            arguments: call.arguments.to_owned(),
+            description: call.definition.and_then(description),
+            annotations: call.annotations,
+            is_pinned,
+        }
+    }
+}
+
+#[async_trait]
+impl Approver for ChatApprover {
+    async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision {
+        let question = self.question(&call);
+        let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
+        let rule =
+            self.rules().find(&question.tool, question.server.as_deref(), question.annotations);
+        match rule {
+            Some(ApprovalRule::Allow) => return ApprovalDecision::Approve,
+            Some(ApprovalRule::Deny) => return deny(DENIED_BY_RULE),
+            None => {}
+        }
+        let asked = question.clone();
+        match self.questioner.request_answer(|reply| Question::Approval(asked, reply)).await {
+            Some(ApprovalAnswer::Allow(scope)) => {
+                self.add_rule(&question, scope, ApprovalRule::Allow);
+                ApprovalDecision::Approve
+            }
+            Some(ApprovalAnswer::AllowWith(arguments)) => ApprovalDecision::ApproveWith(arguments),
+            Some(ApprovalAnswer::Deny(scope)) => {
+                self.add_rule(&question, scope, ApprovalRule::Deny);
+                deny(DENIED_BY_USER)
+            }
+            None => deny("nobody can approve the call"),
+        }
+    }
+}
+
+#[async_trait]
+impl UserPrompter for Questioner {
+    async fn approve_sampling(&self, request: SamplingRequest<'_>) -> ApprovalDecision {
+        let question = SamplingQuestion {
+            server: request.server.to_owned(),
+            call: tool_of(request.call),
+            model: request.model.to_owned(),
+            messages: sampling_texts(&request),
+            max_tokens: request.max_tokens,
+        };
+        match self.request_answer(|reply| Question::Sampling(question, reply)).await {
+            Some(true) => ApprovalDecision::Approve,
+            Some(false) => ApprovalDecision::Deny("the user denied the request".to_owned()),
+            None => ApprovalDecision::Deny("nobody can approve the request".to_owned()),
+        }
+    }
+
+    async fn answer_elicitation(&self, request: ElicitationRequest<'_>) -> ElicitationResponse {
+        let input = match request.mode {
+            ElicitationMode::Form(form) => RequestedInput::Form(form.clone()),
+            ElicitationMode::Url { url, host } => {
+                RequestedInput::Url { url: url.to_owned(), host: host.to_owned() }
+            }
+        };
+        let question = ElicitationQuestion {
+            server: request.server.to_owned(),
+            call: tool_of(request.call),
+            message: request.message.to_owned(),
+            input,
+        };
+        let answer = self.request_answer(|reply| Question::Elicitation(question, reply)).await;
+        answer.unwrap_or(ElicitationResponse::Cancel)
+    }
+}
+
+fn tool_of(call: &CallReference) -> Option<String> {
+    match call {
+        CallReference::Call { item, .. } => Some(item.to_string()),
+        CallReference::Unknown => None,
+    }
+}
+
+/// Returns the description in the definition of a tool.
+fn description(definition: &RawValue) -> Option<String> {
+    let text = skim::member(definition.get(), "description").and_then(skim::decode_string)?;
+    Some(text.into())
+}
+
+fn sampling_texts(request: &SamplingRequest<'_>) -> Vec<(&'static str, String)> {
+    let system = (!request.system.is_empty()).then(|| ("system", request.system.to_owned()));
+    let messages = request.messages.iter().map(|message| match message {
+        Message::User(content) => ("user", content.to_text().into_owned()),
+        Message::Assistant(assistant) => ("assistant", assistant.visible_text()),
+        Message::ToolResults(_) => ("results", String::new()),
+    });
+    system.into_iter().chain(messages).collect()
+}

@@ -1,0 +1,268 @@
+//! The conversation of a chat with its host, model and file; shared by all forms of display.
+
+use std::io;
+use std::sync::Arc;
+
+use innkeeper_agent::agent::{
+    Agent, AgentEvent, AgentSettings, AgentStream, CompactError, CompactedHistory,
+};
+use innkeeper_agent::content::Content;
+use innkeeper_agent::conversation::Conversation;
+use innkeeper_agent::provider::Usage;
+use innkeeper_agent::{ToolOutput, tool_output};
+use innkeeper_host::{CallOptions, Host};
+use innkeeper_protocol::skim;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::conversation_file::ConversationFile;
+use super::question::ChatApprover;
+use crate::exit::CliError;
+use crate::local_model::{LocalModel, limit_settings};
+use crate::model_selection::PreparedModel;
+
+/// The tokens of a conversation since the start of the program, as the providers report them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenTotals {
+    pub(crate) usage: Usage,
+    /// Whether a response did not report its tokens.
+    pub(crate) has_gaps: bool,
+}
+
+/// A conversation with its host, model and file.
+pub(crate) struct ChatSession {
+    host: Host,
+    agent: Agent,
+    approver: Arc<ChatApprover>,
+    /// The settings for a model with a large context.
+    settings: AgentSettings,
+    provider_name: String,
+    /// The local model that this program serves.
+    local_model: Option<LocalModel>,
+    file: Option<ConversationFile>,
+    tokens: TokenTotals,
+}
+
+impl ChatSession {
+    pub(crate) fn new(
+        host: Host,
+        model: PreparedModel,
+        approver: Arc<ChatApprover>,
+        settings: AgentSettings,
+    ) -> Self {
+        let PreparedModel { provider, local, .. } = model;
+        let provider_name = provider.name().to_owned();
+        let model_settings = settings_for(&settings, local.is_some());
+        let agent = Agent::new(provider, Arc::new(host.clone()), model_settings)
+            .with_approver(approver.clone());
+        Self {
+            host,
+            agent,
+            approver,
+            settings,
+            provider_name,
+            local_model: local,
+            file: None,
+            tokens: TokenTotals::default(),
+        }
+    }
+
+    /// Stores the conversation in a file from now on; `conversation` is the content of the file.
+    pub(crate) fn with_file(
+        mut self,
+        file: ConversationFile,
+        conversation: Conversation,
+    ) -> io::Result<Self> {
+        if !conversation.messages().is_empty() {
+            self.agent = self.agent.with_conversation(conversation);
+        }
+        self.file = Some(file);
+        self.sync_file()?;
+        Ok(self)
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(crate) fn approver(&self) -> &ChatApprover {
+        &self.approver
+    }
+
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Returns the provider and the model.
+    pub(crate) fn model_label(&self) -> String {
+        match self.agent.model() {
+            model if model == self.provider_name => model.to_owned(),
+            model => format!("{}/{model}", self.provider_name),
+        }
+    }
+
+    pub(crate) fn tokens(&self) -> TokenTotals {
+        self.tokens
+    }
+
+    pub(crate) fn file(&self) -> Option<&ConversationFile> {
+        self.file.as_ref()
+    }
+
+    /// Sends a message; the stream has the events of the run. Dropping the stream interrupts the run;
+    /// [`Self::sync_file`] then stores what the interruption left.
+    pub(crate) fn run(&self, message: Content) -> AgentStream {
+        self.agent.stream(message)
+    }
+
+    /// Stores what an event adds, and counts its tokens.
+    pub(crate) fn record(&mut self, event: &AgentEvent) -> io::Result<()> {
+        match event {
+            AgentEvent::MessagesAdded(messages) => match &mut self.file {
+                Some(file) => file.append(messages),
+                None => Ok(()),
+            },
+            AgentEvent::Finished(result) => {
+                self.tokens.usage = self.tokens.usage.saturating_add(result.stats.usage);
+                self.tokens.has_gaps |= !result.stats.usage_is_complete;
+                self.sync_file()
+            }
+            AgentEvent::Text(_)
+            | AgentEvent::Reasoning(_)
+            | AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ToolCallStarted { .. }
+            | AgentEvent::ToolCallProgress { .. }
+            | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Planned(_)
+            | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::Retrying { .. } => Ok(()),
+        }
+    }
+
+    /// Stores what the file lacks of the conversation.
+    pub(crate) fn sync_file(&mut self) -> io::Result<()> {
+        match &mut self.file {
+            Some(file) => file.sync(&self.agent.conversation()),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
+    pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
+        self.tokens.has_gaps = true;
+        self.sync_file()
+    }
+
+    /// Removes the last exchange and returns the text of the user's message.
+    pub(crate) fn remove_last_exchange(&mut self) -> io::Result<Option<String>> {
+        let removed = self.agent.remove_last_exchange();
+        if let Some(file) = self.file.as_mut().filter(|_| removed.is_some()) {
+            file.replace(&self.agent.conversation())?;
+        }
+        Ok(removed.map(|content| content.to_text().into_owned()))
+    }
+
+    /// Starts a new conversation, in `file` if there is one.
+    pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
+        self.agent.clear();
+        match std::mem::replace(&mut self.file, file) {
+            Some(earlier) => earlier.remove_if_empty(),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the title of the conversation in the list of conversations.
+    pub(crate) fn set_title(&mut self, title: &str) -> io::Result<bool> {
+        match &mut self.file {
+            Some(file) => file.set_title(title).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Continues with another model. Returns the local model that the conversation no longer uses.
+    pub(crate) fn set_model(&mut self, model: PreparedModel) -> Option<LocalModel> {
+        let PreparedModel { provider, local, .. } = model;
+        self.provider_name = provider.name().to_owned();
+        let settings = settings_for(&self.settings, local.is_some());
+        self.agent = self.agent.clone().with_provider(provider, settings);
+        std::mem::replace(&mut self.local_model, local)
+    }
+
+    /// Has the model summarize the history before the last exchange.
+    pub(crate) fn compact(
+        &self,
+    ) -> impl Future<Output = Result<CompactedHistory, CompactError>> + Send + 'static {
+        let agent = self.agent.clone();
+        async move { agent.compact().await }
+    }
+
+    /// Counts the tokens of a summary, and stores it.
+    pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
+        match compacted.usage {
+            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
+            None => self.tokens.has_gaps = true,
+        }
+        self.sync_file()
+    }
+
+    /// Ends the session: stops the local model, and removes the file of an empty conversation.
+    /// Returns the id of a stored conversation.
+    pub(crate) async fn finish(mut self) -> Result<Option<String>, CliError> {
+        let synced = self.sync_file();
+        let id = self.file.as_ref().map(ConversationFile::id);
+        let is_empty = self.agent.conversation().messages().is_empty();
+        let removed = self.file.map_or(Ok(()), ConversationFile::remove_if_empty);
+        let stopped = match self.local_model {
+            Some(local) => local.stop().await,
+            None => Ok(()),
+        };
+        synced.and(removed).map_err(|error| {
+            CliError::failure("cannot store the conversation").with_source(error)
+        })?;
+        stopped?;
+        Ok(id.filter(|_| !is_empty))
+    }
+}
+
+fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
+    match is_local {
+        true => limit_settings(settings.clone()),
+        false => settings.clone(),
+    }
+}
+
+/// Reads a resource as content for the next message.
+pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, CliError> {
+    let result = host
+        .read_resource(&uri, None, CallOptions::default())
+        .await
+        .map_err(|error| CliError::failure(error.to_string()))?;
+    let contents = skim::elements(skim::member(result.get(), "contents").unwrap_or("[]"));
+    let blocks = contents.map(|resource| format!(r#"{{"type":"resource","resource":{resource}}}"#));
+    to_content(blocks)
+}
+
+/// Gets a prompt of a server as the content of a message.
+pub(crate) async fn get_prompt(
+    host: Host,
+    name: String,
+    arguments: Map<String, Value>,
+) -> Result<Content, CliError> {
+    let result = host
+        .get_prompt(&name, &arguments, CallOptions::default())
+        .await
+        .map_err(|error| CliError::failure(error.to_string()))?;
+    let messages = skim::elements(skim::member(result.get(), "messages").unwrap_or("[]"));
+    to_content(messages.filter_map(|message| skim::member(message, "content").map(str::to_owned)))
+}
+
+/// Converts content blocks of MCP, as for the result of a tool.
+fn to_content(blocks: impl Iterator<Item = String>) -> Result<Content, CliError> {
+    let blocks: Vec<String> = blocks.collect();
+    if blocks.is_empty() {
+        return Err(CliError::failure("the server sent no content"));
+    }
+    let result = RawValue::from_string(format!(r#"{{"content":[{}]}}"#, blocks.join(",")));
+    let result = result.map_err(|error| CliError::failure(error.to_string()))?;
+    Ok(tool_output::to_content(&ToolOutput::new(result, false)))
+}

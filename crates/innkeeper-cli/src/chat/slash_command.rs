@@ -1,0 +1,117 @@
+//! The commands that a person types in the chat, such as `/tools`.
+
+/// A command of the chat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlashCommand {
+    Help,
+    Tools,
+    Servers,
+    Restart,
+    Model,
+    Prompts,
+    Prompt,
+    Resources,
+    Attach,
+    Detach,
+    Undo,
+    Compact,
+    Clear,
+    Save,
+    List,
+    Rules,
+    Tokens,
+    Copy,
+    Edit,
+    Quit,
+}
+
+impl SlashCommand {
+    /// All commands with their arguments and purposes, in the order of `/help`.
+    pub(crate) const ALL: [(Self, &str, &str, &str); 20] = [
+        (Self::Help, "help", "", "list the commands and the keys"),
+        (Self::Tools, "tools", "[SERVER]", "list the tools"),
+        (Self::Servers, "servers", "", "list the servers with their state, latency and stderr"),
+        (Self::Restart, "restart", "SERVER", "restart a server"),
+        (Self::Model, "model", "PROVIDER [MODEL]", "continue with another model"),
+        (Self::Prompts, "prompts", "", "list the prompts of the servers"),
+        (Self::Prompt, "prompt", "SERVER.NAME [KEY=VALUE …]", "send a prompt of a server"),
+        (Self::Resources, "resources", "", "list the resources of the servers"),
+        (Self::Attach, "attach", "URI|FILE", "attach a resource or a file to the next message"),
+        (Self::Detach, "detach", "", "remove the attachments of the next message"),
+        (Self::Undo, "undo", "", "remove the last exchange and edit its message"),
+        (Self::Compact, "compact", "", "let the model summarize the older messages"),
+        (Self::Clear, "clear", "", "start a new conversation"),
+        (Self::Save, "save", "[TITLE]", "show where the conversation is stored, set its title"),
+        (Self::List, "list", "", "list the stored conversations"),
+        (Self::Rules, "rules", "", "list what runs without a question"),
+        (Self::Tokens, "tokens", "", "show the tokens of this conversation"),
+        (Self::Copy, "copy", "", "copy the selected block or the last response"),
+        (Self::Edit, "edit", "", "write the message in $VISUAL or $EDITOR"),
+        (Self::Quit, "quit", "", "stop the servers and leave"),
+    ];
+
+    fn from_name(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, known, ..)| *known == name);
+        found.map(|(command, ..)| *command)
+    }
+}
+
+/// A typed line: a message for the model, or a command with its argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TypedLine {
+    Message(String),
+    Command(SlashCommand, String),
+    /// A line that starts with `/` and a word that is no command.
+    UnknownCommand(String),
+}
+
+/// Parses a typed line. Two slashes at the start are one slash of a message.
+pub(crate) fn parse_line(text: &str) -> TypedLine {
+    let Some(rest) = text.strip_prefix('/') else { return TypedLine::Message(text.to_owned()) };
+    if rest.starts_with('/') {
+        return TypedLine::Message(rest.to_owned());
+    }
+    let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    // A path is a message.
+    if name.contains('/') || name.is_empty() {
+        return TypedLine::Message(text.to_owned());
+    }
+    match SlashCommand::from_name(name) {
+        Some(command) => TypedLine::Command(command, argument.trim().to_owned()),
+        None => TypedLine::UnknownCommand(name.to_owned()),
+    }
+}
+
+/// Returns the text of `/help`.
+pub(crate) fn help_text() -> String {
+    let commands = SlashCommand::ALL.iter().map(|(_, name, arguments, purpose)| {
+        let usage = format!("/{name} {arguments}");
+        format!("  {usage:<34} {purpose}")
+    });
+    commands.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_command_only_if_it_starts_with_a_slash_and_a_word() {
+        let message = |text: &str| TypedLine::Message(text.to_owned());
+        assert_eq!(parse_line("hello /help"), message("hello /help"));
+        assert_eq!(parse_line("//help"), message("/help"));
+        assert_eq!(parse_line("/etc/hosts is a file"), message("/etc/hosts is a file"));
+        assert_eq!(parse_line("/"), message("/"));
+        let tools = TypedLine::Command(SlashCommand::Tools, "files".to_owned());
+        assert_eq!(parse_line("/tools  files "), tools);
+        assert_eq!(parse_line("/tool"), TypedLine::UnknownCommand("tool".to_owned()));
+    }
+
+    #[test]
+    fn every_command_has_its_own_name_in_the_help() {
+        for (command, name, ..) in SlashCommand::ALL {
+            assert_eq!(parse_line(&format!("/{name}")), TypedLine::Command(command, String::new()));
+            assert!(help_text().contains(&format!("/{name} ")));
+        }
+    }
+}

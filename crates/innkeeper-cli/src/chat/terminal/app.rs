@@ -1,0 +1,298 @@
+//! The loop of the chat on a terminal: keys, events of the run, questions and results of commands.
+
+mod commands;
+mod guard;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream};
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use innkeeper_agent::agent::{AgentEvent, AgentStream, CompactError, CompactedHistory};
+use innkeeper_agent::content::{Content, ContentBlock};
+use innkeeper_host::Environment;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use super::screen::{Action, Screen};
+use super::theme::{Role, Theme};
+use crate::chat::listings;
+use crate::chat::question::Question;
+use crate::chat::session::ChatSession;
+use crate::exit::CliError;
+use crate::local_model::LocalModel;
+use crate::model_selection::PreparedModel;
+use guard::ScreenGuard;
+
+/// Minimum time between two frames.
+const FRAME_INTERVAL: Duration = Duration::from_millis(16);
+
+/// Time between two frames while only the time changes.
+const ANIMATION_INTERVAL: Duration = Duration::from_millis(120);
+
+/// What the chat needs besides its session.
+pub(crate) struct ChatContext {
+    pub(crate) environment: Environment,
+    pub(crate) theme: Theme,
+    /// The directory of the stored conversations; `None` if conversations are not stored.
+    pub(crate) directory: Option<PathBuf>,
+    /// The questions to the person.
+    pub(crate) questions: Receiver<Question>,
+    /// Log lines while the chat has the screen.
+    pub(crate) log_lines: Receiver<String>,
+}
+
+/// The result of work beside the run.
+enum WorkResult {
+    ModelPrepared(Box<Result<PreparedModel, CliError>>),
+    LocalModelStopped(Result<(), CliError>),
+    Compacted(Result<CompactedHistory, CompactError>),
+    Attached(String, Result<Content, CliError>),
+    Prompt(Result<Content, CliError>),
+    Restarted(String, Option<String>),
+    Completions(String, Vec<String>),
+}
+
+struct App {
+    screen: Screen,
+    session: ChatSession,
+    context: ChatContext,
+    run: Option<AgentStream>,
+    work: FuturesUnordered<BoxFuture<'static, WorkResult>>,
+    /// What is attached to the next message.
+    attachments: Vec<(String, Content)>,
+    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    guard: ScreenGuard,
+    keys: EventStream,
+    is_dirty: bool,
+    is_over: bool,
+}
+
+/// Runs the chat until the person leaves. `first_message` is sent at once.
+pub(crate) async fn run(
+    session: ChatSession,
+    context: ChatContext,
+    first_message: Option<String>,
+) -> Result<ChatSession, CliError> {
+    let failure = |error| CliError::failure("cannot use the terminal").with_source(error);
+    let guard = ScreenGuard::enter().map_err(failure)?;
+    let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).map_err(failure)?;
+    let mut app = App {
+        screen: Screen::new(context.theme),
+        session,
+        context,
+        run: None,
+        work: FuturesUnordered::new(),
+        attachments: Vec::new(),
+        terminal,
+        guard,
+        keys: EventStream::new(),
+        is_dirty: true,
+        is_over: false,
+    };
+    app.greet();
+    if let Some(message) = first_message {
+        app.send(&message);
+    }
+    app.run_loop().await.map_err(failure)?;
+    Ok(app.session)
+}
+
+impl App {
+    /// Shows a continued conversation, or how to begin.
+    fn greet(&mut self) {
+        let conversation = self.session.agent().conversation();
+        let host = self.session.host().clone();
+        if conversation.messages().is_empty() {
+            let text = "Ask something, or type /help. Tools that may change something ask first.";
+            self.screen.transcript.notice(Role::Dim, text);
+        } else {
+            self.screen
+                .transcript
+                .show_conversation(&conversation, |tool| commands::server_of(&host, tool));
+            let users = conversation.messages().iter().filter_map(commands::user_text);
+            users.for_each(|text| self.screen.editor.remember(text));
+        }
+        let failed = crate::hosting::failed_servers(&host);
+        for server in failed {
+            let text = format!("{}: {}", server.name, server.reason);
+            self.screen.transcript.notice(Role::Error, text);
+            for hint in server.hints {
+                self.screen.transcript.notice(Role::Dim, format!("hint: {hint}"));
+            }
+        }
+        self.update_status();
+    }
+
+    async fn run_loop(&mut self) -> io::Result<()> {
+        let mut host_events = self.session.host().events();
+        let mut next_frame = Instant::now();
+        let mut last_frame = next_frame;
+        while !self.is_over {
+            let now = Instant::now();
+            let is_due = self.screen.is_animated() && now >= last_frame + ANIMATION_INTERVAL;
+            if (self.is_dirty && now >= next_frame) || is_due {
+                self.draw(now)?;
+                last_frame = Instant::now();
+                next_frame = last_frame + FRAME_INTERVAL;
+            }
+            let wake = match (self.is_dirty, self.screen.is_animated()) {
+                (true, _) => Some(next_frame),
+                (false, true) => Some(last_frame + ANIMATION_INTERVAL),
+                (false, false) => None,
+            };
+            tokio::select! {
+                biased;
+                event = self.keys.next() => match event {
+                    Some(event) => self.on_terminal_event(event?).await?,
+                    None => self.is_over = true,
+                },
+                Some(question) = self.context.questions.recv() => {
+                    self.screen.on_question(question);
+                    self.is_dirty = true;
+                }
+                Some(result) = self.work.next(), if !self.work.is_empty() => {
+                    self.on_work(result);
+                }
+                event = next_event(&mut self.run) => self.on_agent_event(&event),
+                Some(line) = self.context.log_lines.recv() => {
+                    self.screen.transcript.notice(Role::Warning, line.trim_end().to_owned());
+                    self.is_dirty = true;
+                }
+                event = host_events.recv() => {
+                    // A receiver that lags has lost events; the status is current in any case.
+                    if !matches!(event, Err(tokio::sync::broadcast::error::RecvError::Closed)) {
+                        self.update_status();
+                    } else {
+                        self.is_over = true;
+                    }
+                }
+                () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, now: Instant) -> io::Result<()> {
+        self.screen.drop_withdrawn_questions();
+        let screen = &mut self.screen;
+        self.terminal.draw(|frame| {
+            let area = frame.area();
+            screen.draw(area, frame.buffer_mut(), now);
+        })?;
+        self.is_dirty = false;
+        Ok(())
+    }
+
+    async fn on_terminal_event(&mut self, event: Event) -> io::Result<()> {
+        self.is_dirty = true;
+        match event {
+            Event::Key(key) => {
+                if let Some(action) = self.screen.on_key(key, Instant::now()) {
+                    self.perform(action).await?;
+                }
+            }
+            Event::Paste(text) => self.screen.on_paste(&text),
+            Event::Resize(..) => self.terminal.autoresize()?,
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, action: Action) -> io::Result<()> {
+        match action {
+            Action::Send(text) => self.send(&text),
+            Action::Interrupt => self.interrupt(),
+            Action::Quit => self.is_over = true,
+            Action::Command(command, argument) => self.run_command(command, &argument).await?,
+            Action::Complete(text) => self.complete(text),
+        }
+        Ok(())
+    }
+
+    /// Sends a message with the attachments.
+    fn send(&mut self, text: &str) {
+        let attached = std::mem::take(&mut self.attachments);
+        let blocks = attached.iter().flat_map(|(_, content)| content.blocks().to_vec());
+        let blocks: Vec<ContentBlock> = blocks.chain([text.into()]).collect();
+        let labels = attached.iter().map(|(label, _)| format!("[{label}] "));
+        let shown = format!("{}{text}", labels.collect::<String>());
+        self.send_content(&shown, blocks.into());
+    }
+
+    fn send_content(&mut self, shown: &str, content: Content) {
+        self.run = Some(self.session.run(content));
+        self.screen.on_sent(shown, Instant::now());
+        self.update_status();
+    }
+
+    /// Stops the run. The servers are told, and the model knows what was displayed.
+    fn interrupt(&mut self) {
+        if self.run.take().is_none() {
+            return;
+        }
+        let stored = self.session.on_interruption();
+        self.screen.on_interrupted();
+        self.report_storage(stored);
+        self.update_status();
+    }
+
+    fn on_agent_event(&mut self, event: &AgentEvent) {
+        let stored = self.session.record(event);
+        self.report_storage(stored);
+        let host = self.session.host().clone();
+        self.screen.on_event(event, |tool| commands::server_of(&host, tool), Instant::now());
+        self.is_dirty = true;
+        if let AgentEvent::Finished(_) = event {
+            self.run = None;
+            self.update_status();
+            if let Some(queued) = self.screen.take_queued() {
+                self.send(&queued);
+            }
+        }
+    }
+
+    /// Shows that a conversation cannot be stored.
+    fn report_storage(&mut self, stored: io::Result<()>) {
+        if let Err(error) = stored {
+            let text = format!("cannot store the conversation: {error}");
+            self.screen.transcript.notice(Role::Error, text);
+        }
+    }
+
+    fn update_status(&mut self) {
+        let (ready, all) = listings::server_counts(self.session.host());
+        let totals = self.session.tokens();
+        let total = totals.usage.total_tokens();
+        let status = &mut self.screen.status;
+        status.model = self.session.model_label();
+        (status.ready_servers, status.servers) = (ready, all);
+        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens") };
+        status.attachments = self.attachments.iter().map(|(label, _)| label.clone()).collect();
+        self.is_dirty = true;
+    }
+
+    fn spawn_work(&mut self, label: &str, work: BoxFuture<'static, WorkResult>) {
+        self.screen.work = Some(label.to_owned());
+        self.work.push(work);
+    }
+
+    fn stop_local_model(&mut self, local: LocalModel) {
+        let stopping = async move { WorkResult::LocalModelStopped(local.stop().await) };
+        self.spawn_work("stopping the local model", Box::pin(stopping));
+    }
+}
+
+/// Returns the next event of a run; waits forever without a run.
+async fn next_event(run: &mut Option<AgentStream>) -> AgentEvent {
+    if let Some(stream) = run
+        && let Some(event) = stream.next().await
+    {
+        return event;
+    }
+    std::future::pending().await
+}

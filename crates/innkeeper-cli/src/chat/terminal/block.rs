@@ -1,0 +1,319 @@
+//! One block of the transcript: a message, reasoning, a tool call or a notice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_agent::agent::ToolCallRecord;
+use innkeeper_agent::run::CallOrigin;
+use innkeeper_host::Progress;
+use ratatui::text::{Line, Span};
+use tokio::time::Instant;
+
+use super::markdown::MarkdownText;
+use super::theme::{Role, Theme};
+use super::wrap::{truncate, wrap_spans, wrap_text};
+use crate::output::IndentedJson;
+
+/// Maximum number of bytes of a result, of arguments or of reasoning that an open block shows.
+const MAX_SHOWN_BYTES: usize = 32 << 10;
+
+/// One block of the transcript.
+#[derive(Debug)]
+pub(crate) struct Block {
+    content: BlockContent,
+    /// Whether the block shows its details.
+    is_open: bool,
+    /// The lines for a width and a theme; not for a response, which has its own.
+    layout: Option<(usize, Theme, Vec<Line<'static>>)>,
+}
+
+/// The content of a block.
+#[derive(Debug)]
+pub(crate) enum BlockContent {
+    /// A message of the user.
+    User(String),
+    /// A text of the model.
+    Response(MarkdownText),
+    /// Reasoning of the model.
+    Reasoning(String),
+    /// A tool call.
+    ToolCall(ToolCallView),
+    /// A line of the program.
+    Notice(Role, String),
+}
+
+/// A tool call as the transcript shows it.
+#[derive(Debug)]
+pub(crate) struct ToolCallView {
+    pub(crate) id: String,
+    pub(crate) tool: String,
+    pub(crate) server: Option<String>,
+    pub(crate) arguments: Arc<str>,
+    pub(crate) state: ToolCallState,
+}
+
+/// The state of a tool call.
+#[derive(Debug)]
+pub(crate) enum ToolCallState {
+    Running {
+        start: Instant,
+        progress: Option<Progress>,
+    },
+    Finished(Arc<ToolCallRecord>),
+    /// A call of a stored conversation, with its result and whether the call failed.
+    Stored {
+        result: String,
+        is_error: bool,
+    },
+    /// The user interrupted the run; nothing shows whether the call completed.
+    Interrupted,
+}
+
+impl Block {
+    pub(crate) fn new(content: BlockContent) -> Self {
+        Self { content, is_open: false, layout: None }
+    }
+
+    pub(crate) fn content(&self) -> &BlockContent {
+        &self.content
+    }
+
+    /// Returns the content for a change.
+    pub(crate) fn content_mut(&mut self) -> &mut BlockContent {
+        self.layout = None;
+        &mut self.content
+    }
+
+    /// Opens or closes the block, if it has details.
+    pub(crate) fn set_open(&mut self, is_open: bool) {
+        self.is_open = is_open;
+        self.layout = None;
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Returns whether the block can be opened.
+    pub(crate) fn has_details(&self) -> bool {
+        matches!(self.content, BlockContent::ToolCall(_) | BlockContent::Reasoning(_))
+    }
+
+    /// Returns the text for the clipboard.
+    pub(crate) fn copied_text(&self) -> String {
+        match &self.content {
+            BlockContent::User(text)
+            | BlockContent::Reasoning(text)
+            | BlockContent::Notice(_, text) => text.clone(),
+            BlockContent::Response(text) => text.source().to_owned(),
+            BlockContent::ToolCall(call) => match &call.state {
+                ToolCallState::Finished(record) => record.result_text.clone(),
+                ToolCallState::Stored { result, .. } => result.clone(),
+                ToolCallState::Running { .. } | ToolCallState::Interrupted => {
+                    call.arguments.to_string()
+                }
+            },
+        }
+    }
+
+    /// Forgets the lines, to save memory.
+    pub(crate) fn forget_lines(&mut self) {
+        self.layout = None;
+        if let BlockContent::Response(text) = &mut self.content {
+            text.forget_lines();
+        }
+    }
+
+    /// Returns the number of lines at this width.
+    pub(crate) fn height(&mut self, width: usize, theme: Theme, now: Instant) -> usize {
+        if let BlockContent::Response(text) = &mut self.content {
+            return text.lines(width, theme).len();
+        }
+        self.layout(width, theme, now).len()
+    }
+
+    /// Returns the lines with these numbers at this width.
+    pub(crate) fn lines(
+        &mut self,
+        range: std::ops::Range<usize>,
+        (width, theme, now): (usize, Theme, Instant),
+    ) -> Vec<Line<'static>> {
+        if let BlockContent::Response(text) = &mut self.content {
+            let lines = text.lines(width, theme);
+            return range.filter_map(|index| lines.get(index).cloned()).collect();
+        }
+        self.layout(width, theme, now).get(range).unwrap_or_default().to_vec()
+    }
+
+    fn layout(&mut self, width: usize, theme: Theme, now: Instant) -> &[Line<'static>] {
+        let is_running = matches!(
+            &self.content,
+            BlockContent::ToolCall(ToolCallView { state: ToolCallState::Running { .. }, .. })
+        );
+        let is_current =
+            self.layout.as_ref().is_some_and(|(at, with, _)| (*at, *with) == (width, theme));
+        if !is_current || is_running {
+            let lines = self.draw(width, theme, now);
+            self.layout = Some((width, theme, lines));
+        }
+        self.layout.as_ref().map(|(_, _, lines)| &**lines).unwrap_or_default()
+    }
+
+    fn draw(&self, width: usize, theme: Theme, now: Instant) -> Vec<Line<'static>> {
+        match &self.content {
+            BlockContent::User(text) => wrap_text(text, theme.style(Role::User), width, &[]),
+            BlockContent::Response(_) => Vec::new(),
+            BlockContent::Reasoning(text) => draw_reasoning(text, self.is_open, width, theme),
+            BlockContent::ToolCall(call) => call.draw(self.is_open, width, theme, now),
+            BlockContent::Notice(role, text) => wrap_text(text, theme.style(*role), width, &[]),
+        }
+    }
+}
+
+fn draw_reasoning(text: &str, is_open: bool, width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let dim = theme.style(Role::Dim);
+    if is_open {
+        return wrap_text(shown_part(text.trim()).0, dim, width, &[]);
+    }
+    let words = text.split_whitespace().collect::<Vec<_>>();
+    let last: Vec<&str> = words.iter().rev().take(12).rev().copied().collect();
+    let line = truncate(&format!("reasoning, {} words: … {}", words.len(), last.join(" ")), width);
+    vec![Line::from(Span::styled(line, dim))]
+}
+
+impl ToolCallView {
+    fn draw(&self, is_open: bool, width: usize, theme: Theme, now: Instant) -> Vec<Line<'static>> {
+        let (sign, role) = self.sign();
+        let facts = self.facts(now);
+        let room = width.saturating_sub(sign.len() + self.tool.len() + facts.len() + 3);
+        let arguments = if is_open || room < 8 {
+            String::new()
+        } else {
+            format!("{} ", truncate(&self.arguments, room.saturating_sub(1)))
+        };
+        let header = [
+            Span::styled(format!("{sign} "), theme.style(role)),
+            Span::styled(format!("{} ", self.tool), theme.style(Role::Strong)),
+            Span::styled(arguments, theme.style(Role::Dim)),
+            Span::styled(facts, theme.style(Role::Dim)),
+        ];
+        let mut lines = wrap_spans(&header, width, &[], &[Span::raw("  ")]);
+        if is_open {
+            lines.extend(self.draw_details(width, theme));
+        } else if let Some((result, true)) = self.result() {
+            let text = truncate(result, width.saturating_sub(2));
+            lines.push(Line::from(Span::styled(format!("  {text}"), theme.style(Role::Error))));
+        }
+        lines
+    }
+
+    /// Returns the text of the result, and whether the call failed.
+    fn result(&self) -> Option<(&str, bool)> {
+        match &self.state {
+            ToolCallState::Finished(record) => Some((&record.result_text, !record.success)),
+            ToolCallState::Stored { result, is_error } => Some((result, *is_error)),
+            ToolCallState::Running { .. } | ToolCallState::Interrupted => None,
+        }
+    }
+
+    fn sign(&self) -> (&'static str, Role) {
+        match &self.state {
+            ToolCallState::Running { .. } => ("run", Role::Running),
+            ToolCallState::Interrupted => ("interrupted", Role::Warning),
+            ToolCallState::Finished(_) | ToolCallState::Stored { .. } => match self.result() {
+                Some((_, true)) => ("failed", Role::Error),
+                Some((_, false)) | None => ("ok", Role::Success),
+            },
+        }
+    }
+
+    fn facts(&self, now: Instant) -> String {
+        match &self.state {
+            ToolCallState::Running { start, progress } => {
+                let mut facts = seconds(now.saturating_duration_since(*start));
+                if let Some(progress) = progress {
+                    facts.push_str(&format!(", {}", progress_text(progress)));
+                }
+                facts
+            }
+            ToolCallState::Finished(record) => {
+                let mut facts = seconds(record.elapsed);
+                match record.origin {
+                    CallOrigin::Native => {}
+                    CallOrigin::Recovered
+                    | CallOrigin::Repaired
+                    | CallOrigin::Corrected
+                    | CallOrigin::Constrained => {
+                        facts.push_str(&format!(", {}", record.origin.name()));
+                    }
+                }
+                if record.cached {
+                    facts.push_str(", cached");
+                }
+                facts
+            }
+            ToolCallState::Interrupted => "unknown whether the call completed".to_owned(),
+            ToolCallState::Stored { .. } => String::new(),
+        }
+    }
+
+    fn draw_details(&self, width: usize, theme: Theme) -> Vec<Line<'static>> {
+        let indent = [Span::raw("  ")];
+        let mut lines = Vec::new();
+        let mut add = |title: &str, text: &str, role: Role| {
+            let title = Span::styled(title.to_owned(), theme.style(Role::Heading));
+            lines.extend(wrap_spans(&[title], width, &indent, &indent));
+            let (shown, omitted) = shown_part(text);
+            lines.extend(wrap_text(shown, theme.style(role), width, &indent));
+            if omitted > 0 {
+                let note = format!("… {omitted} bytes more; y copies all");
+                lines.extend(wrap_text(&note, theme.style(Role::Dim), width, &indent));
+            }
+        };
+        let origin = match &self.state {
+            ToolCallState::Finished(record) => record.origin.name(),
+            ToolCallState::Running { .. }
+            | ToolCallState::Interrupted
+            | ToolCallState::Stored { .. } => "",
+        };
+        let server = self.server.as_deref().unwrap_or("this program");
+        let made = if origin.is_empty() { String::new() } else { format!(", {origin} call") };
+        add("server", &format!("{server}{made}"), Role::Text);
+        add("arguments", &IndentedJson(&self.arguments).to_string(), Role::Code);
+        if let ToolCallState::Finished(record) = &self.state {
+            let arguments = record.arguments.to_string();
+            if arguments != *self.arguments {
+                add("sent arguments", &IndentedJson(&arguments).to_string(), Role::Code);
+            }
+        }
+        if let Some((result, is_error)) = self.result() {
+            add("result", result, if is_error { Role::Error } else { Role::Text });
+        }
+        lines
+    }
+}
+
+/// Returns the start of a text that is shown, and the number of the other bytes.
+fn shown_part(text: &str) -> (&str, usize) {
+    let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
+    (&text[..end], text.len() - end)
+}
+
+fn progress_text(progress: &Progress) -> String {
+    let mut text = progress.progress.to_string();
+    if let Some(total) = progress.total {
+        text.push_str(&format!("/{total}"));
+    }
+    if let Some(message) = &progress.message {
+        text.push_str(&format!(" {message}"));
+    }
+    text
+}
+
+/// Formats a duration: milliseconds below a second.
+pub(crate) fn seconds(duration: Duration) -> String {
+    match duration.as_millis() {
+        ms @ 0..1_000 => format!("{ms} ms"),
+        _ => format!("{:.1} s", duration.as_secs_f64()),
+    }
+}

@@ -1,0 +1,196 @@
+//! The editor of a message: several lines, history, and long pasted texts as one word.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::Widget as _;
+use ratatui_textarea::{CursorMove, TextArea, WrapMode};
+
+use super::theme::{Role, Theme};
+
+/// A pasted text of more bytes or lines is one word in the editor.
+const MAX_INLINE_PASTE_BYTES: usize = 2 << 10;
+const MAX_INLINE_PASTE_LINES: usize = 12;
+
+/// Maximum number of messages in the history.
+const MAX_HISTORY: usize = 1_000;
+
+/// The editor of a message.
+pub(crate) struct Editor {
+    area: TextArea<'static>,
+    /// The texts of the pasted words, by their words.
+    pastes: Vec<(String, String)>,
+    history: Vec<String>,
+    /// The message of the history that the editor shows, and the text before.
+    recalled: Option<(usize, String)>,
+}
+
+impl std::fmt::Debug for Editor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Editor").field("lines", &self.area.lines()).finish_non_exhaustive()
+    }
+}
+
+impl Editor {
+    pub(crate) fn new() -> Self {
+        Self { area: text_area(""), pastes: Vec::new(), history: Vec::new(), recalled: None }
+    }
+
+    /// Returns the text as the editor shows it.
+    pub(crate) fn shown_text(&self) -> String {
+        self.area.lines().join("\n")
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.area.is_empty()
+    }
+
+    /// Returns the text with the pasted texts in place of their words.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.shown_text();
+        for (word, pasted) in &self.pastes {
+            text = text.replace(word, pasted);
+        }
+        text
+    }
+
+    /// Replaces the text; the cursor is at its end.
+    pub(crate) fn set_text(&mut self, text: &str) {
+        self.area = text_area(text);
+        self.area.move_cursor(CursorMove::Bottom);
+        self.area.move_cursor(CursorMove::End);
+        self.recalled = None;
+    }
+
+    /// Empties the editor and returns the text, which the history keeps.
+    pub(crate) fn take(&mut self) -> String {
+        let text = self.text();
+        if !text.trim().is_empty() && self.history.last() != Some(&text) {
+            self.history.push(text.clone());
+            if self.history.len() > MAX_HISTORY {
+                self.history.remove(0);
+            }
+        }
+        self.set_text("");
+        self.pastes.clear();
+        text
+    }
+
+    /// Adds an earlier message to the history.
+    pub(crate) fn remember(&mut self, text: String) {
+        self.history.push(text);
+    }
+
+    /// Inserts a pasted text at the cursor.
+    pub(crate) fn paste(&mut self, text: &str) {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let is_long =
+            text.len() > MAX_INLINE_PASTE_BYTES || text.lines().count() > MAX_INLINE_PASTE_LINES;
+        if !is_long {
+            self.area.insert_str(&text);
+            return;
+        }
+        let number = self.pastes.len() + 1;
+        let word = format!("[pasted text {number}: {} bytes]", text.len());
+        self.area.insert_str(&word);
+        self.pastes.push((word, text));
+    }
+
+    pub(crate) fn insert_newline(&mut self) {
+        self.area.insert_newline();
+    }
+
+    /// Handles a key of the editor. Returns whether the key changed something.
+    pub(crate) fn on_key(&mut self, key: KeyEvent) -> bool {
+        let (row, _) = self.cursor();
+        let plain = key.modifiers.is_empty();
+        match key.code {
+            KeyCode::Up if plain && row == 0 => self.recall_older(),
+            KeyCode::Down if plain && row + 1 == self.area.lines().len() => self.recall_newer(),
+            KeyCode::Char('m' | 'j') if key.modifiers == KeyModifiers::CONTROL => {
+                self.insert_newline();
+                true
+            }
+            _ => {
+                let before = self.area.cursor();
+                self.area.input(key) || self.area.cursor() != before
+            }
+        }
+    }
+
+    fn cursor(&self) -> (usize, usize) {
+        let cursor = self.area.cursor();
+        (cursor.0, cursor.1)
+    }
+
+    fn recall_older(&mut self) -> bool {
+        let (at, before) = match self.recalled.take() {
+            None => (self.history.len(), self.shown_text()),
+            Some(recalled) => recalled,
+        };
+        let Some(older) = at.checked_sub(1) else {
+            self.recalled = (!self.history.is_empty()).then_some((at, before));
+            return false;
+        };
+        let text = self.history[older].clone();
+        self.set_text(&text);
+        self.recalled = Some((older, before));
+        true
+    }
+
+    fn recall_newer(&mut self) -> bool {
+        let Some((at, before)) = self.recalled.take() else { return false };
+        match self.history.get(at + 1).cloned() {
+            Some(text) => {
+                self.set_text(&text);
+                self.recalled = Some((at + 1, before));
+            }
+            None => self.set_text(&before),
+        }
+        true
+    }
+
+    /// Returns the newest message of the history that contains a text, before the message `before`.
+    pub(crate) fn search(&self, text: &str, before: usize) -> Option<(usize, &str)> {
+        let older = self.history.iter().enumerate().take(before).rev();
+        older.map(|(at, message)| (at, &**message)).find(|(_, message)| message.contains(text))
+    }
+
+    /// Returns the number of messages in the history.
+    pub(crate) fn history_len(&self) -> usize {
+        self.history.len()
+    }
+
+    /// Returns the number of rows that the text needs at this width.
+    pub(crate) fn rows(&self, width: u16) -> u16 {
+        let columns = usize::from(width.max(1));
+        let rows = self.area.lines().iter().map(|line| {
+            let width = crate::output::display_width(line) + 1;
+            width.div_ceil(columns).max(1)
+        });
+        u16::try_from(rows.sum::<usize>()).unwrap_or(u16::MAX)
+    }
+
+    /// Draws the editor.
+    pub(crate) fn draw(
+        &mut self,
+        area: Rect,
+        buffer: &mut Buffer,
+        theme: Theme,
+        placeholder: &str,
+    ) {
+        self.area.set_placeholder_text(placeholder);
+        self.area.set_placeholder_style(theme.style(Role::Dim));
+        self.area.set_cursor_style(theme.style(Role::Selected));
+        self.area.set_style(theme.style(Role::Text));
+        self.area.render(area, buffer);
+    }
+}
+
+fn text_area(text: &str) -> TextArea<'static> {
+    let mut area = TextArea::new(text.split('\n').map(str::to_owned).collect());
+    area.set_wrap_mode(WrapMode::WordOrGlyph);
+    area.set_cursor_line_style(Style::new());
+    area
+}

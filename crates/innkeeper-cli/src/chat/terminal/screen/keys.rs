@@ -1,0 +1,228 @@
+//! What each key does.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use tokio::time::Instant;
+
+use super::super::question_panel::PanelOutcome;
+use super::super::theme::Role;
+use super::suggestions::Suggestions;
+use super::{Action, HistorySearch, LEAVE_DELAY, MAX_QUEUED_MESSAGES, Screen};
+use crate::chat::slash_command::{SlashCommand, TypedLine, parse_line};
+
+impl Screen {
+    /// Handles a key.
+    pub(crate) fn on_key(&mut self, key: KeyEvent, now: Instant) -> Option<Action> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        self.hint = None;
+        if is_control(key, 'c') {
+            return self.on_interrupt_key(now);
+        }
+        self.last_interrupt = None;
+        if self.panel.is_some() {
+            self.on_panel_key(key);
+            return None;
+        }
+        if self.search.is_some() {
+            self.on_search_key(key);
+            return None;
+        }
+        if let Some(action) = self.on_view_key(key) {
+            return action;
+        }
+        if self.transcript.has_selection() {
+            return self.on_selection_key(key);
+        }
+        if self.suggestions.is_some() && self.on_suggestion_key(key) {
+            return None;
+        }
+        self.on_editor_key(key)
+    }
+
+    fn on_interrupt_key(&mut self, now: Instant) -> Option<Action> {
+        let is_second = self.last_interrupt.is_some_and(|first| now - first <= LEAVE_DELAY);
+        if is_second {
+            return Some(Action::Quit);
+        }
+        self.last_interrupt = Some(now);
+        self.hint = Some("press Ctrl-C again to leave".to_owned());
+        if self.run.is_some() {
+            return Some(Action::Interrupt);
+        }
+        self.editor.set_text("");
+        (self.suggestions, self.search) = (None, None);
+        None
+    }
+
+    fn on_panel_key(&mut self, key: KeyEvent) {
+        let Some(panel) = &mut self.panel else { return };
+        if let PanelOutcome::Answered(text) = panel.on_key(key) {
+            self.panel = None;
+            self.transcript.notice(Role::Dim, text);
+            self.show_next_question();
+        }
+    }
+
+    /// Handles the keys of the transcript, which work in each state. `None` for other keys.
+    fn on_view_key(&mut self, key: KeyEvent) -> Option<Option<Action>> {
+        match key.code {
+            KeyCode::PageUp => self.transcript.scroll(10),
+            KeyCode::PageDown => self.transcript.scroll(-10),
+            KeyCode::Home if key.modifiers == KeyModifiers::CONTROL => {
+                self.transcript.scroll_to_start();
+            }
+            KeyCode::End if key.modifiers == KeyModifiers::CONTROL => {
+                self.transcript.scroll_to_end();
+            }
+            KeyCode::Char('o') if is_control(key, 'o') => self.transcript.toggle_all_details(),
+            KeyCode::Char('r') if is_control(key, 'r') => {
+                self.search = Some(HistorySearch { text: String::new(), found: None });
+            }
+            KeyCode::Char('x') if is_control(key, 'x') => {
+                return Some(Some(Action::Command(SlashCommand::Edit, String::new())));
+            }
+            _ => return None,
+        }
+        Some(None)
+    }
+
+    fn on_selection_key(&mut self, key: KeyEvent) -> Option<Action> {
+        match key.code {
+            KeyCode::Up | KeyCode::Char('k') => self.transcript.select(false),
+            KeyCode::Down | KeyCode::Char('j') => self.transcript.select(true),
+            KeyCode::Enter | KeyCode::Char(' ') => self.transcript.toggle_selected(),
+            KeyCode::Char('y' | 'c') => {
+                return Some(Action::Command(SlashCommand::Copy, String::new()));
+            }
+            KeyCode::Esc | KeyCode::Tab | KeyCode::Char('q') => {
+                self.transcript.unselect();
+                self.transcript.scroll_to_end();
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Handles the keys of the suggestions. Returns whether the key is handled.
+    fn on_suggestion_key(&mut self, key: KeyEvent) -> bool {
+        let Some(suggestions) = &mut self.suggestions else { return false };
+        match key.code {
+            KeyCode::Up => suggestions.select(false),
+            KeyCode::Down => suggestions.select(true),
+            KeyCode::Esc => self.suggestions = None,
+            KeyCode::Tab => {
+                let text = suggestions.completed_text();
+                self.suggestions = None;
+                self.editor.set_text(&text);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn on_editor_key(&mut self, key: KeyEvent) -> Option<Action> {
+        match key.code {
+            KeyCode::Enter if key.modifiers.is_empty() => return self.on_enter(),
+            KeyCode::Enter => self.editor.insert_newline(),
+            KeyCode::Esc if self.run.is_some() => return Some(Action::Interrupt),
+            KeyCode::Esc => self.transcript.scroll_to_end(),
+            KeyCode::Tab if self.editor.shown_text().starts_with('/') => {
+                return Some(Action::Complete(self.editor.shown_text()));
+            }
+            KeyCode::Tab => self.transcript.select(true),
+            KeyCode::Char('d') if is_control(key, 'd') && self.editor.is_empty() => {
+                return Some(Action::Quit);
+            }
+            _ => {
+                self.editor.on_key(key);
+                self.suggestions = Suggestions::of_commands(&self.editor.shown_text());
+            }
+        }
+        None
+    }
+
+    /// Sends the text of the editor, or runs its command.
+    fn on_enter(&mut self) -> Option<Action> {
+        self.suggestions = None;
+        if self.editor.text().trim().is_empty() {
+            return None;
+        }
+        match parse_line(self.editor.text().trim()) {
+            TypedLine::UnknownCommand(name) => {
+                self.hint = Some(format!("no command /{name}; /help lists the commands"));
+                None
+            }
+            TypedLine::Command(command, argument) => {
+                self.editor.take();
+                Some(Action::Command(command, argument))
+            }
+            TypedLine::Message(_) if self.run.is_some() || self.work.is_some() => {
+                if self.queued.len() >= MAX_QUEUED_MESSAGES {
+                    self.hint = Some("too many messages wait for the end of the run".to_owned());
+                    return None;
+                }
+                let text = self.editor.take();
+                self.queued.push_back(text);
+                None
+            }
+            TypedLine::Message(text) => {
+                self.editor.take();
+                Some(Action::Send(text))
+            }
+        }
+    }
+
+    fn on_search_key(&mut self, key: KeyEvent) {
+        let Some(search) = &mut self.search else { return };
+        let mut before = search.found.unwrap_or(self.editor.history_len());
+        match key.code {
+            KeyCode::Char('r') if is_control(key, 'r') => {}
+            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
+                search.text.push(character);
+                before = self.editor.history_len();
+            }
+            KeyCode::Backspace => {
+                search.text.pop();
+                before = self.editor.history_len();
+            }
+            KeyCode::Esc => {
+                self.search = None;
+                return;
+            }
+            _ => {
+                // Any other key takes the found message.
+                let found = search.found;
+                let message = found.and_then(|at| self.editor.search("", at + 1));
+                let message = message.map(|(_, message)| message.to_owned());
+                self.search = None;
+                if let Some(message) = message {
+                    self.editor.set_text(&message);
+                }
+                return;
+            }
+        }
+        let found = self.editor.search(&search.text, before).map(|(at, _)| at);
+        search.found = found.or(search.found);
+    }
+
+    /// Shows values for the word at the end of the text; one value replaces the word at once.
+    pub(crate) fn on_completions(&mut self, text: &str, values: &[String]) {
+        if self.editor.shown_text() != text {
+            return;
+        }
+        let suggestions = Suggestions::of_values(text, values);
+        match suggestions {
+            None => self.hint = Some("no value completes the text".to_owned()),
+            Some(one) if one.len() == 1 => {
+                let text = one.completed_text();
+                self.editor.set_text(&text);
+            }
+            Some(several) => self.suggestions = Some(several),
+        }
+    }
+}
+
+fn is_control(key: KeyEvent, character: char) -> bool {
+    key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::Char(character)
+}

@@ -1,0 +1,152 @@
+//! `chat`: an interactive conversation with a model that can call all tools.
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use innkeeper_agent::agent::AgentSettings;
+use innkeeper_agent::conversation::Conversation;
+use innkeeper_agent::run::RunLimits;
+use innkeeper_agent::safety::{ApprovalPolicy, ApprovalRules};
+use innkeeper_host::{Environment, Host};
+
+use super::CommandContext;
+use super::demo::load_servers;
+use crate::chat::conversation_file::ConversationFile;
+use crate::chat::question::{ChatApprover, Questioner};
+use crate::chat::session::ChatSession;
+use crate::chat::terminal::Theme;
+use crate::chat::terminal::app::{self, ChatContext};
+use crate::chat::{listings, plain};
+use crate::cli::{ApprovalArg, ChatArgs, ThemeArg};
+use crate::exit::CliError;
+use crate::hosting::{print_failed_servers, state_dir, with_host};
+use crate::model_selection::select_model;
+use crate::output::{Output, Style};
+use crate::pins;
+
+pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result<(), CliError> {
+    let directory = conversation_directory(&context.environment);
+    if args.list {
+        return list(context, directory);
+    }
+    let (selected, (config, _demo)) = match (
+        select_model(&args.model, &context.environment),
+        load_servers(context, args.demo, "chat"),
+    ) {
+        (Ok(selected), Ok(servers)) => (selected, servers),
+        (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
+        (Err(model), Err(servers)) => return Err(model.merge(servers)),
+    };
+    let directory = directory.filter(|_| !args.no_store);
+    let stored = open_conversation(args, directory.as_ref())?;
+    let model = selected.prepare().await?;
+    let (questioner, questions) = Questioner::new();
+    let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
+    let environment = context.environment.clone();
+    let is_plain = is_plain(context, args);
+    let settings = agent_settings(args);
+    let operation = async |host: &Host, output: &mut Output| {
+        let rules = ApprovalRules::default();
+        let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, rules));
+        let mut session = ChatSession::new(host.clone(), model, approver, settings);
+        if let Some((file, conversation)) = stored {
+            session = session.with_file(file, conversation).map_err(storage_error)?;
+        }
+        let message = args.message.clone();
+        let session = if is_plain {
+            print_failed_servers(host, output)?;
+            plain::run(session, output, questions, message).await?
+        } else {
+            let (redirection, log_lines) = output.progress_lines().redirect_stderr();
+            let theme = theme(args, &environment);
+            let chat = ChatContext { environment, theme, directory, questions, log_lines };
+            let ended = app::run(session, chat, message).await;
+            drop(redirection);
+            ended?
+        };
+        if let Some(id) = session.finish().await?
+            && !output.is_json()
+        {
+            let text = format!("innkeeper chat --resume {id}");
+            output.labelled_status(Style::Hint, "continue with", &text)?;
+        }
+        Ok(())
+    };
+    with_host(context, config.with_optional_servers(), operation).await.map(drop)
+}
+
+fn list(context: &mut CommandContext, directory: Option<PathBuf>) -> Result<(), CliError> {
+    let directory = directory.ok_or_else(no_home_error)?;
+    if context.output.is_json() {
+        return Ok(context.output.print_json(&listings::conversations_json(&directory))?);
+    }
+    Ok(context.output.print_data(&listings::conversations(&directory))?)
+}
+
+/// Opens the conversation of `--resume`, or creates a file for a new one.
+fn open_conversation(
+    args: &ChatArgs,
+    directory: Option<&PathBuf>,
+) -> Result<Option<(ConversationFile, Conversation)>, CliError> {
+    let Some(directory) = directory else {
+        return match &args.resume {
+            Some(_) => Err(no_home_error()),
+            None => Ok(None),
+        };
+    };
+    match &args.resume {
+        Some(id) => {
+            let id = Some(&**id).filter(|id| !id.is_empty());
+            ConversationFile::open(directory, id).map(Some)
+        }
+        None => Ok(Some((ConversationFile::create(directory)?, Conversation::new()))),
+    }
+}
+
+fn conversation_directory(environment: &Environment) -> Option<PathBuf> {
+    Some(state_dir(environment)?.join("chats"))
+}
+
+fn no_home_error() -> CliError {
+    CliError::usage("no directory for conversations").with_hint("set HOME or XDG_STATE_HOME")
+}
+
+fn storage_error(error: io::Error) -> CliError {
+    CliError::failure("cannot store the conversation").with_source(error)
+}
+
+/// Whether the chat reads and prints lines.
+fn is_plain(context: &CommandContext, args: &ChatArgs) -> bool {
+    let has_screen = io::stdin().is_terminal() && context.output.is_terminal();
+    let is_dumb = context.environment.get("TERM") == Some("dumb");
+    args.plain || context.output.is_json() || !has_screen || is_dumb
+}
+
+fn theme(args: &ChatArgs, environment: &Environment) -> Theme {
+    let no_colour = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+    // `15;0`: the colours of the text and of the background, by their numbers.
+    let background = environment.get("COLORFGBG").and_then(|value| value.rsplit(';').next());
+    match args.theme {
+        Some(ThemeArg::Dark) => Theme::Dark,
+        Some(ThemeArg::Light) => Theme::Light,
+        Some(ThemeArg::None) => Theme::Plain,
+        None if no_colour => Theme::Plain,
+        None if matches!(background, Some("7" | "15")) => Theme::Light,
+        None => Theme::Dark,
+    }
+}
+
+fn agent_settings(args: &ChatArgs) -> AgentSettings {
+    AgentSettings {
+        system: args.system.clone().unwrap_or_default(),
+        tool_calling: args.tool_calling.into(),
+        limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
+        approval_policy: match args.approve {
+            ApprovalArg::All => ApprovalPolicy::AllowAll,
+            ApprovalArg::Ask => ApprovalPolicy::AskAll,
+            ApprovalArg::Never => ApprovalPolicy::DenyAll,
+        },
+        ..AgentSettings::default()
+    }
+}
