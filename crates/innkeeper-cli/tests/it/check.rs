@@ -35,6 +35,7 @@ fn a_file_of_vs_code_is_correct_and_no_value_of_a_variable_is_printed() {
           "type": "http", "url": "https://api.example.com/mcp?key=${KEY}",
           "headers": {"Authorization": "Bearer ${KEY}"},
         },
+        "loose": {"command": "npx", "args": ["-y", "server-of-${KEY}"]},
       },
     }"#;
     std::fs::create_dir(dir.path().join(".vscode")).unwrap();
@@ -46,7 +47,9 @@ fn a_file_of_vs_code_is_correct_and_no_value_of_a_variable_is_printed() {
             .unwrap();
         let all = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
         assert_eq!(output.status.code(), Some(0), "{all:?}");
-        assert!(!all.concat().contains("canary-5f1e"), "{all:?}");
+        // A warning quotes the package as it is written.
+        let all = all.concat();
+        assert!(all.contains("server-of-${KEY}") && !all.contains("canary-5f1e"), "{all}");
     }
     let output = run(&["check"], dir.path());
     let problems = String::from_utf8(output.stdout).unwrap();
