@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::Stream;
-use innkeeper_toolcall::{Format, ParserLimits, ParserOptions, ToolCallParser, prompt};
+use innkeeper_toolcall::prompt::{self, Template};
+use innkeeper_toolcall::{Format, ModelFamily, ParserLimits, ParserOptions, ToolCallParser, Tools};
 
 use crate::executor::{CallQueue, Executor, ExecutorSettings, StartRule};
 use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
@@ -84,6 +85,9 @@ pub struct ChatSettings {
     pub mode: StreamingMode,
     /// Whether [`Chat::enhance_system_prompt`] adds the tools. Default: yes.
     pub enhance_system_prompts: bool,
+    /// The family of the model, in whose form [`Chat::enhance_system_prompt`] describes the tools
+    /// and the calls. Default: generic, the form for any model.
+    pub model_family: ModelFamily,
     /// Maximum number of iterations per run: responses whose calls are executed. Default: 3; with
     /// 0, no call is executed.
     pub max_tool_iterations: usize,
@@ -113,6 +117,7 @@ impl Default for ChatSettings {
         Self {
             mode: StreamingMode::default(),
             enhance_system_prompts: true,
+            model_family: ModelFamily::default(),
             max_tool_iterations: 3,
             log_config: LogConfig::default(),
             format: Format::Detect,
@@ -210,8 +215,10 @@ impl Chat {
         &self.settings
     }
 
-    /// Returns the system prompt with the available tools, their arguments and the call syntax.
-    /// Returns `system` unchanged if the settings disable the addition or no tool is available.
+    /// Returns the system prompt with the available tools, their arguments and the call syntax of
+    /// [`ChatSettings::model_family`]. Returns `system` unchanged if the settings disable the
+    /// addition or no tool is available. For a family other than the generic one, the example calls
+    /// an available tool, and a prompt that is too long has the generic form.
     pub fn enhance_system_prompt(&self, system: &str) -> String {
         let tools = self.executor.tool_snapshot().tools.available.clone();
         if !self.settings.enhance_system_prompts || tools.is_empty() {
@@ -219,7 +226,7 @@ impl Chat {
         }
         let recorder = &self.log_writer;
         let start_time = recorder.log_start(LogEventKind::PromptEnhancementStart);
-        let text = prompt::streaming_system_prompt(system, &tools);
+        let text = system_prompt(self.settings.model_family, system, &tools);
         recorder.log_complete(LogEventKind::PromptEnhancementComplete, start_time, || {
             serde_json::json!({"tools": tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
         });
@@ -248,6 +255,16 @@ impl Chat {
         let limits = ParserLimits { max_undecided_chars, max_call_bytes: settings.max_call_bytes };
         Some(ParserOptions { format: settings.format, limits, prompt: None })
     }
+}
+
+fn system_prompt(family: ModelFamily, system: &str, tools: &Tools) -> String {
+    let in_family_form = match family {
+        ModelFamily::Generic => None,
+        ModelFamily::Llama31 | ModelFamily::Mistral | ModelFamily::Qwen25Coder => {
+            Template::for_family(family).system_prompt(system, tools).ok()
+        }
+    };
+    in_family_form.unwrap_or_else(|| prompt::streaming_system_prompt(system, tools))
 }
 
 /// The responses of a model to one user message, and the number of responses whose calls were run.

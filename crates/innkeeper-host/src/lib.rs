@@ -65,7 +65,7 @@ pub use innkeeper_process::{
 };
 
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
-pub use callback::{Callback, CallbackCapabilities, CallbackError, ServerRequest};
+pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
 pub use connection::listing::{Definition, MissingList, ServerListing};

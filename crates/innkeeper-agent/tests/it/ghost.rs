@@ -12,7 +12,9 @@ use innkeeper_agent::ghost::{
 use innkeeper_agent::tool_search::ToolSearchSettings;
 use innkeeper_host::config::Secret;
 use innkeeper_host::{Config, Environment, Host};
-use innkeeper_testkit::{Fixture, Journal, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
+use innkeeper_testkit::{
+    Fixture, Journal, ProcessTag, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json, wait_gone,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -153,7 +155,7 @@ async fn a_streamed_run_passes_each_step_and_the_progress_of_calls_to_the_functi
     assert_eq!(steps.concat(), "start fx.echoend trueDone.");
 }
 
-/// Proves: G9, G13, G27
+/// Proves: G13, G27
 #[tokio::test]
 async fn the_history_has_all_messages_and_each_result_answers_a_call() {
     let replies = [add(1, 2), add(3, 4), ScriptedReply::text("Done.")];
@@ -174,6 +176,23 @@ async fn the_history_has_all_messages_and_each_result_answers_a_call() {
     let tools = body["tools"].to_string();
     assert!(tools.contains("fx_add") && tools.contains("Adds two numbers"), "{tools}");
     assert!(requests[2].text.contains("Be brief.") && requests[2].text.contains("Now 1 and 2."));
+}
+
+/// Proves: G9
+#[tokio::test]
+async fn each_request_has_the_results_of_all_earlier_calls() {
+    let say =
+        |at: usize| ScriptedReply::tool_call("fx.big", json!({"bytes": 10 + at})).with_usage(10, 2);
+    let replies = (0..4).map(say).chain([ScriptedReply::text("Done.")]);
+    let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
+    assert_eq!(result["success"], json!(true), "{result}");
+    let lengths = |text: &str| -> Vec<usize> {
+        let runs = text.split(|letter| letter != 'x').map(str::len);
+        runs.filter(|length| *length >= 10).collect()
+    };
+    let seen: Vec<_> = llm.requests().iter().map(|request| lengths(&request.text)).collect();
+    let expected: Vec<Vec<usize>> = (0..5).map(|at| (10..10 + at).collect()).collect();
+    assert_eq!(seen, expected);
 }
 
 /// Proves: G22
@@ -220,6 +239,29 @@ async fn what_prevents_the_run_is_told_in_the_result() {
 
 /// Proves: G12
 #[tokio::test]
+async fn servers_come_from_a_value_or_a_file_under_either_key() {
+    let dir = tempfile::tempdir().unwrap();
+    for key in ["mcpServers", "servers"] {
+        let value = json!({ key: {"fx": fixture("fx").config_entry()} });
+        let file = dir.path().join(format!("{key}.json"));
+        std::fs::write(&file, value.to_string()).unwrap();
+        for servers in [GhostServers::Config(value), GhostServers::File(file)] {
+            let replies = [add(2, 3), ScriptedReply::text("Five.")];
+            let llm = ScriptedLlm::start(Script::new(replies)).await;
+            let config = GhostConfig { servers, ..config(Value::Null, &llm) };
+            let result = to_json(&mcp_ghost(config).await);
+            assert_eq!(
+                (&result["success"], &result["errors"]),
+                (&json!(true), &json!([])),
+                "{key}"
+            );
+            assert_eq!(result["tool_chain"][0]["result"]["structuredContent"]["sum"], json!(5));
+        }
+    }
+}
+
+/// Proves: G59
+#[tokio::test]
 async fn a_server_that_does_not_start_is_told_and_the_others_are_used() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mcp.json");
@@ -234,6 +276,27 @@ async fn a_server_that_does_not_start_is_told_and_the_others_are_used() {
     let error = result["errors"][0]["error"].as_str().unwrap();
     assert!(error.starts_with("server `broken` is not available: "), "{error}");
     assert_eq!(result["execution_metadata"]["servers_connected"], json!(1));
+}
+
+/// Proves: G18, G19, G20
+#[test]
+fn a_run_has_the_namespace_the_timeout_and_the_limit_of_the_document_by_default() {
+    let servers = GhostServers::Config(json!({}));
+    let config = GhostConfig::new(servers, "Be brief.", "openai", "Add.", Environment::default());
+    assert_eq!(config.namespace, "mcp_ghost");
+    assert_eq!(config.timeout, Duration::from_secs(30));
+    assert_eq!(config.max_iterations, 10);
+}
+
+/// Proves: G21, G22
+#[tokio::test]
+async fn by_default_a_run_goes_on_after_a_failure_and_keeps_the_whole_conversation() {
+    let fail = ScriptedReply::text("I fail.").with_tool_call("fx.fail", json!({}));
+    let replies = [fail, add(1, 2), ScriptedReply::text("Three.")];
+    let (result, llm) = run_with(fixture("fx"), replies, |_| {}).await;
+    assert_eq!(result["final_result"], "Three.", "{result}");
+    let last = &llm.requests()[2].text;
+    assert!(last.contains("I fail.") && last.contains("Now 1 and 2."), "{last}");
 }
 
 /// Proves: G18
@@ -274,7 +337,7 @@ async fn a_tool_pinned_by_its_public_name_is_offered_beside_the_search_in_each_n
     }
 }
 
-/// Proves: G46, G57
+/// Proves: G46, G72
 #[tokio::test]
 async fn a_call_that_reports_progress_for_ever_ends_at_its_timeout_and_the_run_goes_on() {
     let server = fixture("fx").with("--progress", 1000).with("--progress-delay", 50);
@@ -336,6 +399,20 @@ async fn the_reason_of_a_server_that_does_not_start_has_no_value_of_its_environm
     assert!(!format!("{config:?}").contains("tok-4711"));
     let result = to_json(&mcp_ghost(config).await).to_string();
     assert!(result.contains("invalid token") && !result.contains("tok-4711"), "{result}");
+}
+
+/// Proves: G60
+#[tokio::test]
+async fn a_run_leaves_no_process_when_it_succeeds_and_when_it_fails() {
+    let rejected = ScriptedReply::status(401).with_error_message("who");
+    for (last, success) in [(ScriptedReply::text("Three."), true), (rejected, false)] {
+        let tag = ProcessTag::new();
+        let server = fixture("fx").process_tag(&tag);
+        let result = run(server, [add(1, 2), last]).await;
+        assert_eq!(result["success"], json!(success), "{result}");
+        assert_eq!(result["tool_chain"][0]["success"], json!(true), "the server has run");
+        wait_gone(&tag, Duration::from_secs(1)).unwrap();
+    }
 }
 
 /// Proves: G60

@@ -27,13 +27,12 @@ use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply};
 use innkeeper_toolcall::Tool;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use sha2::{Digest as _, Sha256};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
-use crate::setup::CollectedResponse;
+use crate::setup::{CollectedResponse, audit_hash};
 
 const KEY: &str = "sk-planted-7Qw3zR9tYb5Nc1Xe";
 
@@ -353,8 +352,7 @@ async fn each_call_leaves_a_line_with_its_tool_its_end_and_the_hash_of_its_argum
         AgentSettings { approval_policy: ApprovalPolicy::DenyAll, ..AgentSettings::default() };
     Agent::new(Arc::new(model), Arc::new(PanickingTool), settings).run("Read.").await;
     let all = capture.all();
-    let digest = Sha256::digest(arguments.as_bytes());
-    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hash = audit_hash(arguments);
     let lines: Vec<_> = all
         .lines()
         .filter(|entry| entry.contains("refused") && entry.contains("vault.open"))

@@ -12,6 +12,7 @@ use innkeeper_agent::{
 use innkeeper_toolcall::Tool;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 /// In-memory tools that record their calls.
 #[derive(Debug, Default)]
@@ -199,4 +200,10 @@ pub(crate) fn chunk_channel() -> (ChunkSender, impl Stream<Item = String> + Send
     let (to, from) = tokio::sync::mpsc::channel(1);
     let chunks = stream::unfold(from, |mut from| async { Some((from.recv().await?, from)) });
     (ChunkSender(to), Box::pin(chunks))
+}
+
+/// Returns the hash of a call's arguments in the audit log.
+pub(crate) fn audit_hash(arguments: &str) -> String {
+    let digest = Sha256::digest(arguments.as_bytes());
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -135,7 +135,7 @@ async fn six_steps_one_after_the_other() {
     assert_result!(Course::new(6, steps.chain([done()])));
 }
 
-/// Proves: G41, G42, G43
+/// Proves: G26, G28, G42
 #[tokio::test]
 async fn after_failures_other_arguments_another_tool_and_smaller_steps() {
     let both = ScriptedReply::text("In two steps.")

@@ -1,5 +1,6 @@
 //! A tracing layer that writes each event as one line to each output.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::Cell;
 use std::time::SystemTime;
 
@@ -125,7 +126,19 @@ fn write_json_line(line: &mut String, severity: LogLevel, event: &MaskedEvent<'_
     let mut fields = FieldWriter::new(line, LogFormat::Json, severity, event.mask);
     event.event.record(&mut fields);
     fields.finish(|line| write_json(line, event.event.metadata().name()));
+    if severity >= LogLevel::Error {
+        write_backtrace(line);
+    }
     line.push_str("}\n");
+}
+
+/// Writes the call stack of the event if the user sets `RUST_BACKTRACE`.
+fn write_backtrace(line: &mut String) {
+    let backtrace = Backtrace::capture();
+    if backtrace.status() == BacktraceStatus::Captured {
+        line.push_str(",\"backtrace\":");
+        write_json(line, &backtrace.to_string());
+    }
 }
 
 fn write_text_line(line: &mut String, severity: LogLevel, event: &MaskedEvent<'_>, colour: bool) {

@@ -158,23 +158,6 @@ fn graph_prints_the_start_waves_of_six_servers() {
     assert_eq!(stdout_json(&output)["waves"], waves);
 }
 
-/// Proves: FR1.7, TR8.2
-#[test]
-fn check_prints_every_diagnostic_with_its_position_and_starts_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = "{\n  \"servers\": {\n    \"fs\": {\n      \"command\": \"npx\",\n      \
-                \"args\": [\"-y\", 7]\n    },\n    \"db\": { \"comand\": \"x\" }\n  }\n}\n";
-    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
-    let output = run(&["check"], dir.path());
-    assert_eq!(output.status.code(), Some(2));
-    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout), @"
-    mcp.json:5:22 servers.fs.args[1]: expected string
-    mcp.json:7:11 servers.db: has neither `command` nor `url`
-    mcp.json:7:13 servers.db.comand: unknown key (warning)
-        hint: did you mean `command`?
-    ");
-}
-
 #[test]
 fn doctor_names_a_missing_program_and_why_names_the_rule_that_hides_a_tool() {
     let denied = fixture("one").config_key("tools", json!({ "deny": ["e*"] }));
@@ -430,7 +413,7 @@ fn a_duplicate_name_ends_every_command_that_starts_servers_with_exit_code_2() {
     }
 }
 
-/// Proves: N23, FR9.4
+/// Proves: N23, FR9.4, FR9.2
 #[test]
 fn each_line_of_the_json_log_is_an_object_and_the_log_has_starts_requests_errors_and_stops() {
     let dir = config_dir([fixture("one").with("--malformed", "wrongtypes")]);
@@ -448,6 +431,12 @@ fn each_line_of_the_json_log_is_an_object_and_the_log_has_starts_requests_errors
         assert!(has(event, "info"), "{event}: {log}");
     }
     assert!(has("request", "error"), "{log}");
+    for request in lines.iter().filter(|line| line["event"] == "request") {
+        let timestamp = request["ts"].as_str().unwrap();
+        assert!(timestamp.len() >= 20 && timestamp.ends_with('Z'), "{request}");
+        assert!(request["method"].is_string() && request["id"].is_u64(), "{request}");
+        assert!(request["latency_ms"].as_f64().is_some_and(|latency| latency > 0.0), "{request}");
+    }
     let stderr = String::from_utf8_lossy(&output.stderr);
     // The message of the command itself comes last.
     let (logged, message): (Vec<_>, Vec<_>) =
@@ -487,4 +476,25 @@ fn one_failed_start_is_logged_in_lines_of_all_five_severities() {
         (&audited[0]["audit"], &audited[0]["server"]),
         (&json!("start-failed"), &json!("two"))
     );
+}
+
+/// Proves: TR6.6
+#[test]
+fn errors_have_their_call_stack_in_the_log_where_the_user_asks_for_it() {
+    let dir = config_dir([fixture("one").with("--malformed", "wrongtypes")]);
+    for backtrace in [None, Some("1")] {
+        let line = "call one.pid --config mcp.json --log-level info --log-format json";
+        let mut command = innkeeper(&line.split(' ').collect::<Vec<_>>(), dir.path());
+        command.envs(backtrace.map(|value| ("RUST_BACKTRACE", value)));
+        let stderr = String::from_utf8(command.output().unwrap().stderr).unwrap();
+        let lines = stderr.lines().filter(|line| line.starts_with('{'));
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(lines.iter().any(|line| line["severity"] == "error"), "{stderr}");
+        for line in lines {
+            let stack = line["backtrace"].as_str();
+            let has_stack = backtrace.is_some() && line["severity"] == "error";
+            assert_eq!(stack.is_some(), has_stack, "{line}");
+            assert!(stack.is_none_or(|stack| stack.contains("innkeeper_host")), "{line}");
+        }
+    }
 }

@@ -34,7 +34,7 @@ async fn change_list(host: &Host, server: &str, kind: &str) {
     wait_for_event(&mut events, |event| matches!(event, HostEvent::CatalogChanged { .. })).await;
 }
 
-/// Proves: FR8.1, N29
+/// Proves: FR8.1, FR8.4, N29
 #[tokio::test]
 async fn a_resource_read_twice_is_asked_for_once_and_a_fresh_one_again() {
     let test_env = TestEnv::new();

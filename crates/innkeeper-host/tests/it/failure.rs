@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_host::error::{StartFailureReason, StartPhase};
-use innkeeper_host::{ExitStatus, HostEvent, ServerState, StartError};
+use innkeeper_host::{ErrorClass, ExitStatus, HostEvent, ServerState, StartError};
 use innkeeper_testkit::{Fixture, wait_gone};
 use serde_json::json;
 use tokio::time::Instant;
@@ -58,6 +58,7 @@ async fn one_server_that_does_not_answer_in_time_stops_all() {
     let started_at = Instant::now();
     let error = test_env.start(servers).await.unwrap_err();
     let elapsed = started_at.elapsed();
+    assert_eq!(error.class(), ErrorClass::ServerStartup);
     assert_eq!(
         error.to_string(),
         "server `hangs` failed during the handshake: not ready within 1 s"
@@ -69,6 +70,24 @@ async fn one_server_that_does_not_answer_in_time_stops_all() {
         let entries = journal.for_server(name);
         assert_eq!(entries.events("exit")[0].message["code"], 0, "{entries:#?}");
         assert!(entries.events("signal").is_empty(), "{entries:#?}");
+    }
+}
+
+/// Proves: FR7.5
+#[tokio::test]
+async fn a_result_of_the_wrong_type_during_the_start_is_a_protocol_error_of_its_method() {
+    for (switch, method, pointer) in [
+        ("--wrong-init", "initialize", "/protocolVersion"),
+        ("--wrong-list", "tools/list", "/tools"),
+    ] {
+        let test_env = TestEnv::new();
+        let server = test_env.fixture("one").switch(switch).config_key("initTimeout", 5);
+        let failures = start_failures(builder(test_env.config([server]))).await;
+        let StartFailureReason::Call(error) = &failures[0].reason else { panic!("{failures:?}") };
+        assert_eq!(error.class(), ErrorClass::Protocol, "{error}");
+        let message = error_chain(&**error).join(": ");
+        assert!(message.contains(method) && message.contains(pointer), "{message}");
+        test_env.assert_gone().await;
     }
 }
 
@@ -151,6 +170,7 @@ async fn an_exit_during_the_start_is_reported_at_once_when_no_launch_can_follow(
     assert_eq!(*exit_status, ExitStatus::Code(7));
 }
 
+/// Proves: FR2.6
 #[tokio::test]
 async fn all_servers_that_fail_within_a_second_are_reported_in_the_order_of_the_file() {
     let test_env = TestEnv::new();
@@ -175,6 +195,7 @@ async fn all_servers_that_fail_within_a_second_are_reported_in_the_order_of_the_
     );
     assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
     test_env.assert_gone().await;
+    assert_eq!(test_env.journal().for_server("good").events("exit")[0].message["code"], 0);
     assert!(test_env.journal().for_server("needs").entries.is_empty());
 }
 

@@ -101,13 +101,16 @@ async fn a_call_without_an_answer_in_time_takes_its_server_out_and_no_other() {
 
 /// Proves: FR6.3
 #[tokio::test]
-async fn only_time_outs_in_a_row_count_and_as_many_as_configured() {
+async fn one_timeout_makes_a_server_unavailable_or_as_many_in_a_row_as_configured() {
     let test_env = TestEnv::new();
     let fixture = test_env
         .fixture("one")
         .config_key("timeout", 0.1)
         .config_key("unavailableAfterTimeouts", 2);
-    let host = test_env.start([fixture]).await.unwrap();
+    let default = test_env.fixture("default").config_key("timeout", 0.1);
+    let host = test_env.start([fixture, default]).await.unwrap();
+    call_until_timeout(&host, "default").await;
+    assert_eq!(host.status()["default"].state, ServerState::Unavailable);
     for tool in ["one.echo", "one.fail"] {
         call_until_timeout(&host, "one").await;
         host.call_tool(tool, message_arguments("it is there")).await.unwrap();

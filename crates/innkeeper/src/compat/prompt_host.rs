@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
-use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, Statistics};
+use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, CacheSettings, Statistics};
 use innkeeper_agent::conversation::HistoryBudget;
 use innkeeper_agent::provider::{LlmError, LlmProvider};
 use innkeeper_agent::run::{RunLimits, RunOutcome, ToolCalling};
@@ -176,6 +176,7 @@ pub struct McpHostBuilder {
     system: String,
     context_tokens: Option<usize>,
     wait_for_rate_limit: bool,
+    call_cache: Option<CacheSettings>,
 }
 
 impl std::fmt::Debug for McpHostBuilder {
@@ -234,6 +235,14 @@ impl McpHostBuilder {
         self
     }
 
+    /// Caches the results of identical calls of tools that are annotated as read-only or
+    /// idempotent. Default: no cache.
+    #[must_use]
+    pub fn with_call_cache(mut self, cache: CacheSettings) -> Self {
+        self.call_cache = Some(cache);
+        self
+    }
+
     /// Builds the host.
     ///
     /// # Errors
@@ -284,6 +293,7 @@ impl McpHostBuilder {
             retry_delay: Duration::from_millis(retry_delay_ms),
             rate_limit_per_minute: Some(safety_constraints.rate_limit_per_minute),
             wait_for_rate_limit: self.wait_for_rate_limit,
+            cache: self.call_cache,
             summarize_history: false,
             tool_search: ToolSearchSettings::disabled(),
             blocklist: ToolBlocklist::new(&safety_constraints.blocked_tool_patterns)?,

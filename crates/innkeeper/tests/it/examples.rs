@@ -87,6 +87,29 @@ fn the_chat_keeps_its_model_and_history_and_uses_a_tool_in_the_middle() {
     assert_eq!(journal.count("tools/call"), 1);
 }
 
+/// Proves: S35
+#[tokio::test]
+async fn the_chat_sends_its_history_and_temperature_to_a_model_server() {
+    let call = "Let me add that.\n{\"tool\": \"add\", \"params\": {\"a\": 2, \"b\": 3}}";
+    let replies = ["Hello.", call, "It is 5."].map(ScriptedReply::text);
+    let llm = ScriptedLlm::start(replies).await;
+    let url = llm.origin().to_owned();
+    let run =
+        move || run_example("streaming_chat_app", &["--ollama", &url], "hello\nadd 2 and 3\n");
+    let (stdout, journal) = tokio::task::spawn_blocking(run).await.unwrap();
+    let expected = "> hello\nHello.\n(0 tools)\n> add 2 and 3\nLet me add that.\nIt is 5.\n\
+                    (1 tools)\nsystem user assistant user assistant user assistant\n";
+    assert_eq!(stdout, expected);
+    assert_eq!(journal.params("tools/call")[0]["arguments"], json!({"a": 2, "b": 3}));
+    let requests = llm.requests();
+    let roles = requests[2].body["messages"].as_array().unwrap().iter();
+    let roles: Vec<&str> = roles.map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "user"]);
+    assert!(requests[2].text.contains("Results of the tools"), "{}", requests[2].text);
+    assert!(requests.iter().all(|request| request.body["options"]["temperature"] == json!(0.7)));
+    assert!(requests.iter().all(|request| request.body.get("tools").is_none()));
+}
+
 /// Proves: S36
 #[test]
 fn the_pass_through_example_changes_nothing_and_runs_nothing_by_itself() {

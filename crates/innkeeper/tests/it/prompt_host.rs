@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use innkeeper::agent::{Agent, AgentSettings};
+use innkeeper::agent::{Agent, AgentSettings, CacheSettings};
 use innkeeper::compat as mcp_client;
 use innkeeper::compat as mcp_host;
 use innkeeper::provider::{ProviderApi, ScriptedProvider};
@@ -37,7 +37,11 @@ impl ToolRunner for FileTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         let tool = |name| Tool::new(name, "Does it to a file.", schema.clone());
-        let available_tool = |name| AvailableTool::new(tool(name), ToolAnnotations::default());
+        let available_tool = |name| {
+            let read_only = name == "fs.read";
+            let annotations = ToolAnnotations { read_only, ..ToolAnnotations::default() };
+            AvailableTool::new(tool(name), annotations)
+        };
         ["fs.read", "fs.rm", "fs.format_text"].map(available_tool).into()
     }
 
@@ -398,6 +402,32 @@ fn base_url(api: ProviderApi, llm: &ScriptedLlm) -> String {
         | ProviderApi::GeminiGenerate
         | ProviderApi::GeminiInteractions
         | ProviderApi::Ollama => llm.origin().to_owned(),
+    }
+}
+
+/// Proves: P-b3
+#[tokio::test]
+async fn the_same_call_of_a_tool_that_changes_nothing_runs_once_if_the_cache_is_enabled() {
+    let same = ["read", "rm"].map(|tool| {
+        let call = format!(r#"{{"tool": "fs.{tool}", "params": {{"path": "{tool}"}}}}"#);
+        [call.clone(), call]
+    });
+    let replies: Vec<&str> = same.iter().flatten().map(String::as_str).chain(["Done."]).collect();
+    for (cache, expected) in [
+        (None, &["read", "read", "rm", "rm"][..]),
+        (Some(CacheSettings::default()), &["read", "rm", "rm"]),
+    ] {
+        let files = Arc::new(FileTools::default());
+        let runner: Arc<dyn ToolRunner> = files.clone();
+        let model = Box::new(SharedProvider::new("m", &replies));
+        let mut builder = McpHost::builder().with_llm_provider(model).with_mcp_client(runner);
+        if let Some(cache) = cache {
+            builder = builder.with_call_cache(cache);
+        }
+        assert_eq!(builder.build().unwrap().process_message("Do it.").await.unwrap(), "Done.");
+        let paths: Vec<Value> =
+            files.0.lock().unwrap().iter().map(|call| call["path"].clone()).collect();
+        assert_eq!(paths, expected);
     }
 }
 

@@ -304,3 +304,27 @@ fn a_cycle_names_its_modules() {
          `bottom`, `top`"
     );
 }
+
+/// Proves: TR1.6
+#[test]
+fn the_seven_parts_of_the_host_have_tests_of_their_own_and_dependencies_in_one_direction() {
+    let repository = Repository::load().unwrap();
+    for (part, module) in [
+        ("configuration loader", "innkeeper-config/src/"),
+        ("process manager", "innkeeper-process/src/"),
+        ("protocol handler", "innkeeper-protocol/src/"),
+        ("registry", "innkeeper-host/src/registry"),
+        ("router", "innkeeper-host/src/call"),
+        ("cache", "innkeeper-host/src/cache"),
+        ("metrics collector", "innkeeper-host/src/metrics"),
+    ] {
+        let in_module = |path: &str| {
+            let rest = path.strip_prefix("crates/").and_then(|path| path.strip_prefix(module));
+            rest.is_some_and(|rest| module.ends_with('/') || rest.starts_with(['/', '.']))
+        };
+        let mut texts = repository.texts().filter(|(path, _)| in_module(path));
+        let has_test = |text: &str| text.contains("#[test]") || text.contains("#[tokio::test");
+        assert!(texts.any(|(_, text)| has_test(text)), "the {part} has no tests");
+    }
+    assert_eq!(check_module_layers(&repository), []);
+}

@@ -130,6 +130,7 @@ fn every_finish_reason_is_distinguished() {
     let text = r#"{"text":"so"}"#;
     let table = [
         ("STOP", text, FinishReason::Stop),
+        ("STOP", "", FinishReason::Stop),
         ("STOP", call, FinishReason::ToolCalls),
         ("FINISH_REASON_UNSPECIFIED", call, FinishReason::ToolCalls),
         ("MAX_TOKENS", text, FinishReason::Length),

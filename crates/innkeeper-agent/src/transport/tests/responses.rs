@@ -98,6 +98,7 @@ async fn dropping_a_response_drops_its_body() {
     assert_eq!(client.open_bodies(), 0);
 }
 
+/// Proves: G55
 #[tokio::test]
 async fn retry_hints_are_read_from_headers_in_any_case() {
     for (header, value, after) in [

@@ -31,7 +31,7 @@ fn actions(report: &RunResult) -> Vec<Option<RecoveryAction>> {
     report.errors.iter().map(|error| error.recovery_action).collect()
 }
 
-/// Proves: G8, G10, G40
+/// Proves: G8, G40
 #[tokio::test(start_paused = true)]
 async fn the_model_gets_the_tool_the_error_and_a_request_for_another_approach() {
     let test_env = native_harness([call("fs.read", GONE), text_reply("It is gone.")]);
@@ -47,7 +47,7 @@ async fn the_model_gets_the_tool_the_error_and_a_request_for_another_approach() 
     assert_eq!((report.is_success(), error.recovery_action), (true, None));
 }
 
-/// Proves: G41, G42, G43
+/// Proves: G10, G41, G43
 #[tokio::test(start_paused = true)]
 async fn other_arguments_another_tool_and_smaller_steps_answer_a_failure() {
     let steps = Response::from_tool_calls([

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{harness, native_harness, text_reply};
 
+/// Proves: G55
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_fails_for_a_moment_is_asked_again_when_it_says() {
     let retry_later =

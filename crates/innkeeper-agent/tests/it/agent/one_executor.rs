@@ -18,7 +18,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::{RecordingTools, native_harness};
-use crate::setup::response_stream;
+use crate::setup::{audit_hash, response_stream};
 
 /// The calls of each response of the model.
 const SCRIPT: [&[(&str, &str)]; 2] = [
@@ -203,6 +203,12 @@ async fn a_call_in_text_is_refused_and_audited_like_a_native_call() {
             ["fs.read", "failed"],
         ]
     );
+    let mut hashes: Vec<_> = native.audit.iter().map(|[.., hash]| hash.clone()).collect();
+    let mut expected: Vec<_> =
+        SCRIPT.iter().flat_map(|calls| calls.iter()).map(|(_, text)| audit_hash(text)).collect();
+    hashes.sort();
+    expected.sort();
+    assert_eq!(hashes, expected, "each line has the hash of its arguments");
     let refusals: Vec<_> =
         native.decisions.iter().filter(|decision| decision.3.starts_with("not run: ")).collect();
     for (refusal, reason) in

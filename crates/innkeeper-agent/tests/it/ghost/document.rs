@@ -1,5 +1,7 @@
 //! The run as document 002 describes it.
 
+use innkeeper_agent::transport::{ModelRule, ModelSelector, PromptCondition};
+
 use super::*;
 use crate::whole_results::assert_schema;
 
@@ -146,4 +148,78 @@ async fn results_that_contradict_each_other_are_both_in_the_last_request() {
     let last = &llm.requests()[2].text;
     assert!(last.contains("The price is 10.") && last.contains("The price is 12."), "{last}");
     assert_eq!(result["final_result"], "10 or 12.");
+}
+
+/// Proves: G15, G17
+#[tokio::test]
+async fn the_key_and_the_model_of_the_parameters_reach_the_provider() {
+    for (key, variable, expected) in [(Some("mine"), "other", "mine"), (None, "other", "other")] {
+        let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("Hello.")])).await;
+        let environment = Environment::from_pairs([("ANTHROPIC_API_KEY", variable)]);
+        let config = GhostConfig {
+            api_key: key.map(Secret::new),
+            model: Some("claude-of-mine".to_owned()),
+            environment,
+            ..config(json!({"mcpServers": {}}), &llm)
+        };
+        let result = to_json(&mcp_ghost(config).await);
+        assert_eq!(result["success"], json!(true), "{result}");
+        let sent = llm.requests().remove(0);
+        assert_eq!(sent.header("x-api-key"), Some(expected));
+        assert_eq!(sent.body["model"], json!("claude-of-mine"));
+    }
+}
+
+/// Proves: G21
+#[tokio::test]
+async fn without_backtracking_a_run_ends_at_its_first_failure_with_a_result() {
+    let fail = ScriptedReply::tool_call("fx.fail", json!({}));
+    let replies = [echo("one"), fail, ScriptedReply::text("unused")];
+    let (result, llm) =
+        run_with(fixture("fx"), replies, |config| config.enable_backtracking = false).await;
+    assert_eq!(result["success"], json!(false), "{result}");
+    let chain = result["tool_chain"].as_array().unwrap();
+    assert_eq!(chain.iter().map(|call| &call["success"]).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(llm.requests().len(), 2, "the model is not asked again");
+}
+
+/// Proves: G-b2
+#[tokio::test]
+async fn the_prompt_selects_the_provider_by_the_first_rule_that_applies() {
+    for (user_prompt, path) in [("Run this SQL.", "/v1/chat/completions"), ("Hi.", "/v1/messages")]
+    {
+        let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("Hello.")])).await;
+        let model = ModelSelector {
+            provider: "openai-compatible".to_owned(),
+            model: Some("coder".to_owned()),
+            base_url: Some(format!("{}/v1", llm.origin())),
+            ..ModelSelector::default()
+        };
+        let condition =
+            PromptCondition { any_word: vec!["sql".to_owned()], ..PromptCondition::default() };
+        let config = GhostConfig {
+            user_prompt: user_prompt.to_owned(),
+            model_rules: vec![ModelRule { condition, model }],
+            ..config(json!({"mcpServers": {}}), &llm)
+        };
+        assert_eq!(to_json(&mcp_ghost(config).await)["final_result"], "Hello.");
+        assert_eq!(llm.requests()[0].path, path);
+    }
+}
+
+/// Proves: G-b8
+#[tokio::test]
+async fn a_run_with_a_plan_has_the_plan_as_a_message_before_its_calls() {
+    let plan = json!({"steps": [{"id": "1", "tool": "fx.echo"}]}).to_string();
+    let replies = [ScriptedReply::text(plan), echo("one"), ScriptedReply::text("Done.")];
+    let (result, _llm) = run_with(fixture("fx"), replies, |config| config.plan = true).await;
+    assert_eq!(result["final_result"], "Done.", "{result}");
+    let history = result["conversation_history"].as_array().unwrap();
+    let is_plan = |message: &Value| {
+        let text = message["content"].as_str().unwrap_or_default();
+        message["role"] == "assistant" && text.starts_with("{\"steps\":")
+    };
+    let planned = history.iter().position(is_plan).expect("the plan is a message");
+    let called = history.iter().position(|message| message["tool_calls"].is_array()).unwrap();
+    assert!(planned < called, "{history:#?}");
 }

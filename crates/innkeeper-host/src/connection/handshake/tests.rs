@@ -212,7 +212,7 @@ async fn a_server_that_answers_neither_probe_is_given_up_at_the_deadline() {
     peer.expect(method::INITIALIZE).await;
 }
 
-/// Proves: TR3.6
+/// Proves: TR3.6, FR7.5
 #[tokio::test(start_paused = true)]
 async fn a_wrongly_typed_response_is_a_protocol_error_that_points_at_the_member() {
     let (handshake, _, _) =

@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use innkeeper_host::{CallbackCapabilities, CallbackError, ServerRequest};
+use innkeeper_host::{
+    Callback, CallbackCapabilities, CallbackError, CallbackFuture, Host, ServerRequest,
+};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use super::{
     ELICITATION, ROOTS, SAMPLING, ServerTransport, StartedServers, TRANSPORTS, as_callback,
-    callback_responses, declared_capabilities, echo_response,
+    callback_responses, declared_capabilities, echo_response, sampling_result,
 };
 use crate::setup::TestEnv;
 
@@ -165,6 +167,58 @@ async fn a_callback_of_one_server_goes_before_that_of_all_and_both_can_be_taken_
         assert_eq!(callback_responses(&host, name).await[0]["error"]["code"], -32601);
     }
     host.shutdown().await;
+}
+
+/// A callback with a value of its own.
+struct Named(&'static str);
+
+impl Callback for Named {
+    fn respond(&self, _: ServerRequest) -> CallbackFuture {
+        let result = sampling_result(self.0);
+        Box::pin(async { Ok(result) })
+    }
+}
+
+async fn respond_later(_: ServerRequest) -> Result<Value, CallbackError> {
+    tokio::task::yield_now().await;
+    Ok(sampling_result("function"))
+}
+
+/// Proves: FR5.2
+#[tokio::test]
+async fn functions_closures_and_objects_are_callbacks_before_and_after_the_start() {
+    let at_once = |_: ServerRequest| std::future::ready(Ok(sampling_result("closure")));
+    let kinds = || {
+        [
+            ("function", as_callback(respond_later)),
+            ("closure", as_callback(at_once)),
+            ("object", as_callback(Named("object"))),
+        ]
+    };
+    let sampling = CallbackCapabilities::sampling();
+    let test_envs = [TestEnv::new(), TestEnv::new(), TestEnv::new()];
+    let server = |at: usize| {
+        let server = test_envs[at].fixture("a").switch("--ask-sampling");
+        StartedServers::start(ServerTransport::Stdio, [server])
+    };
+    let hosts = [
+        server(0).await.start_host(&test_envs[0], &sampling, respond_later).await,
+        server(1).await.start_host(&test_envs[1], &sampling, at_once).await,
+        server(2).await.start_host(&test_envs[2], &sampling, Named("object")).await,
+    ];
+    for (host, (kind, _)) in hosts.into_iter().zip(kinds()) {
+        let text = async |host: &Host| {
+            callback_responses(host, "a").await[0]["result"]["content"]["text"].clone()
+        };
+        assert_eq!(text(&host).await, kind, "before the start");
+        for (other, callback) in kinds() {
+            host.set_callback(&sampling, callback.as_ref());
+            assert_eq!(text(&host).await, other, "after the start");
+        }
+        host.set_callback(&sampling, None);
+        assert_eq!(callback_responses(&host, "a").await[0]["error"]["code"], -32601);
+        host.shutdown().await;
+    }
 }
 
 /// Proves: FR5.2

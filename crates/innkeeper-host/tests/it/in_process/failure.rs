@@ -36,6 +36,24 @@ impl CallCount {
     }
 }
 
+/// Proves: FR2.5
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_fails_the_start_at_its_timeout_of_thirty_seconds_by_default() {
+    for (init_timeout, expected) in [(None, 30.0), (Some(0.5), 0.5)] {
+        let mut entry = json!({"type": "in-process"});
+        if let Some(seconds) = init_timeout {
+            entry["initTimeout"] = json!(seconds);
+        }
+        let (stream, _silent) = duplex(STREAM_BYTES);
+        let builder = Host::builder(config(&json!({ "local": entry }))).connect("local", stream);
+        let started_at = Instant::now();
+        let error = builder.start().await.unwrap_err();
+        let elapsed = started_at.elapsed().as_secs_f64();
+        assert!((expected..expected + 0.1).contains(&elapsed), "{elapsed} of {expected} s");
+        assert!(error.to_string().contains(&format!("not ready within {expected} s")), "{error}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connector_that_fails_is_retried_and_its_error_names_the_server() {
     let calls = CallCount::default();

@@ -71,21 +71,25 @@ async fn each_class_of_error_has_its_cause_and_names_what_it_is_about() {
     host.shutdown().await;
 }
 
-/// Proves: TR6.1
+/// Proves: TR6.1, FR7.2
 #[tokio::test]
 async fn a_start_fails_by_its_configuration_or_by_its_servers() {
     let test_env = TestEnv::new();
     let config = test_env.config([test_env.fixture("one").with("--init-error", -32603)]);
     let error = crate::setup::builder(config).start().await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::ServerStartup);
-    assert!(error.to_string().contains("`one`"), "{error}");
+    let message = error.to_string();
+    assert!(message.starts_with("server `one` failed during the handshake: "), "{message}");
+    assert!(message.contains("initialization failed as asked"), "{message}");
     let missing = json!({"servers": {"one": {"command": "no-such-program-anywhere"}}});
     let directory = test_env.path("");
     let environment = Environment::from_process();
     let config = Config::from_value(&missing, "mcp.json", &directory, &environment).unwrap();
     let error = crate::setup::builder(config).start().await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Configuration);
-    assert!(error.to_string().contains("no-such-program-anywhere"), "{error}");
+    let message = error.to_string();
+    assert!(message.contains("servers.one.command: "), "{message}");
+    assert!(message.contains("no-such-program-anywhere"), "{message}");
     let serialized =
         serde_json::to_value([ErrorClass::ServerStartup, ErrorClass::ServerUnavailable]);
     assert_eq!(serialized.unwrap(), json!(["server-startup", "server-unavailable"]));

@@ -189,6 +189,10 @@ async fn the_status_of_a_server_has_its_process_state_requests_and_last_stderr()
         ended = &mut waiting => panic!("{ended:?}"),
         _ = test_env.wait_for_journal(|journal| journal.count("tools/call") == 1) => {}
     }
+    let names = ["one", "gone"].map(String::from);
+    assert_eq!(host.status().keys().map(|name| name.to_string()).collect::<Vec<_>>(), names);
+    assert_eq!(host.metrics().keys().map(|name| name.to_string()).collect::<Vec<_>>(), names);
+    assert_eq!(host.catalog().servers().map(|(name, _)| name).collect::<Vec<_>>(), names);
     let server = &host.status()["one"];
     assert_eq!(
         (server.state, server.pid),
