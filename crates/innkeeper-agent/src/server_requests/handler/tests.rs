@@ -234,9 +234,10 @@ async fn sampling_inside_of_sampling_is_refused() {
     let (handler, model) = nested_model();
     let mut outer = handler.respond(sampling("a", 16));
     assert!(outer.as_mut().now_or_never().is_none());
-    let (code, message) = error_of(&handler, sampling("a", 16)).await;
-    assert_eq!(code, -1);
-    assert!(message.starts_with("sampling inside of sampling"), "{message}");
+    let inner = handler.respond(sampling("a", 16)).now_or_never();
+    let error = inner.expect("the inner request is refused at once").unwrap_err();
+    assert_eq!(error.code, -1);
+    assert!(error.message.starts_with("sampling inside of sampling"), "{error}");
     model.release.notify_one();
     outer.await.unwrap();
     let nested_error = model.nested_error.lock().unwrap().clone().unwrap();
