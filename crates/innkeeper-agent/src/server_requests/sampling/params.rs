@@ -201,8 +201,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn foreign_text_gives_an_error_or_a_request(text in r#"\{"messages":\[\{"role":"user","content":.{0,60}\}\],"maxTokens":1\}|.{0,40}"#) {
-            drop(SamplingParams::parse(&text));
+        fn the_roles_of_the_messages_alternate_and_no_text_is_lost(
+            messages in prop::collection::vec((any::<bool>(), "[a-z]{1,3}"), 0..6),
+        ) {
+            let raw: Vec<_> = messages.iter().map(|(is_user, text)| {
+                let role = if *is_user { "user" } else { "assistant" };
+                json!({"role": role, "content": {"type": "text", "text": text}})
+            }).collect();
+            let parsed = parse(&json!({"messages": raw, "maxTokens": 1}));
+            prop_assert_eq!(parsed.is_ok(), messages.last().is_some_and(|(is_user, _)| *is_user));
+            let Ok(SamplingParams { messages: converted, .. }) = parsed else { return Ok(()) };
+            let parts: Vec<(bool, String)> = converted.iter().map(|message| match message {
+                Message::User(content) => (true, content.to_text().into_owned()),
+                Message::Assistant(message) => (false, message.visible_text()),
+                Message::ToolResults(_) => unreachable!("no tools"),
+            }).collect();
+            prop_assert!(parts.windows(2).all(|pair| pair[0].0 != pair[1].0), "{:?}", parts);
+            let texts: Vec<_> = parts.iter().flat_map(|(_, text)| text.split('\n')).collect();
+            let expected: Vec<_> = messages.iter().map(|(_, text)| text.as_str()).collect();
+            prop_assert_eq!(texts, expected);
         }
     }
 }
