@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::agent::{Agent, AgentEvent, AgentSettings};
 use crate::content::Content;
 use crate::run::RunLimits;
+use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
 use crate::tools::ToolRunner as _;
@@ -91,6 +92,9 @@ pub struct GhostConfig {
     pub tool_search: ToolSearchSettings,
     /// Whether the model writes a plan before its first call. Default: no.
     pub plan: bool,
+    /// How requests of the servers are answered: sampling with the model of the run, elicitation
+    /// with the user. Default: `None`, which declares neither to the servers.
+    pub server_requests: Option<ServerRequestSettings>,
     /// The base URL of the provider. Default: the provider's.
     pub base_url: Option<String>,
     /// The variables for keys, proxies and the configuration of servers.
@@ -121,6 +125,7 @@ impl GhostConfig {
             conversation_memory: true,
             tool_search: ToolSearchSettings::default(),
             plan: false,
+            server_requests: None,
             base_url: None,
             environment,
         }
@@ -237,7 +242,13 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
         Err(error) => return report.fail(&error),
     };
     let secrets = server_secrets(&host_config);
-    let host = match Host::start(host_config).await {
+    let mut builder = Host::builder(host_config);
+    if let Some(settings) = &config.server_requests {
+        let handler = ServerRequestHandler::new(settings.clone());
+        handler.set_model(Some(provider.clone()));
+        builder = handler.register(builder);
+    }
+    let host = match builder.start().await {
         Ok(host) => host,
         Err(error) => return report.fail(&error),
     };

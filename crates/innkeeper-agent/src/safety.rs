@@ -8,7 +8,7 @@ mod rate_limit;
 
 pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
 pub use approval_rules::{ApprovalRule, ApprovalRules, DecisionScope};
-pub(crate) use audit::emit_tool_executed;
+pub(crate) use audit::{emit_tool_executed, short_hash};
 pub(crate) use blocklist::blocked_tool_message;
 pub use blocklist::{PatternError, ToolBlocklist};
 pub use rate_limit::RateLimit;

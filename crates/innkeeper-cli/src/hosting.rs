@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
     Config, Environment, Host, Lock, ServerState, ServerStatus, ShutdownReport, Supervisor,
@@ -21,12 +22,30 @@ use crate::signals::RunOutcome;
 use crate::start_failure::start_error;
 use crate::trust;
 
-/// Prints the warnings of `config`, starts its servers if they are trusted, runs the operation, and
-/// shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
-/// processes.
+/// What a command hands to the host before the servers start, because the handshake tells the
+/// servers.
+#[derive(Debug, Default)]
+pub(crate) struct HostOptions {
+    /// Answers the requests of servers. Default: none, and the servers get no capability.
+    pub(crate) server_requests: Option<ServerRequestHandler>,
+}
+
+/// Works like [`with_host_options`], without options.
 pub(crate) async fn with_host<T>(
     context: &mut CommandContext,
     config: Config,
+    operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
+) -> Result<(T, ShutdownReport), CliError> {
+    with_host_options(context, config, HostOptions::default(), operation).await
+}
+
+/// Prints the warnings of `config`, starts its servers if they are trusted, runs the operation, and
+/// shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
+/// processes.
+pub(crate) async fn with_host_options<T>(
+    context: &mut CommandContext,
+    config: Config,
+    options: HostOptions,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
     print_warnings(&mut context.output, &config.warnings)?;
@@ -53,6 +72,10 @@ pub(crate) async fn with_host<T>(
             let policy = lock.policy;
             builder.pins(lock, policy)
         }
+        None => builder,
+    };
+    let builder = match &options.server_requests {
+        Some(handler) => handler.register(builder),
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.
@@ -90,16 +113,17 @@ pub(crate) async fn with_host<T>(
     }
 }
 
-/// Runs the operation as [`with_host`] does, with the servers that start. If a server fails that the
+/// Runs the operation as [`with_host_options`] does, with the servers that start. If a server fails that the
 /// configuration requires, the exit code is 1; the operation reports the server. With `--strict`,
 /// the operation does not run in this case.
 pub(crate) async fn with_available_servers(
     context: &mut CommandContext,
     config: Config,
+    options: HostOptions,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     if context.global.strict {
-        return with_host(context, config, operation).await.map(drop);
+        return with_host_options(context, config, options, operation).await.map(drop);
     }
     let servers = config.servers.iter().map(|(name, server)| (name, server.required));
     let invalid = config.invalid.iter().map(|(name, server)| (name, server.required));
@@ -117,7 +141,8 @@ pub(crate) async fn with_available_servers(
         }
         Ok(())
     };
-    with_host(context, config.with_optional_servers(), operation).await.map(drop)
+    let config = config.with_optional_servers();
+    with_host_options(context, config, options, operation).await.map(drop)
 }
 
 /// Prints a line for each server that failed to stderr.

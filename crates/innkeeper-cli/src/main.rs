@@ -35,6 +35,8 @@ mod model_selection;
 mod redirect_listener;
 mod secret_mask;
 mod server_definition;
+mod terminal_prompter;
+mod terminal_questions;
 mod tool_arguments;
 
 use std::fs::File;

@@ -67,6 +67,7 @@
 //! directories of the user (roots). [`HostBuilder::callback`] registers a [`Callback`] for such
 //! requests. [`ServerRequest::call`] names the call that the server works on, if the protocol says
 //! which call this is.
+//! A [`server_requests::ServerRequestHandler`] is a callback that asks a model and the user.
 //!
 //! ```no_run
 //! use innkeeper::{CallbackCapabilities, Config, Host, ServerRequest};

@@ -13,8 +13,7 @@ const HASH_DIGITS: usize = 16;
 /// hash only.
 pub(crate) fn emit_tool_executed(tool: &str, arguments: &str, outcome: &str, elapsed: Duration) {
     let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-    let digest = Sha256::digest(arguments.as_bytes());
-    let hash = format!("{digest:.HASH_DIGITS$x}");
+    let hash = short_hash(arguments);
     info!(
         target: TARGET,
         security = true,
@@ -25,4 +24,10 @@ pub(crate) fn emit_tool_executed(tool: &str, arguments: &str, outcome: &str, ela
         milliseconds,
         "a model's call"
     );
+}
+
+/// Returns the first 16 hexadecimal digits of the SHA-256 of a text that may contain secrets.
+pub(crate) fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    format!("{digest:.HASH_DIGITS$x}")
 }

@@ -1,5 +1,7 @@
 //! The user interface that asks the user about requests of servers.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use innkeeper_host::CallReference;
 use serde_json::{Map, Value};
@@ -14,8 +16,8 @@ use crate::safety::ApprovalDecision;
 /// All texts of a request come from the server: escape them before display, for example with
 /// [`display_safe`](innkeeper_host::display_safe). The name of the server comes from the
 /// configuration. Dropping a future withdraws the question, because the server cancelled the
-/// request, the call ended, or the time is over. Several servers may ask at the same time; a server
-/// asks at most one question for a message of the model and one elicitation at a time.
+/// request, the call ended, or the time is over. Questions may arrive at the same time: show them one
+/// after the other. A panic becomes an error for the server.
 ///
 /// # Examples
 ///
@@ -55,6 +57,12 @@ pub trait UserPrompter: Send + Sync {
     /// the server gets an error. Check them with [`Form::check`] while the user can still correct
     /// them.
     async fn answer_elicitation(&self, request: ElicitationRequest<'_>) -> ElicitationResponse;
+}
+
+impl fmt::Debug for dyn UserPrompter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UserPrompter")
+    }
 }
 
 /// A request of a server for a message of the model (`sampling/createMessage`).

@@ -26,6 +26,7 @@ mod recovery;
 #[cfg(unix)]
 mod resource_tools;
 mod secrets;
+mod server_requests;
 mod spans;
 #[cfg(unix)]
 mod whole_results;

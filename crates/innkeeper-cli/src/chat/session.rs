@@ -8,7 +8,8 @@ use innkeeper_agent::agent::{
 };
 use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
-use innkeeper_agent::provider::Usage;
+use innkeeper_agent::provider::{LlmProvider, Usage};
+use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
@@ -40,6 +41,8 @@ pub(crate) struct ChatSession {
     /// The local model that this program serves.
     local_model: Option<LocalModel>,
     file: Option<ConversationFile>,
+    /// Answers the requests of servers with the model.
+    server_requests: Option<ServerRequestHandler>,
     tokens: TokenTotals,
 }
 
@@ -63,8 +66,23 @@ impl ChatSession {
             provider_name,
             local_model: local,
             file: None,
+            server_requests: None,
             tokens: TokenTotals::default(),
         }
+    }
+
+    /// Answers the requests of servers with the model of the conversation.
+    #[must_use]
+    pub(crate) fn with_server_requests(
+        mut self,
+        handler: Option<ServerRequestHandler>,
+        provider: Arc<dyn LlmProvider>,
+    ) -> Self {
+        if let Some(handler) = &handler {
+            handler.set_model(Some(provider));
+        }
+        self.server_requests = handler;
+        self
     }
 
     /// Stores the conversation in a file from now on; `conversation` is the content of the file.
@@ -184,6 +202,9 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         self.provider_name = provider.name().to_owned();
         let settings = settings_for(&self.settings, local.is_some());
+        if let Some(handler) = &self.server_requests {
+            handler.set_model(Some(provider.clone()));
+        }
         self.agent = self.agent.clone().with_provider(provider, settings);
         std::mem::replace(&mut self.local_model, local)
     }

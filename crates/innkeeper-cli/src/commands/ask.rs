@@ -17,14 +17,15 @@ use serde_json::json;
 use super::CommandContext;
 use super::demo::load_servers;
 use crate::activity::ActivityLine;
-use crate::approval::approver_for;
+use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::{print_failed_servers, ready_servers, with_available_servers};
+use crate::hosting::{HostOptions, print_failed_servers, ready_servers, with_available_servers};
 use crate::input_file;
 use crate::local_model::limit_settings;
 use crate::model_selection::{PreparedModel, select_model};
 use crate::output::{Output, Style, shorten};
+use crate::terminal_prompter::server_request_handler;
 
 /// Maximum number of bytes of a prompt from stdin; the context of a model is smaller.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
@@ -47,16 +48,21 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         (Err(model), Err(servers)) => return Err(model.merge(servers)),
     };
-    let approver = approver_for(args.approve)?;
+    let terminal = terminal_for(args.approve)?;
+    let server_requests = server_request_handler(args.approve, terminal.as_ref());
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
+    if let Some(handler) = &server_requests {
+        handler.set_model(Some(provider.clone()));
+    }
     let settings = agent_settings(args);
     let settings = if local.is_some() { limit_settings(settings) } else { settings };
+    let options = HostOptions { server_requests };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
         let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
-        if let Some(approver) = approver {
-            agent = agent.with_approver(approver);
+        if let Some(terminal) = terminal {
+            agent = agent.with_approver(Arc::new(TerminalApprover(terminal)));
         }
         let report = run_agent(&agent, &prompt, args.approve, output).await?;
         let printed = {
@@ -80,7 +86,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         }
         printed
     };
-    let result = with_available_servers(context, config, operation).await;
+    let result = with_available_servers(context, config, options, operation).await;
     let stopped = match local {
         Some(local) => local.stop().await,
         None => Ok(()),

@@ -8,6 +8,7 @@ use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::{ApprovalPolicy, ApprovalRules};
+use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use innkeeper_host::{Environment, Host};
 
 use super::CommandContext;
@@ -20,7 +21,7 @@ use crate::chat::terminal::app::{self, ChatContext};
 use crate::chat::{listings, plain};
 use crate::cli::{ApprovalArg, ChatArgs, ThemeArg};
 use crate::exit::CliError;
-use crate::hosting::{print_failed_servers, state_dir, with_host};
+use crate::hosting::{HostOptions, print_failed_servers, state_dir, with_host_options};
 use crate::model_selection::select_model;
 use crate::output::{Output, Style};
 use crate::pins;
@@ -42,6 +43,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let stored = open_conversation(args, directory.as_ref())?;
     let model = selected.prepare().await?;
     let (questioner, questions) = Questioner::new();
+    let server_requests = server_request_handler(args.approve, &questioner);
+    let options = HostOptions { server_requests: server_requests.clone() };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();
     let is_plain = is_plain(context, args);
@@ -49,7 +52,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let operation = async |host: &Host, output: &mut Output| {
         let rules = ApprovalRules::default();
         let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, rules));
-        let mut session = ChatSession::new(host.clone(), model, approver, settings);
+        let provider = model.provider.clone();
+        let mut session = ChatSession::new(host.clone(), model, approver, settings)
+            .with_server_requests(server_requests, provider);
         if let Some((file, conversation)) = stored {
             session = session.with_file(file, conversation).map_err(storage_error)?;
         }
@@ -73,7 +78,26 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         }
         Ok(())
     };
-    with_host(context, config.with_optional_servers(), operation).await.map(drop)
+    let config = config.with_optional_servers();
+    with_host_options(context, config, options, operation).await.map(drop)
+}
+
+/// Returns the handler that asks the person about the requests of servers; `None` if the servers
+/// get no answers.
+fn server_request_handler(
+    approve: ApprovalArg,
+    questioner: &Questioner,
+) -> Option<ServerRequestHandler> {
+    let sampling = match approve {
+        ApprovalArg::All => ApprovalPolicy::AllowAll,
+        ApprovalArg::Ask => ApprovalPolicy::Ask,
+        ApprovalArg::Never => return None,
+    };
+    Some(ServerRequestHandler::new(ServerRequestSettings {
+        sampling,
+        prompter: Some(Arc::new(questioner.clone())),
+        ..ServerRequestSettings::default()
+    }))
 }
 
 fn list(context: &mut CommandContext, directory: Option<PathBuf>) -> Result<(), CliError> {

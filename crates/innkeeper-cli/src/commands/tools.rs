@@ -16,7 +16,7 @@ use super::call::tool_owners;
 use crate::cli::ToolsArgs;
 use crate::configuration::{config_for_item, config_for_server, load_config};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::{with_available_servers, with_host};
+use crate::hosting::{HostOptions, with_available_servers, with_host};
 use crate::output::Output;
 use crate::tool_arguments::nearest_name;
 
@@ -61,7 +61,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
         selection.ready(host)
     };
     if matches!(selection, Selection::All) {
-        return with_available_servers(context, config, operation).await;
+        return with_available_servers(context, config, HostOptions::default(), operation).await;
     }
     with_host(context, config, operation).await.map(drop)
 }

@@ -1,5 +1,6 @@
 //! Runs the program on a pseudo-terminal.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -63,13 +64,17 @@ impl PseudoTerminal {
 
     /// Reads everything until no process has the user's end open.
     fn read_to_end(self) -> thread::JoinHandle<String> {
-        self.reply_and_read_to_end(None)
+        self.reply_and_read_to_end([])
     }
 
-    /// Reads everything, and types a line when the text of a question appears.
-    fn reply_and_read_to_end(self, mut reply: Option<Reply>) -> thread::JoinHandle<String> {
+    /// Reads everything, and types each line in turn when the text of its question appears.
+    fn reply_and_read_to_end(
+        self,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> thread::JoinHandle<String> {
         let Self { controller, user } = self;
         drop(user);
+        let mut replies: VecDeque<Reply> = replies.into_iter().collect();
         thread::spawn(move || {
             let mut bytes = Vec::new();
             let mut chunk = [0; 4096];
@@ -77,8 +82,8 @@ impl PseudoTerminal {
             // The system reports the end of a terminal as an input/output error.
             while let Ok(count @ 1..) = controller.read(&mut chunk) {
                 bytes.extend_from_slice(&chunk[..count]);
-                if let Some(Reply { line, .. }) = reply.take_if(|reply| reply.is_due(&bytes)) {
-                    writeln!(controller, "{line}").unwrap();
+                if let Some(reply) = replies.pop_front_if(|reply| reply.is_due(&bytes)) {
+                    writeln!(controller, "{}", reply.line).unwrap();
                 }
             }
             String::from_utf8(bytes).unwrap().replace("\r\n", "\n")
@@ -137,14 +142,14 @@ pub(crate) fn run_with_stderr_on_terminal_while(
 
 /// Runs a command with stdin, stdout and stderr on one terminal.
 pub(crate) fn run_in_terminal(command: Command, columns: u16) -> (ExitStatus, String) {
-    run_in_terminal_while(command, columns, None, |_| {})
+    run_in_terminal_while(command, columns, [], |_| {})
 }
 
 /// Runs a command as [`run_in_terminal`] does, and does something while the program runs.
 pub(crate) fn run_in_terminal_while(
     mut command: Command,
     columns: u16,
-    reply: Option<Reply>,
+    replies: impl IntoIterator<Item = Reply>,
     action: impl FnOnce(&mut Child),
 ) -> (ExitStatus, String) {
     let terminal = PseudoTerminal::open(columns);
@@ -152,7 +157,7 @@ pub(crate) fn run_in_terminal_while(
     command.stdin(terminal.user_end()).stdout(terminal.user_end()).stderr(terminal.user_end());
     let mut child = command.spawn().unwrap();
     drop(command);
-    let text = terminal.reply_and_read_to_end(reply);
+    let text = terminal.reply_and_read_to_end(replies);
     action(&mut child);
     let status = child.wait().unwrap();
     (status, text.join().unwrap())
