@@ -269,6 +269,8 @@ fn tools(typed: raw::Tools) -> ToolFilter {
         allow,
         deny: raw::strings(typed.deny),
         deny_arguments,
+        approve: raw::strings(typed.approve),
+        ask: raw::strings(typed.ask),
         timeouts: timeouts.collect(),
     }
 }

@@ -20,6 +20,12 @@ pub struct ToolFilter {
     /// Patterns that no string argument may match, by tool name or pattern.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub deny_arguments: IndexMap<String, Vec<String>>,
+    /// Tools whose calls a chat runs without a question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approve: Vec<String>,
+    /// Tools whose calls a chat always asks about, even if `approve` matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ask: Vec<String>,
     /// Time for one call of a tool without a response or progress, by tool name or pattern, in
     /// place of the server's `timeout`.
     #[serde(skip_serializing_if = "IndexMap::is_empty", serialize_with = "seconds::serialize_map")]
@@ -40,6 +46,17 @@ impl ToolFilter {
             return Some(DenyReason::Denied { rule });
         }
         (!self.permits(tool)).then_some(DenyReason::NotAllowed)
+    }
+
+    /// Returns whether the calls of a tool run without a question; `None` without a rule.
+    pub fn is_approved(&self, tool: &str) -> Option<bool> {
+        let matches_any =
+            |patterns: &[String]| patterns.iter().any(|pattern| Self::matches(pattern, tool));
+        match (matches_any(&self.ask), matches_any(&self.approve)) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        }
     }
 
     /// Returns the denied argument patterns of a tool.
@@ -116,6 +133,19 @@ mod tests {
     #[test]
     fn a_tool_missing_from_allow_is_refused_as_such() {
         assert_eq!(filter(Some(&["a"]), &[]).deny_reason("b"), Some(DenyReason::NotAllowed));
+    }
+
+    #[test]
+    fn a_tool_that_asks_is_not_approved_by_another_pattern() {
+        let patterns = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let filter = ToolFilter {
+            approve: patterns(&["write_*"]),
+            ask: patterns(&["write_all", "read_secret"]),
+            ..ToolFilter::default()
+        };
+        let approved = ["write_one", "write_all", "read_secret", "read"];
+        let approved = approved.map(|tool| filter.is_approved(tool));
+        assert_eq!(approved, [Some(true), Some(false), Some(false), None]);
     }
 
     #[test]

@@ -179,6 +179,10 @@ pub(super) struct Tools {
     pub(super) deny: Option<Vec<StringElement>>,
     /// Patterns that no string argument may match, by tool name; `*` works in names and patterns.
     pub(super) deny_arguments: Option<IndexMap<String, Vec<StringElement>>>,
+    /// Tools whose calls a chat runs without a question; `*` works in names.
+    pub(super) approve: Option<Vec<StringElement>>,
+    /// Tools whose calls a chat always asks about, even if `approve` matches.
+    pub(super) ask: Option<Vec<StringElement>>,
     /// Maximum seconds of a call without a response or progress, by tool name, in place of
     /// `timeout`; `*` works in names, and the first name that matches counts.
     pub(super) timeouts: Option<IndexMap<String, Seconds>>,

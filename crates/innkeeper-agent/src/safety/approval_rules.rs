@@ -1,6 +1,6 @@
 //! Remembered decisions of a user about tools and servers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::tools::ToolAnnotations;
 
@@ -24,30 +24,45 @@ pub enum ApprovalRule {
     Deny,
 }
 
+/// The decision about a call for which the user made no rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultDecision {
+    /// The call runs without a question.
+    Allow,
+    /// The user decides.
+    Ask,
+    /// The user decides, even if a rule allows the server of the tool.
+    AlwaysAsk,
+}
+
+impl DefaultDecision {
+    /// Returns the decision for a tool with these annotations: only a tool that is annotated as
+    /// read-only runs without a question.
+    pub fn for_annotations(annotations: ToolAnnotations) -> Self {
+        if annotations.read_only { Self::Allow } else { Self::Ask }
+    }
+}
+
 /// The rules that a user made for tools, by their public names, and for servers. A rule for a tool
-/// precedes the rule for its server. Without a rule, a call needs a decision unless the tool is
-/// annotated as read-only.
+/// precedes the rule for its server.
 ///
 /// # Examples
 ///
 /// ```
-/// use innkeeper_agent::safety::{ApprovalRule, ApprovalRules, DecisionScope};
-/// use innkeeper_agent::ToolAnnotations;
+/// use innkeeper_agent::safety::{ApprovalRule, ApprovalRules, DecisionScope, DefaultDecision};
 ///
 /// let mut rules = ApprovalRules::default();
-/// let writes = ToolAnnotations::default();
-/// assert_eq!(rules.find("files.write", Some("files"), writes), None);
+/// let ask = DefaultDecision::Ask;
+/// assert_eq!(rules.find("files.write", Some("files"), ask), None);
 /// rules.add("files.write", Some("files"), DecisionScope::Server, ApprovalRule::Allow);
 /// rules.add("files.delete", Some("files"), DecisionScope::Tool, ApprovalRule::Deny);
-/// assert_eq!(rules.find("files.write", Some("files"), writes), Some(ApprovalRule::Allow));
-/// assert_eq!(rules.find("files.delete", Some("files"), writes), Some(ApprovalRule::Deny));
+/// assert_eq!(rules.find("files.write", Some("files"), ask), Some(ApprovalRule::Allow));
+/// assert_eq!(rules.find("files.delete", Some("files"), ask), Some(ApprovalRule::Deny));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApprovalRules {
     tools: BTreeMap<String, ApprovalRule>,
     servers: BTreeMap<String, ApprovalRule>,
-    /// The read-only tools that need a decision too.
-    always_ask: BTreeSet<String>,
 }
 
 impl ApprovalRules {
@@ -56,14 +71,15 @@ impl ApprovalRules {
         &self,
         tool: &str,
         server: Option<&str>,
-        annotations: ToolAnnotations,
+        default: DefaultDecision,
     ) -> Option<ApprovalRule> {
-        let of_server = || self.servers.get(server?).copied();
-        let rule = self.tools.get(tool).copied();
-        let asks_always = self.always_ask.contains(tool);
-        let read_only = (annotations.read_only && !asks_always).then_some(ApprovalRule::Allow);
-        let of_server = if asks_always { None } else { of_server() };
-        rule.or(of_server).or(read_only)
+        let of_tool = self.tools.get(tool).copied();
+        let of_server = server.and_then(|server| self.servers.get(server)).copied();
+        of_tool.or(match default {
+            DefaultDecision::Allow => of_server.or(Some(ApprovalRule::Allow)),
+            DefaultDecision::Ask => of_server,
+            DefaultDecision::AlwaysAsk => of_server.filter(|rule| *rule == ApprovalRule::Deny),
+        })
     }
 
     /// Adds the rule of a decision. A decision about one call, or about the server of a tool without
@@ -84,12 +100,6 @@ impl ApprovalRules {
         }
     }
 
-    /// Requires a decision about each call of a tool, also if the tool is annotated as read-only or a
-    /// rule allows its server.
-    pub fn always_ask(&mut self, tool: &str) {
-        self.always_ask.insert(tool.to_owned());
-    }
-
     /// Returns the rules for tools, by their public names.
     pub fn tools(&self) -> impl Iterator<Item = (&str, ApprovalRule)> {
         self.tools.iter().map(|(tool, rule)| (&**tool, *rule))
@@ -105,19 +115,18 @@ impl ApprovalRules {
 mod tests {
     use super::*;
 
-    const WRITES: ToolAnnotations = ToolAnnotations {
-        read_only: false,
-        idempotent: false,
-        destructive: true,
-        open_world: true,
-    };
-    const READS: ToolAnnotations = ToolAnnotations { read_only: true, ..WRITES };
+    const ALLOW: Option<ApprovalRule> = Some(ApprovalRule::Allow);
+    const DENY: Option<ApprovalRule> = Some(ApprovalRule::Deny);
 
     #[test]
-    fn only_tools_without_the_read_only_annotation_need_a_decision() {
+    fn only_tools_that_are_annotated_as_read_only_run_without_a_question() {
+        let writes = ToolAnnotations::default();
+        let reads = ToolAnnotations { read_only: true, ..writes };
+        assert_eq!(DefaultDecision::for_annotations(reads), DefaultDecision::Allow);
+        assert_eq!(DefaultDecision::for_annotations(writes), DefaultDecision::Ask);
         let rules = ApprovalRules::default();
-        assert_eq!(rules.find("a.read", Some("a"), READS), Some(ApprovalRule::Allow));
-        assert_eq!(rules.find("a.write", Some("a"), WRITES), None);
+        assert_eq!(rules.find("a.read", Some("a"), DefaultDecision::Allow), ALLOW);
+        assert_eq!(rules.find("a.write", Some("a"), DefaultDecision::Ask), None);
     }
 
     #[test]
@@ -129,24 +138,25 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_for_a_tool_precedes_the_rule_for_its_server_and_the_annotation() {
+    fn a_rule_for_a_tool_precedes_the_rule_for_its_server_and_the_default() {
         let mut rules = ApprovalRules::default();
         rules.add("a.write", Some("a"), DecisionScope::Server, ApprovalRule::Allow);
-        assert_eq!(rules.find("a.other", Some("a"), WRITES), Some(ApprovalRule::Allow));
-        assert_eq!(rules.find("b.other", Some("b"), WRITES), None);
+        assert_eq!(rules.find("a.other", Some("a"), DefaultDecision::Ask), ALLOW);
+        assert_eq!(rules.find("b.other", Some("b"), DefaultDecision::Ask), None);
         rules.add("a.read", Some("a"), DecisionScope::Tool, ApprovalRule::Deny);
-        assert_eq!(rules.find("a.read", Some("a"), READS), Some(ApprovalRule::Deny));
+        assert_eq!(rules.find("a.read", Some("a"), DefaultDecision::Allow), DENY);
         rules.add("a.x", Some("a"), DecisionScope::Server, ApprovalRule::Deny);
-        assert_eq!(rules.find("a.list", Some("a"), READS), Some(ApprovalRule::Deny));
+        assert_eq!(rules.find("a.list", Some("a"), DefaultDecision::Allow), DENY);
     }
 
     #[test]
     fn a_tool_that_always_asks_needs_a_rule_of_its_own() {
         let mut rules = ApprovalRules::default();
-        rules.always_ask("a.read");
         rules.add("a.x", Some("a"), DecisionScope::Server, ApprovalRule::Allow);
-        assert_eq!(rules.find("a.read", Some("a"), READS), None);
+        assert_eq!(rules.find("a.read", Some("a"), DefaultDecision::AlwaysAsk), None);
         rules.add("a.read", Some("a"), DecisionScope::Tool, ApprovalRule::Allow);
-        assert_eq!(rules.find("a.read", Some("a"), READS), Some(ApprovalRule::Allow));
+        assert_eq!(rules.find("a.read", Some("a"), DefaultDecision::AlwaysAsk), ALLOW);
+        rules.add("a.x", Some("a"), DecisionScope::Server, ApprovalRule::Deny);
+        assert_eq!(rules.find("a.other", Some("a"), DefaultDecision::AlwaysAsk), DENY);
     }
 }

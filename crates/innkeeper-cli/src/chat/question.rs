@@ -1,5 +1,6 @@
 //! Questions to the person in front of the chat: approvals of calls, and requests of servers.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -7,11 +8,13 @@ use innkeeper_agent::ToolAnnotations;
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::safety::{
     ApprovalDecision, ApprovalRequest, ApprovalRule, ApprovalRules, Approver, DecisionScope,
+    DefaultDecision,
 };
 use innkeeper_agent::server_requests::form::Form;
 use innkeeper_agent::server_requests::{
     ElicitationMode, ElicitationRequest, ElicitationResponse, SamplingRequest, UserPrompter,
 };
+use innkeeper_host::config::ToolFilter;
 use innkeeper_host::{CallReference, Host, Lock};
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
@@ -127,6 +130,8 @@ pub(crate) struct ChatApprover {
     questioner: Questioner,
     host: Host,
     lock: Option<Lock>,
+    /// The rules of the configuration, by servers.
+    filters: HashMap<String, ToolFilter>,
     rules: Mutex<ApprovalRules>,
 }
 
@@ -135,9 +140,9 @@ impl ChatApprover {
         questioner: Questioner,
         host: Host,
         lock: Option<Lock>,
-        rules: ApprovalRules,
+        filters: HashMap<String, ToolFilter>,
     ) -> Self {
-        Self { questioner, host, lock, rules: Mutex::new(rules) }
+        Self { questioner, host, lock, filters, rules: Mutex::default() }
     }
 
     /// Returns a copy of the rules.
@@ -150,32 +155,40 @@ impl ChatApprover {
         rules.add(&question.tool, question.server.as_deref(), scope, rule);
     }
 
-    fn question(&self, call: &ApprovalRequest<'_>) -> ApprovalQuestion {
+    /// Returns the question about a call, and the decision if the person made no rule.
+    fn question(&self, call: &ApprovalRequest<'_>) -> (ApprovalQuestion, DefaultDecision) {
         let catalog = self.host.catalog();
         let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
         let is_pinned = listed.as_ref().is_some_and(|listed| {
             let server = self.lock.as_ref().and_then(|lock| lock.servers.get(listed.server));
             server.is_some_and(|server| server.tools.contains_key(&*listed.definition.view.name))
         });
-        ApprovalQuestion {
+        let configured = listed.as_ref().and_then(|listed| {
+            self.filters.get(listed.server)?.is_approved(&listed.definition.view.name)
+        });
+        let default = match configured {
+            Some(true) => DefaultDecision::Allow,
+            Some(false) => DefaultDecision::AlwaysAsk,
+            None => DefaultDecision::for_annotations(call.annotations),
+        };
+        let question = ApprovalQuestion {
             tool: call.tool.to_owned(),
             server: listed.map(|listed| listed.server.to_owned()),
             arguments: call.arguments.to_owned(),
             description: call.definition.and_then(description),
             annotations: call.annotations,
             is_pinned,
-        }
+        };
+        (question, default)
     }
 }
 
 #[async_trait]
 impl Approver for ChatApprover {
     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision {
-        let question = self.question(&call);
+        let (question, default) = self.question(&call);
         let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
-        let rule =
-            self.rules().find(&question.tool, question.server.as_deref(), question.annotations);
-        match rule {
+        match self.rules().find(&question.tool, question.server.as_deref(), default) {
             Some(ApprovalRule::Allow) => return ApprovalDecision::Approve,
             Some(ApprovalRule::Deny) => return deny(DENIED_BY_RULE),
             None => {}

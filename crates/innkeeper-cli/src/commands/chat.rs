@@ -1,5 +1,6 @@
 //! `chat`: an interactive conversation with a model that can call all tools.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,9 +8,10 @@ use std::sync::Arc;
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::run::RunLimits;
-use innkeeper_agent::safety::{ApprovalPolicy, ApprovalRules};
+use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
-use innkeeper_host::{Environment, Host};
+use innkeeper_host::config::ToolFilter;
+use innkeeper_host::{Config, Environment, Host};
 
 use super::CommandContext;
 use super::demo::load_servers;
@@ -49,9 +51,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let environment = context.environment.clone();
     let is_plain = is_plain(context, args);
     let settings = agent_settings(args);
+    let filters = approval_filters(&config, context.discovered_config.is_none());
     let operation = async |host: &Host, output: &mut Output| {
-        let rules = ApprovalRules::default();
-        let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, rules));
+        let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters));
         let provider = model.provider.clone();
         let mut session = ChatSession::new(host.clone(), model, approver, settings)
             .with_server_requests(server_requests, provider);
@@ -80,6 +82,19 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     };
     let config = config.with_optional_servers();
     with_host_options(context, config, options, operation).await.map(drop)
+}
+
+/// Returns the rules of the configuration for approvals. A file that the program found in a directory
+/// approves no call: the user trusts its launches only.
+fn approval_filters(config: &Config, may_approve: bool) -> HashMap<String, ToolFilter> {
+    let filters = config.servers.iter().map(|(name, server)| {
+        let mut filter = server.tools.clone();
+        if !may_approve {
+            filter.approve.clear();
+        }
+        (name.clone(), filter)
+    });
+    filters.collect()
 }
 
 /// Returns the handler that asks the person about the requests of servers; `None` if the servers
@@ -172,5 +187,26 @@ fn agent_settings(args: &ChatArgs) -> AgentSettings {
             ApprovalArg::Never => ApprovalPolicy::DenyAll,
         },
         ..AgentSettings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Attack: files | a file in a directory approves all calls of its server | each call asks
+    /// | Approval first
+    #[test]
+    fn a_file_that_was_found_in_a_directory_approves_no_call() {
+        let config = json!({"servers": {"a": {"command": "x", "tools": {"approve": ["*"]}}}});
+        let config = Config::from_value(&config, "test", Path::new("."), &Environment::default());
+        let config = config.unwrap();
+        let is_approved =
+            |may_approve| approval_filters(&config, may_approve)["a"].is_approved("t");
+        assert_eq!([is_approved(true), is_approved(false)], [Some(true), None]);
     }
 }
