@@ -60,6 +60,9 @@ fn show(event: AgentEvent) {
         | AgentEvent::ToolCallProgress { .. }
         | AgentEvent::Planned(_)
         | AgentEvent::HistorySummaryStarted { .. }
+        | AgentEvent::HistoryShortened { .. }
+        | AgentEvent::ResponseFinished { .. }
+        | AgentEvent::Warned(_)
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.

@@ -1,6 +1,9 @@
 //! One-shot runs with real servers and a model over HTTP.
 
 mod document;
+mod options;
+#[cfg(target_os = "linux")]
+mod repeated;
 
 use std::path::Path;
 use std::time::Duration;
@@ -341,11 +344,24 @@ async fn the_reason_of_a_server_that_does_not_start_has_no_value_of_its_environm
 /// Proves: G60
 #[tokio::test]
 async fn a_dropped_run_leaves_no_process() {
+    for streaming in [false, true] {
+        drop_run(streaming).await;
+    }
+}
+
+/// Drops a run during a call, and waits for the end of its server.
+async fn drop_run(streaming: bool) {
     let llm = ScriptedLlm::start(Script::new([add(1, 2)])).await;
     let dir = tempfile::tempdir().unwrap();
     let journal = dir.path().join("journal");
     let server = fixture("fx").switch("--hang-calls").journal(&journal);
-    let run = mcp_ghost(config(mcp_json([server]), &llm));
+    let config = config(mcp_json([server]), &llm);
+    let run = async {
+        match streaming {
+            true => mcp_ghost_streaming(config, |_| {}).await,
+            false => mcp_ghost(config).await,
+        }
+    };
     let called = async {
         while !journal.exists() || Journal::read(&journal).count("tools/call") == 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -334,6 +334,9 @@ impl McpHost {
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::HistoryShortened { .. }
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::Warned(_)
             | AgentEvent::Retrying { .. } => None,
         })
     }
