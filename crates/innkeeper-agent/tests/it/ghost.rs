@@ -244,11 +244,13 @@ async fn a_server_that_does_not_start_is_told_and_the_others_are_used() {
 async fn the_model_sees_a_namespace_that_is_not_the_default_and_the_result_does_not() {
     for (namespace, shown) in [("mcp_ghost", "fx_add"), ("db", "db_fx_add")] {
         let call = ScriptedReply::tool_call(shown, json!({"a": 1, "b": 2}));
-        let replies = [call, ScriptedReply::text("Three.")];
+        let fail = ScriptedReply::tool_call(shown.replace("add", "fail"), json!({}));
+        let replies = [call, fail, ScriptedReply::text("Three.")];
         let (result, llm) = run_with(fixture("fx"), replies, |config| {
             config.namespace = namespace.to_owned();
         })
         .await;
+        assert_eq!(result["errors"][0]["tool_name"], "fx.fail");
         let tools = llm.requests()[0].body["tools"].clone();
         let names: Vec<_> =
             tools.as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
@@ -291,7 +293,8 @@ async fn a_call_that_reports_progress_for_ever_ends_at_its_timeout_and_the_run_g
     let chain = result["tool_chain"].as_array().unwrap();
     for call in chain {
         assert_eq!(call["success"], json!(false), "{call}");
-        assert!(call["execution_time"].as_f64().unwrap() < 2.0, "{call}");
+        // The first timeout does not make the server unavailable, so the second call runs as long.
+        assert!((1.0..2.0).contains(&call["execution_time"].as_f64().unwrap()), "{call}");
     }
     assert_eq!((chain.len(), &chain[1]["retry_attempt"]), (2, &json!(1)));
     assert_eq!(result["success"], json!(false), "every call failed");

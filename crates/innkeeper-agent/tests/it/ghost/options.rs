@@ -7,6 +7,7 @@ use innkeeper_agent::safety::{
     ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver, ToolBlocklist,
 };
 use innkeeper_agent::tools::READ_RESOURCE_TOOL;
+use innkeeper_agent::transport::{ModelRule, ModelSelector, PromptCondition};
 use innkeeper_host::Telemetry;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
@@ -86,13 +87,15 @@ async fn the_file_dotenv_gives_the_api_key_of_the_provider_and_nothing_else() {
         let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("Hello.")])).await;
         let key = own_key.map(|key| ("ANTHROPIC_API_KEY", key));
         let environment = Environment::from_pairs(key).with_current_dir(dir.path());
-        let servers =
-            json!({"mcpServers": {"x": {"command": "./absent", "args": ["${WORD:-own}"]}}});
-        let config = GhostConfig { api_key: None, environment, ..config(servers.clone(), &llm) };
+        let script = "echo the word is ${WORD:-own} >&2; exit 3";
+        let servers = json!({"mcpServers": {"x": {"command": "/bin/sh", "args": ["-c", script]}}});
+        let config = GhostConfig { api_key: None, environment, ..config(servers, &llm) };
         let result = to_json(&mcp_ghost(config).await);
         assert_eq!(result["final_result"], "Hello.", "{result:#}");
         assert_eq!(llm.requests()[0].header("x-api-key"), Some(expected));
         assert_eq!(result["execution_metadata"]["model"], "claude-sonnet-5-5");
+        let reason = result["errors"][0]["error"].as_str().unwrap();
+        assert!(reason.contains("the word is own"), "{reason}");
     }
 }
 
@@ -112,6 +115,43 @@ async fn the_spans_of_the_run_its_requests_and_its_calls_go_to_the_telemetry_of_
         children.map(|span| span.name.split(' ').next().unwrap().to_owned()).collect();
     names.sort();
     assert_eq!(names, ["chat", "chat", "tools/call"]);
+}
+
+#[tokio::test]
+async fn each_request_of_a_run_is_marked_for_the_cache_of_the_provider() {
+    let replies = [add(1, 2), ScriptedReply::text("Three.")];
+    let (_, llm) = run_with(fixture("fx"), replies, |_| {}).await;
+    let mark = json!({"type": "ephemeral"});
+    for request in llm.requests() {
+        assert_eq!(request.body["cache_control"], mark, "the last message");
+        assert_eq!(request.body["system"][0]["cache_control"], mark, "the tools and the prompt");
+    }
+}
+
+/// Proves: G-b2
+#[tokio::test]
+async fn the_first_rule_that_fits_the_prompt_chooses_the_model_of_the_run() {
+    let done = || ScriptedReply::text("Done.");
+    for (word, expected) in [("add", "model-for-sums"), ("subtract", "claude-sonnet-5-5")] {
+        let (result, llm) = run_with(fixture("fx"), [done()], |config| {
+            let rule = ModelRule {
+                condition: PromptCondition {
+                    any_word: vec![word.to_owned()],
+                    ..PromptCondition::default()
+                },
+                model: ModelSelector {
+                    provider: "openai-compatible".to_owned(),
+                    model: Some("model-for-sums".to_owned()),
+                    base_url: config.base_url.clone(),
+                    ..ModelSelector::default()
+                },
+            };
+            config.model_rules = vec![rule];
+        })
+        .await;
+        assert_eq!(result["execution_metadata"]["model"], expected);
+        assert_eq!(llm.requests()[0].body["model"], expected);
+    }
 }
 
 /// Proves: G-b12
