@@ -25,7 +25,7 @@ use crate::content::Content;
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::LlmProvider;
-use crate::run::{Effect, INTERRUPTED_MESSAGE, RunConfig, RunOutcome};
+use crate::run::{Effect, INTERRUPTED_MESSAGE, Run, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
 use crate::timing::Timing;
 use crate::tools::ToolRunner;
@@ -282,6 +282,7 @@ impl Agent {
         };
         let run = &mut active.run;
         let mut added = AddedMessages::new(run.conversation(), streaming);
+        let mut omitted = run.conversation().omitted_history().messages;
         let mut effect = match run.start(message) {
             Ok(effect) => effect,
             Err(error) => return not_sent(error.to_string()),
@@ -295,30 +296,20 @@ impl Agent {
             records: Vec::new(),
         };
         let outcome = loop {
+            omitted = report_shortening(run, omitted, sink);
             effect = match effect {
                 Effect::Summarize { request, messages } => {
                     sink(AgentEvent::HistorySummaryStarted { messages });
-                    match client.send_request(*request, run, sink).await {
-                        Ok(response) => run.on_response(&response, self.timing.jitter()),
-                        Err(error) => run.on_error(error, self.timing.jitter()),
-                    }
+                    client.next_effect(*request, run, sink).await
                 }
                 Effect::RequestPlan(request) => {
-                    let next = match client.send_request(*request, run, sink).await {
-                        Ok(response) => run.on_response(&response, self.timing.jitter()),
-                        Err(error) => run.on_error(error, self.timing.jitter()),
-                    };
+                    let next = client.next_effect(*request, run, sink).await;
                     if !run.plan().is_empty() {
                         sink(AgentEvent::Planned(run.plan().to_vec()));
                     }
                     next
                 }
-                Effect::SendRequest(request) => {
-                    match client.send_request(*request, run, sink).await {
-                        Ok(response) => run.on_response(&response, self.timing.jitter()),
-                        Err(error) => run.on_error(error, self.timing.jitter()),
-                    }
-                }
+                Effect::SendRequest(request) => client.next_effect(*request, run, sink).await,
                 Effect::Sleep(delay) => {
                     sink(AgentEvent::Retrying { delay });
                     self.timing.sleep(delay).await;
@@ -406,6 +397,17 @@ impl AddedMessages {
             sink(AgentEvent::MessagesAdded(messages[start..].to_vec()));
         }
     }
+}
+
+/// Passes an event to the sink if requests leave out more messages than `before`. Returns the number
+/// of these messages.
+fn report_shortening(run: &Run, before: usize, sink: &mut EventSink<'_>) -> usize {
+    let omitted = run.conversation().omitted_history();
+    if omitted.messages > before {
+        let is_summarized = omitted.summary.is_some() && !omitted.has_gap;
+        sink(AgentEvent::HistoryShortened { messages: omitted.messages, is_summarized });
+    }
+    omitted.messages
 }
 
 #[cfg(test)]

@@ -12,18 +12,19 @@ use std::time::Duration;
 use std::{fmt, slice};
 
 use innkeeper_host::config::{Secret, TransportConfig};
-use innkeeper_host::{Config, Environment, Host, ServerState};
+use innkeeper_host::{Config, Environment, Host, ServerState, Telemetry};
 use serde_json::Value;
 
-use crate::agent::{Agent, AgentEvent, AgentSettings};
+use crate::agent::{Agent, AgentEvent, AgentSettings, CacheSettings};
 use crate::content::Content;
 use crate::run::RunLimits;
+use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
-use crate::tools::ToolRunner as _;
-use crate::transport::{ModelRule, ModelSelector, choose_model, get_llm_client};
-use namespace::Namespace;
+use crate::tools::{ResourceTools, ToolRunner as _};
+use crate::transport::{ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client};
+use namespace::{Namespace, PublicNameApprover};
 
 pub use ghost_result::GhostResult;
 
@@ -36,6 +37,9 @@ const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 3;
 
 /// The name of a configuration value in problems.
 const SOURCE_NAME: &str = "server_config";
+
+/// The file of the working directory that may contain API keys.
+const DOTENV_FILE: &str = ".env";
 
 /// The servers of a run.
 ///
@@ -67,7 +71,8 @@ pub struct GhostConfig {
     /// The name of the provider, in any case: `openai`, `anthropic`, `gemini`, or another name that
     /// [`get_llm_client`] accepts.
     pub provider: String,
-    /// The API key. Default: the provider's variable in `environment`.
+    /// The API key. Default: the provider's variable in `environment`, else in the file `.env` of its
+    /// working directory. The run reads nothing else from `.env`.
     pub api_key: Option<Secret>,
     /// The request of the user.
     pub user_prompt: String,
@@ -95,6 +100,18 @@ pub struct GhostConfig {
     /// How requests of the servers are answered: sampling with the model of the run, elicitation
     /// with the user. Default: `None`, which declares neither to the servers.
     pub server_requests: Option<ServerRequestSettings>,
+    /// The tools that the model does not see and cannot call, by public names. Default: none.
+    pub blocklist: ToolBlocklist,
+    /// The policy that decides which calls need approval. Default: no call needs approval.
+    pub approval_policy: ApprovalPolicy,
+    /// Decides about calls that need approval, by public names. Without an approver, those calls are
+    /// denied.
+    pub approver: Option<Arc<dyn Approver>>,
+    /// The cache of results; see [`AgentSettings::cache`]. Default: no cache.
+    pub cache: Option<CacheSettings>,
+    /// The OpenTelemetry providers for the spans of the run, its requests and its calls. Default: no
+    /// spans.
+    pub telemetry: Telemetry,
     /// The base URL of the provider. Default: the provider's.
     pub base_url: Option<String>,
     /// The variables for keys, proxies and the configuration of servers.
@@ -126,6 +143,11 @@ impl GhostConfig {
             tool_search: ToolSearchSettings::default(),
             plan: false,
             server_requests: None,
+            blocklist: ToolBlocklist::default(),
+            approval_policy: ApprovalPolicy::default(),
+            approver: None,
+            cache: None,
+            telemetry: Telemetry::default(),
             base_url: None,
             environment,
         }
@@ -145,6 +167,17 @@ impl GhostConfig {
         }
     }
 
+    /// Returns the environment of the provider: with the API keys of `.env`, and with no other
+    /// variable of the file.
+    fn provider_environment(&self) -> Environment {
+        let environment = self.environment.clone();
+        let Some(directory) = environment.current_dir() else { return environment };
+        let file = directory.join(DOTENV_FILE);
+        let names: Vec<&str> =
+            ProviderId::ALL.iter().flat_map(|id| id.key_variables()).copied().collect();
+        environment.with_dotenv_variables(&file, &names)
+    }
+
     fn agent_settings(&self) -> AgentSettings {
         AgentSettings {
             system: self.system_prompt.clone(),
@@ -153,6 +186,9 @@ impl GhostConfig {
             conversation_memory: self.conversation_memory,
             tool_search: self.tool_search.clone(),
             planning: self.plan,
+            blocklist: self.blocklist.clone(),
+            approval_policy: self.approval_policy,
+            cache: self.cache.clone(),
             call_timeout: Some(self.timeout),
             ..AgentSettings::default()
         }
@@ -232,7 +268,8 @@ async fn run(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResu
 
 async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResult {
     let mut report = GhostResult::new(&config);
-    let provider = match get_llm_client(&config.model_selector(), &config.environment) {
+    let environment = config.provider_environment();
+    let provider = match get_llm_client(&config.model_selector(), &environment) {
         Ok(client) => Arc::new(client),
         Err(error) => return report.fail(&error),
     };
@@ -242,7 +279,7 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
         Err(error) => return report.fail(&error),
     };
     let secrets = server_secrets(&host_config);
-    let mut builder = Host::builder(host_config);
+    let mut builder = Host::builder(host_config).telemetry(config.telemetry.clone());
     if let Some(settings) = &config.server_requests {
         let handler = ServerRequestHandler::new(settings.clone());
         handler.set_model(Some(provider.clone()));
@@ -263,12 +300,18 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
             }
         }
     }
-    let namespace = Arc::new(Namespace::new(&config.namespace, host.clone()));
-    report.tools_discovered = namespace.list_tools().len();
+    report.tools_discovered = host.list_tools().len();
+    let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+    let namespace = Arc::new(Namespace::new(&config.namespace, tools, config.blocklist.clone()));
     let mut settings = config.agent_settings();
     let pinned_tools = &mut settings.tool_search.pinned_tools;
     pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
-    let agent = Agent::new(provider, namespace.clone(), settings);
+    let mut agent =
+        Agent::new(provider, namespace.clone(), settings).with_telemetry(config.telemetry.clone());
+    if let Some(approver) = config.approver.clone() {
+        let namespace = namespace.clone();
+        agent = agent.with_approver(Arc::new(PublicNameApprover { approver, namespace }));
+    }
     let prompt = config.user_prompt.as_str();
     let mut result = match sink {
         Some(sink) => agent.run_streaming(prompt, sink).await,

@@ -40,7 +40,9 @@ pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 #[cfg(test)]
 pub(crate) use compaction::SUMMARY_SYSTEM_PROMPT;
 pub use config::{RunConfig, RunLimits, ToolCalling};
-pub use effect::{CallOrigin, CallStatus, Effect, PendingCall, RunOutcome, StartDecision};
+pub use effect::{
+    CallOrigin, CallStatus, CallWarning, Effect, PendingCall, RunOutcome, StartDecision,
+};
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
 #[cfg(test)]
@@ -336,6 +338,11 @@ impl Run {
         self.plan.record(id, status == CallStatus::Succeeded, was_run);
         self.calls.finish(index, content.into(), status, self.config.backtracking);
         if self.calls.is_finished() { self.end_iteration() } else { Effect::AwaitTools }
+    }
+
+    /// Returns the warnings that the run has added to results since the last call of this function.
+    pub fn take_warnings(&mut self) -> Vec<CallWarning> {
+        self.calls.take_warnings()
     }
 
     /// Handles an effect without calls: all calls of the response were rejected.

@@ -257,3 +257,29 @@ fn catalog_tools(
     });
     tools.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_hint_of_a_server_replaces_the_default_of_the_specification() {
+        let hints = |hint| view::ToolAnnotations {
+            title: None,
+            read_only_hint: hint,
+            destructive_hint: hint,
+            idempotent_hint: hint,
+            open_world_hint: hint,
+        };
+        for hint in [true, false] {
+            let expected = ToolAnnotations {
+                read_only: hint,
+                idempotent: hint,
+                destructive: hint,
+                open_world: hint,
+            };
+            assert_eq!(ToolAnnotations::from(&hints(Some(hint))), expected);
+        }
+        assert_eq!(ToolAnnotations::from(&hints(None)), ToolAnnotations::default());
+    }
+}

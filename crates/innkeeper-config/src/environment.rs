@@ -5,6 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::files;
+
 /// The variables and the working directory that a configuration is read against.
 ///
 /// The library reads the process environment only in [`Environment::from_process`] and in
@@ -53,6 +55,25 @@ impl Environment {
         self
     }
 
+    /// Adds the variables with these names from a `.env` file, where this environment does not set
+    /// them. A file that is missing or unreadable, and an environment [without
+    /// `.env`](Self::without_dotenv), add nothing.
+    #[must_use]
+    pub fn with_dotenv_variables(mut self, file: &Path, names: &[&str]) -> Self {
+        if self.ignores_dotenv || names.iter().all(|name| self.get(name).is_some()) {
+            return self;
+        }
+        let Ok((mut variables, _)) = files::read_variables(file) else { return self };
+        for name in names {
+            if let Some(value) = variables.swap_remove(*name)
+                && self.get(name).is_none()
+            {
+                self.variables.insert((*name).into(), value.into());
+            }
+        }
+        self
+    }
+
     pub(super) fn ignores_dotenv(&self) -> bool {
         self.ignores_dotenv
     }
@@ -94,5 +115,31 @@ impl Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment").field("variables", &self.variables.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dotenv_file_adds_the_named_variables_that_are_not_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(".env");
+        std::fs::write(&file, "KEY=one\nOTHER=two\nSET=three\n").unwrap();
+        let own = || Environment::from_pairs([("SET", "own")]);
+        let names = ["KEY", "SET", "ABSENT"];
+        let values = |environment: &Environment| {
+            environment.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+        };
+        let read = own().with_dotenv_variables(&file, &names);
+        assert_eq!(values(&read), ["KEY=one", "SET=own"]);
+        let absent = directory.path().join("absent");
+        for unchanged in [
+            own().with_dotenv_variables(&absent, &names),
+            own().without_dotenv().with_dotenv_variables(&file, &names),
+        ] {
+            assert_eq!(values(&unchanged), ["SET=own"]);
+        }
     }
 }

@@ -61,6 +61,9 @@ fn show(event: AgentEvent) {
         | AgentEvent::Planned(_)
         | AgentEvent::HistorySummaryStarted { .. }
         | AgentEvent::MessagesAdded(_)
+        | AgentEvent::HistoryShortened { .. }
+        | AgentEvent::ResponseFinished { .. }
+        | AgentEvent::Warned(_)
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.

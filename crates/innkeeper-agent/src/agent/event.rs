@@ -7,7 +7,8 @@ use innkeeper_host::Progress;
 
 use super::run_result::{RunResult, ToolCallRecord};
 use crate::conversation::Message;
-use crate::run::{PlanStep, ResponseEvent};
+use crate::provider::Usage;
+use crate::run::{CallWarning, PlanStep, ResponseEvent};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -42,6 +43,15 @@ pub enum AgentEvent {
     },
     /// A tool call has ended, or was refused. [`RunResult::tool_calls`] shares the record.
     ToolCallFinished(Arc<ToolCallRecord>),
+    /// The result of a call got a warning, because the call repeats without a new result. The event
+    /// follows the end of the call.
+    Warned(CallWarning),
+    /// The model has responded, also with a summary or a plan. A response that is interrupted has no
+    /// event.
+    ResponseFinished {
+        /// The token usage of the response, as reported by the provider; `None` without a report.
+        usage: Option<Usage>,
+    },
     /// The model has written a plan. Without a valid plan, the run continues without this event.
     Planned(Vec<PlanStep>),
     /// The history is too long for the next request: the model writes a summary of its oldest
@@ -53,6 +63,13 @@ pub enum AgentEvent {
     /// The run has added messages to the conversation, in their order. An application that stores
     /// each message continues the conversation after a kill with what the run had reached.
     MessagesAdded(Vec<Message>),
+    /// The next requests leave out more messages of the conversation than the requests before.
+    HistoryShortened {
+        /// The number of messages, from the start of the conversation.
+        messages: usize,
+        /// Whether the requests contain the model's summary of all these messages.
+        is_summarized: bool,
+    },
     /// The agent sends another request. The text that the model wrote since its last call is not
     /// part of its response.
     Retrying {

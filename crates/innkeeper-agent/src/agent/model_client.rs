@@ -4,9 +4,9 @@ use futures_util::StreamExt as _;
 use innkeeper_host::Telemetry;
 
 use super::spans::ActiveSpan;
-use super::{AgentSettings, EventSink};
+use super::{AgentEvent, AgentSettings, EventSink};
 use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
-use crate::run::Run;
+use crate::run::{Effect, Run};
 use crate::safety::RateLimit;
 use crate::timing::Timing;
 
@@ -21,6 +21,22 @@ pub(super) struct ModelClient<'a> {
 }
 
 impl ModelClient<'_> {
+    /// Sends a request, and returns what the run does about the response or the failure.
+    pub(super) async fn next_effect(
+        &self,
+        request: Request,
+        run: &mut Run,
+        sink: &mut EventSink<'_>,
+    ) -> Effect {
+        match self.send_request(request, run, sink).await {
+            Ok(response) => {
+                sink(AgentEvent::ResponseFinished { usage: response.usage });
+                run.on_response(&response, self.timing.jitter())
+            }
+            Err(error) => run.on_error(error, self.timing.jitter()),
+        }
+    }
+
     /// Sends a request within the rate limit, and returns the complete response.
     pub(super) async fn send_request(
         &self,

@@ -53,6 +53,10 @@ pub struct ToolCallRecord {
     pub result_text: String,
     /// The duration of the call.
     pub elapsed: Duration,
+    /// Whether the call was passed to the tool, or answered from the cache; `false` for a refused
+    /// call.
+    #[serde(default = "was_run_by_default")]
+    pub was_run: bool,
     /// Whether the output comes from the cache.
     pub cached: bool,
     /// The origin of the call.
@@ -70,6 +74,11 @@ pub struct ToolCallRecord {
     /// their order.
     #[serde(default)]
     pub visible_results: Arc<[String]>,
+}
+
+/// Results that were stored without the field count each call as run.
+fn was_run_by_default() -> bool {
+    true
 }
 
 impl RunResult {

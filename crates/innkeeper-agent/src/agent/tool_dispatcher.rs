@@ -99,6 +99,7 @@ impl ToolDispatcher<'_> {
                 self.refresh_tools(run);
             }
             effect = run.on_tool_result(&record.id, content, status);
+            run.take_warnings().into_iter().for_each(|warning| sink(AgentEvent::Warned(warning)));
             calls.requeue(waiting.drain(..));
         }
         self.records.extend(ended.into_iter().flatten());
@@ -149,6 +150,7 @@ fn record(
         success: status == CallStatus::Succeeded,
         result_text,
         elapsed,
+        was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
         cached,
         origin: pending.origin,
         failed_attempts: pending.failed_attempts,

@@ -3,31 +3,33 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use innkeeper_host::Host;
+use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::DEFAULT_NAMESPACE;
 use crate::agent::RunResult;
+use crate::safety::{ApprovalDecision, ApprovalRequest, Approver, ToolBlocklist};
 use crate::tools::{AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner};
 
 /// The public name of a tool by the name that the model sees.
 pub(super) type PublicNames = HashMap<String, String>;
 
-/// The tools of a host under the names of a namespace.
-#[derive(Debug)]
+/// The tools of a runner under the names of a namespace.
 pub(super) struct Namespace {
-    host: Host,
+    runner: Arc<dyn ToolRunner>,
     /// `None` for the default namespace.
     prefix: Option<String>,
+    /// The blocked tools, by public names. A blocked tool has no name in a namespace with a prefix.
+    blocklist: ToolBlocklist,
     /// All tools that were listed.
     names: Mutex<PublicNames>,
 }
 
 impl Namespace {
-    pub(super) fn new(name: &str, host: Host) -> Self {
+    pub(super) fn new(name: &str, runner: Arc<dyn ToolRunner>, blocklist: ToolBlocklist) -> Self {
         let is_default = name.is_empty() || name == DEFAULT_NAMESPACE;
         let prefix = (!is_default).then(|| format!("{name}_"));
-        Self { host, prefix, names: Mutex::default() }
+        Self { runner, prefix, blocklist, names: Mutex::default() }
     }
 
     /// Returns the public names of all tools that were listed.
@@ -40,6 +42,11 @@ impl Namespace {
         format!("{}{public_name}", self.prefix.as_deref().unwrap_or_default())
     }
 
+    /// Returns the public name of a tool by the name that the model sees.
+    fn public_name(&self, name: &str) -> String {
+        self.lock().get(name).cloned().unwrap_or_else(|| name.to_owned())
+    }
+
     fn lock(&self) -> MutexGuard<'_, PublicNames> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,10 +54,11 @@ impl Namespace {
 
 impl ToolRunner for Namespace {
     fn list_tools(&self) -> Vec<AvailableTool> {
-        let mut tools = self.host.list_tools();
+        let mut tools = self.runner.list_tools();
         if self.prefix.is_none() {
             return tools;
         }
+        tools.retain(|available| !self.blocklist.is_blocked(&available.tool.name));
         let mut names = self.lock();
         for available in &mut tools {
             let name = self.display_name(&available.tool.name);
@@ -66,10 +74,22 @@ impl ToolRunner for Namespace {
         arguments: Box<RawValue>,
         options: ToolCallOptions,
     ) -> ToolCallFuture<'r> {
-        let public_name = self.lock().get(name).cloned().unwrap_or_else(|| name.to_owned());
-        Box::pin(async move {
-            ToolRunner::call_tool(&self.host, &public_name, arguments, options).await
-        })
+        let public_name = self.public_name(name);
+        Box::pin(async move { self.runner.call_tool(&public_name, arguments, options).await })
+    }
+}
+
+/// Passes the requests to an approver with the public names of the tools.
+pub(super) struct PublicNameApprover {
+    pub(super) approver: Arc<dyn Approver>,
+    pub(super) namespace: Arc<Namespace>,
+}
+
+#[async_trait]
+impl Approver for PublicNameApprover {
+    async fn decide(&self, request: ApprovalRequest<'_>) -> ApprovalDecision {
+        let tool = self.namespace.public_name(request.tool);
+        self.approver.decide(ApprovalRequest { tool: &tool, ..request }).await
     }
 }
 

@@ -8,6 +8,7 @@ use innkeeper_toolcall::quote_for_prompt;
 
 use super::RunConfig;
 use super::response_parser::text_without_reasoning;
+use crate::content::ContentSupport;
 use crate::conversation::{
     Conversation, Message, OmittedHistory, PartContent, choose_cut, cuts, estimate_message_tokens,
     estimate_tokens,
@@ -132,7 +133,8 @@ impl Compaction {
     ) -> (Request, usize) {
         let omitted = conversation.omitted_history();
         let budget = conversation.to_estimated_tokens(self.budget(config));
-        let (transcript, cut) = transcript(conversation, cut, budget / 4 * 3);
+        let max_tokens = (budget / 4 * 3).min(budget.saturating_sub(instruction_tokens()));
+        let (transcript, cut) = transcript(conversation, cut, max_tokens);
         self.pending = Some(OmittedHistory { messages: cut, ..omitted.clone() });
         let content = format!("{transcript}\n\n{SUMMARY_INSTRUCTIONS}");
         let request = Request {
@@ -226,6 +228,13 @@ impl Compaction {
     }
 }
 
+/// Returns the estimated tokens of a request for a summary without the messages.
+fn instruction_tokens() -> usize {
+    let empty = Message::User(format!("\n\n{SUMMARY_INSTRUCTIONS}").into());
+    estimate_tokens(SUMMARY_SYSTEM_PROMPT)
+        + estimate_message_tokens(&empty, ContentSupport::default())
+}
+
 /// Returns the maximum number of tokens of a summary.
 fn summary_tokens(budget: usize) -> u32 {
     u32::try_from(budget / 4).unwrap_or(u32::MAX).max(64)
@@ -254,6 +263,9 @@ fn transcript(conversation: &Conversation, cut: usize, max_tokens: usize) -> (St
         while is_first && estimate_tokens(&lines) > room && excerpt_bytes >= MIN_EXCERPT_BYTES {
             lines = self::lines(unit, excerpt_bytes);
             excerpt_bytes /= 2;
+        }
+        if is_first && estimate_tokens(&lines) > room {
+            lines = without_middle_lines(&lines, room);
         }
         if !is_first && estimate_tokens(&lines) > room {
             break;
@@ -307,6 +319,26 @@ fn lines(messages: &[Message], max_bytes: usize) -> String {
         }
     }
     lines
+}
+
+/// Returns the first and the last of the lines, about `max_tokens` in total. One line stands for the
+/// other lines.
+fn without_middle_lines(lines: &str, max_tokens: usize) -> String {
+    let all: Vec<&str> = lines.lines().collect();
+    let fitting = |lines: &mut dyn Iterator<Item = &&str>| {
+        let mut tokens = 0;
+        let fits = |line: &&&str| {
+            tokens += estimate_tokens(line) + 1;
+            tokens <= max_tokens / 2
+        };
+        lines.take_while(fits).count()
+    };
+    let head = fitting(&mut all.iter());
+    let tail = fitting(&mut all[head..].iter().rev());
+    let (head, rest) = all.split_at(head);
+    let (omitted, tail) = rest.split_at(rest.len() - tail);
+    let marker = format!(r#"{{"omitted_lines": {}}}"#, omitted.len());
+    [head, &[&marker], tail].concat().join("\n")
 }
 
 /// Returns the text, without its middle if it has more than `max_bytes` bytes.

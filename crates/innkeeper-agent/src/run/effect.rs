@@ -86,6 +86,17 @@ pub enum CallStatus {
     Rejected,
 }
 
+/// A warning that the run added to the result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallWarning {
+    /// The id of the call in the conversation.
+    pub call_id: String,
+    /// The public name of the tool.
+    pub tool: String,
+    /// The warning, which the model gets.
+    pub text: String,
+}
+
 /// The way in which a model made a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

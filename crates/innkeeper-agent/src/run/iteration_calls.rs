@@ -5,7 +5,7 @@ use std::sync::Arc;
 use innkeeper_toolcall::ResolvedCall;
 
 use super::circuit_breaker::CircuitBreaker;
-use super::effect::{CallOrigin, CallStatus, PendingCall};
+use super::effect::{CallOrigin, CallStatus, CallWarning, PendingCall};
 use super::loop_detection::{LoopAction, LoopDetector};
 use super::recovery::{self, CallKey, ErrorRecord, Recovery};
 use super::response_parser::ParsedCall;
@@ -59,6 +59,8 @@ pub(super) struct IterationCalls {
     loop_detector: LoopDetector,
     /// Whether a call of the response was run and failed.
     has_failed: bool,
+    /// The warnings that the caller has not taken.
+    warnings: Vec<CallWarning>,
 }
 
 impl IterationCalls {
@@ -146,6 +148,10 @@ impl IterationCalls {
         self.loop_detector.ends_run()
     }
 
+    pub(super) fn take_warnings(&mut self) -> Vec<CallWarning> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// Records an error of the run itself.
     pub(super) fn record_run_error(&mut self, error: ErrorRecord) {
         self.recovery.record_error(error);
@@ -164,20 +170,22 @@ impl IterationCalls {
         status: CallStatus,
         backtracking: bool,
     ) {
-        let Self { calls, recovery, circuit_breaker, loop_detector, iteration, .. } = self;
+        let Self { calls, recovery, circuit_breaker, loop_detector, iteration, warnings, .. } =
+            self;
         let call = &mut calls[index];
         let is_error = status != CallStatus::Succeeded;
         let mut problem = is_error.then(|| error_text(&content));
         if matches!(status, CallStatus::Succeeded | CallStatus::Failed) {
             circuit_breaker.record(&call.tool, !is_error);
             let result = serde_json::to_vec(&content).unwrap_or_default();
-            match loop_detector.record(call.key(), &result) {
-                Some(LoopAction::Warn(text)) => content = content.with_text(&text),
-                Some(LoopAction::Refuse(text)) => {
-                    content = content.with_text(&text);
-                    problem = Some(problem.map_or(text.clone(), |it| format!("{it}\n{text}")));
-                }
-                None => {}
+            let action = loop_detector.record(call.key(), &result);
+            if let Some(LoopAction::Warn(text) | LoopAction::Refuse(text)) = &action {
+                content = content.with_text(text);
+                let (call_id, tool, text) = (call.id.clone(), call.tool.clone(), text.clone());
+                warnings.push(CallWarning { call_id, tool, text });
+            }
+            if let Some(LoopAction::Refuse(text)) = action {
+                problem = Some(problem.map_or(text.clone(), |it| format!("{it}\n{text}")));
             }
         }
         if let Some(problem) = problem {

@@ -11,7 +11,8 @@ use crate::agent::ToolCallRecord;
 /// The durations of the calls of one tool in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ToolTimes {
-    /// The number of calls, refused and failed calls included.
+    /// The number of calls that the tool ran, failed calls included. Refused calls and results from the
+    /// cache do not count, because their durations say nothing about the tool.
     pub calls: usize,
     /// Half of the calls took at most this time.
     pub p50: f64,
@@ -22,7 +23,7 @@ pub struct ToolTimes {
 /// Returns the durations by the public name of the tool.
 pub(super) fn tool_times(records: &[Arc<ToolCallRecord>]) -> BTreeMap<&str, ToolTimes> {
     let mut durations: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
-    for record in records {
+    for record in records.iter().filter(|record| record.was_run && !record.cached) {
         durations.entry(&record.tool).or_default().push(record.elapsed);
     }
     let times = durations.into_iter().map(|(tool, mut durations)| {

@@ -75,6 +75,12 @@ pub trait Approver: Send + Sync {
     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision;
 }
 
+impl std::fmt::Debug for dyn Approver + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approver")
+    }
+}
+
 impl ApprovalPolicy {
     /// Returns whether a call of a tool with these annotations needs approval; `None` if the call
     /// is denied.

@@ -23,6 +23,14 @@ pub const READ_RESOURCE_TOOL: &str = "read_resource";
 /// Maximum number of links to resources that are remembered; older links are forgotten.
 const MAX_LINKS: usize = 1024;
 
+/// When the tool that reads resources is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OfferRule {
+    Always,
+    /// From the first result on that links to a resource.
+    AfterFirstLink,
+}
+
 /// The tools of a host and the tool [`READ_RESOURCE_TOOL`].
 ///
 /// The tool reads the resources that the servers list or offer by a template, and the resources to
@@ -30,6 +38,7 @@ const MAX_LINKS: usize = 1024;
 /// of another server. A tool of the host with the same name hides the tool.
 pub struct ResourceTools {
     host: Host,
+    offer_rule: OfferRule,
     /// The URIs in results, each with the server of its tool, oldest first.
     links: Mutex<VecDeque<(String, Arc<str>)>>,
 }
@@ -49,11 +58,20 @@ struct ReadArguments {
 impl ResourceTools {
     /// Adds the tool to the tools of a host.
     pub fn new(host: Host) -> Self {
-        Self { host, links: Mutex::default() }
+        Self { host, offer_rule: OfferRule::Always, links: Mutex::default() }
     }
 
-    fn has_own_tool(&self) -> bool {
-        self.host.catalog().tools().any(|tool| tool.public_name == READ_RESOURCE_TOOL)
+    /// Adds the tool when a result links to a resource, so that a run without links has the tools of
+    /// the host only.
+    pub fn after_first_link(host: Host) -> Self {
+        Self { offer_rule: OfferRule::AfterFirstLink, ..Self::new(host) }
+    }
+
+    /// Returns whether the tool that reads resources is offered.
+    fn is_offered(&self) -> bool {
+        let has_links = || !self.links.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        (self.offer_rule == OfferRule::Always || has_links())
+            && !self.host.catalog().tools().any(|tool| tool.public_name == READ_RESOURCE_TOOL)
     }
 
     /// Remembers the links in a result.
@@ -95,7 +113,7 @@ impl ResourceTools {
 impl ToolRunner for ResourceTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         let mut tools = catalog_tools(&self.host.catalog(), |public, _| public);
-        if !self.has_own_tool() {
+        if self.is_offered() {
             let uri = json!({"type": "string", "description": "The URI of the resource."});
             let schema = json!({
                 "type": "object", "properties": {"uri": uri}, "required": ["uri"],
@@ -118,7 +136,7 @@ impl ToolRunner for ResourceTools {
         options: ToolCallOptions,
     ) -> ToolCallFuture<'r> {
         Box::pin(async move {
-            if name == READ_RESOURCE_TOOL && !self.has_own_tool() {
+            if name == READ_RESOURCE_TOOL && self.is_offered() {
                 return self.read_resource(&arguments, options).await;
             }
             let result = self.host.call_tool_with(name, arguments, call_options(options)).await?;

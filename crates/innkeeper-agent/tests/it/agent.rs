@@ -12,6 +12,7 @@ mod iterations;
 mod long_conversations;
 mod one_executor;
 mod plans;
+mod run_events;
 mod safety;
 mod streams;
 mod tool_call_modes;

@@ -91,7 +91,7 @@ impl LlmProvider for EightCalls {
         }
         Ok(match request.messages.last() {
             Some(Message::ToolResults(_)) => Response::from_text("answer"),
-            _ => Response::from_tool_calls([("echo", r#"{"message": "hello"}"#); 8]),
+            _ => Response::from_tool_calls([("echo", r#"{"message": "hello"}"#); CALLS]),
         })
     }
 
@@ -104,8 +104,17 @@ impl LlmProvider for EightCalls {
     }
 }
 
-/// A tool that keeps nothing.
-struct EchoTool;
+/// The number of calls in one response.
+const CALLS: usize = 8;
+
+/// A tool that keeps nothing. Each call waits until all calls of its response run.
+struct EchoTool(tokio::sync::Barrier);
+
+impl EchoTool {
+    fn new() -> Self {
+        Self(tokio::sync::Barrier::new(CALLS))
+    }
+}
 
 impl ToolRunner for EchoTool {
     fn list_tools(&self) -> Vec<AvailableTool> {
@@ -121,7 +130,10 @@ impl ToolRunner for EchoTool {
     ) -> ToolCallFuture<'r> {
         let text = arguments.get().repeat(4);
         let result = json!({"content": [{"type": "text", "text": text}]});
-        Box::pin(async move { Ok(ToolOutput::new(to_raw_value(&result).unwrap(), false)) })
+        Box::pin(async move {
+            self.0.wait().await;
+            Ok(ToolOutput::new(to_raw_value(&result).unwrap(), false))
+        })
     }
 }
 
@@ -141,7 +153,7 @@ async fn measure_run(agent: &Agent) -> RunCost {
     let started_at = Instant::now();
     let result = agent.run("And now?").await;
     let time = started_at.elapsed();
-    assert_eq!(result.tool_calls.len(), 8);
+    assert_eq!(result.tool_calls.len(), CALLS);
     drop(result);
     RunCost {
         time,
@@ -155,10 +167,10 @@ async fn measure_run(agent: &Agent) -> RunCost {
 async fn the_last_of_five_hundred_turns_costs_what_the_first_ones_cost() {
     let settings = AgentSettings {
         history_budget: Some(HistoryBudget { max_tokens: 4000 }),
-        max_parallel_calls: 8,
+        max_parallel_calls: CALLS,
         ..AgentSettings::default()
     };
-    let agent = Agent::new(Arc::new(EightCalls), Arc::new(EchoTool), settings);
+    let agent = Agent::new(Arc::new(EightCalls), Arc::new(EchoTool::new()), settings);
     let mut costs = Vec::new();
     for _ in 0..500 {
         costs.push(measure_run(&agent).await);
@@ -178,14 +190,18 @@ async fn the_last_of_five_hundred_turns_costs_what_the_first_ones_cost() {
 /// Proves: G75
 #[tokio::test]
 async fn a_hundred_runs_one_after_the_other_leave_no_memory_behind() {
-    let (model, tools) = (Arc::new(EightCalls), Arc::new(EchoTool));
-    let agent = Agent::new(model, tools, AgentSettings::default());
-    let mut after = Vec::new();
+    let (model, tools) = (Arc::new(EightCalls), Arc::new(EchoTool::new()));
+    let settings = AgentSettings { max_parallel_calls: CALLS, ..AgentSettings::default() };
+    let agent = Agent::new(model, tools, settings);
+    let (mut after, mut times) = (Vec::new(), Vec::new());
     for _ in 0..100 {
-        measure_run(&agent).await;
+        times.push(measure_run(&agent).await.time);
         agent.clear();
         after.push(ALLOCATOR.current_usage());
     }
     let (early, late) = (after[9], after[99]);
     assert!(late < early + (64 << 10), "{early} and {late} bytes");
+    let time = |times: &[Duration]| times.iter().min().copied().unwrap();
+    let (early, late) = (time(&times[..50]), time(&times[50..]));
+    assert!(late < early * 3, "{early:?} and {late:?}");
 }

@@ -248,6 +248,9 @@ impl PlainChat<'_> {
             AgentEvent::Retrying { delay } if !delay.is_zero() => {
                 self.note(&format!("the request is sent again in {:.1} s", delay.as_secs_f64()))?;
             }
+            AgentEvent::Warned(warning) => {
+                self.note(&format!("{}: {}", warning.tool, warning.text))?;
+            }
             AgentEvent::HistorySummaryStarted { messages } => {
                 self.note(&format!("the model summarizes {messages} old messages"))?;
             }
@@ -263,6 +266,8 @@ impl PlainChat<'_> {
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::Planned(_)
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::HistoryShortened { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Retrying { .. } => {}
         }

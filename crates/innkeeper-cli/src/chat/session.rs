@@ -10,6 +10,7 @@ use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{LlmProvider, Usage};
 use innkeeper_agent::server_requests::ServerRequestHandler;
+use innkeeper_agent::tools::ResourceTools;
 use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
@@ -56,8 +57,8 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
         let model_settings = settings_for(&settings, local.is_some());
-        let agent = Agent::new(provider, Arc::new(host.clone()), model_settings)
-            .with_approver(approver.clone());
+        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        let agent = Agent::new(provider, tools, model_settings).with_approver(approver.clone());
         Self {
             host,
             agent,
@@ -140,20 +141,30 @@ impl ChatSession {
                 Some(file) => file.append(messages),
                 None => Ok(()),
             },
-            AgentEvent::Finished(result) => {
-                self.tokens.usage = self.tokens.usage.saturating_add(result.stats.usage);
-                self.tokens.has_gaps |= !result.stats.usage_is_complete;
-                self.sync_file()
+            AgentEvent::ResponseFinished { usage } => {
+                self.count_tokens(*usage);
+                Ok(())
             }
+            AgentEvent::Finished(_) => self.sync_file(),
             AgentEvent::Text(_)
             | AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallFinished(_)
+            | AgentEvent::Warned(_)
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::HistoryShortened { .. }
             | AgentEvent::Retrying { .. } => Ok(()),
+        }
+    }
+
+    /// Counts the tokens of a response; `None` if the provider did not report them.
+    fn count_tokens(&mut self, usage: Option<Usage>) {
+        match usage {
+            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
+            None => self.tokens.has_gaps = true,
         }
     }
 
@@ -219,10 +230,7 @@ impl ChatSession {
 
     /// Counts the tokens of a summary, and stores it.
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
-        match compacted.usage {
-            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
-            None => self.tokens.has_gaps = true,
-        }
+        self.count_tokens(compacted.usage);
         self.sync_file()
     }
 

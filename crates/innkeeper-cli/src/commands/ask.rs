@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
+use innkeeper_agent::provider::Usage;
 use innkeeper_agent::run::{PlanStep, RunLimits};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
-use innkeeper_agent::tools::ToolRunner as _;
+use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::Host;
 use serde_json::json;
@@ -60,7 +61,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     let options = HostOptions { server_requests };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
-        let mut agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);
+        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        let mut agent = Agent::new(provider.clone(), tools, settings);
         if let Some(terminal) = terminal {
             agent = agent.with_approver(Arc::new(TerminalApprover(terminal)));
         }
@@ -140,32 +142,23 @@ fn read_prompt(typed: Option<&str>, stdin: &Stdin) -> Result<String, CliError> {
     Ok(prompt)
 }
 
-/// Runs the agent; streams the text to a terminal.
+/// Runs the agent, and shows what happens on stderr; streams the text to a terminal.
 async fn run_agent(
     agent: &Agent,
     prompt: &str,
     approve: ApprovalArg,
     output: &mut Output,
 ) -> Result<RunResult, CliError> {
-    if output.is_terminal() && !output.is_json() {
-        let mut printer = EventPrinter::new(output, approve);
-        let mut printed = Ok(());
-        let mut sink = |event: AgentEvent| {
-            if printed.is_ok() {
-                printed = printer.print(&event);
-            }
-        };
-        let report = agent.run_streaming(prompt, &mut sink).await;
-        printed?;
-        printer.end_line()?;
-        return Ok(report);
-    }
-    let activity = waiting_line(output, approve);
-    let report = agent.run(prompt).await;
-    drop(activity);
-    for call in &report.tool_calls {
-        print_call(call, output)?;
-    }
+    let mut printer = EventPrinter::new(output, approve);
+    let mut printed = Ok(());
+    let mut sink = |event: AgentEvent| {
+        if printed.is_ok() {
+            printed = printer.print(&event);
+        }
+    };
+    let report = agent.run_streaming(prompt, &mut sink).await;
+    printed?;
+    printer.finish()?;
     Ok(report)
 }
 
@@ -179,10 +172,19 @@ fn waiting_line(output: &Output, approve: ApprovalArg) -> ActivityLine {
     }
 }
 
-/// Prints the events of a run to a terminal.
+/// Returns the tokens of a response as text.
+fn usage_text(usage: Usage) -> String {
+    format!("{} input tokens, {} output tokens", usage.prompt_tokens, usage.completion_tokens)
+}
+
+/// Prints the events of a run.
 struct EventPrinter<'o> {
     output: &'o mut Output,
     approve: ApprovalArg,
+    /// Whether the text of the model is printed as the model writes the text.
+    streams_text: bool,
+    /// The sum of the reported usage.
+    usage: Usage,
     /// Shown while neither text nor a call is printed.
     activity: Option<ActivityLine>,
     /// Whether the last text has no newline at its end.
@@ -192,12 +194,22 @@ struct EventPrinter<'o> {
 impl<'o> EventPrinter<'o> {
     fn new(output: &'o mut Output, approve: ApprovalArg) -> Self {
         let activity = Some(waiting_line(output, approve));
-        Self { output, approve, activity, has_open_line: false }
+        let streams_text = output.is_terminal() && !output.is_json();
+        let usage = Usage::default();
+        Self { output, approve, streams_text, usage, activity, has_open_line: false }
+    }
+
+    /// Prints a line about the run itself.
+    fn print_note(&mut self, label: &str, text: &str) -> io::Result<()> {
+        self.end_line()?;
+        self.output.labelled_status(Style::Note, label, text)?;
+        self.activity = Some(waiting_line(self.output, self.approve));
+        Ok(())
     }
 
     fn print(&mut self, event: &AgentEvent) -> io::Result<()> {
         match event {
-            AgentEvent::Text(text) if text.is_empty() => Ok(()),
+            AgentEvent::Text(text) if text.is_empty() || !self.streams_text => Ok(()),
             AgentEvent::Text(text) => {
                 self.activity = None;
                 self.has_open_line = !text.ends_with('\n');
@@ -231,25 +243,36 @@ impl<'o> EventPrinter<'o> {
                 self.activity = Some(waiting_line(self.output, self.approve));
                 Ok(())
             }
-            AgentEvent::HistorySummaryStarted { messages } => {
-                self.end_line()?;
-                let text = format!("the model summarizes {messages} old messages");
-                self.output.labelled_status(Style::Note, "history", &text)?;
-                self.activity = Some(waiting_line(self.output, self.approve));
+            AgentEvent::Warned(warning) => self.print_note("warning", &warning.text),
+            AgentEvent::ResponseFinished { usage } => {
+                self.usage = self.usage.saturating_add(usage.unwrap_or_default());
                 Ok(())
             }
+            AgentEvent::HistorySummaryStarted { messages } => {
+                self.print_note("history", &format!("the model summarizes {messages} old messages"))
+            }
+            AgentEvent::HistoryShortened { messages, is_summarized } => {
+                let summary = if *is_summarized { "with" } else { "without" };
+                let text = format!("requests omit {messages} old messages, {summary} a summary");
+                self.print_note("history", &text)
+            }
             AgentEvent::Retrying { delay } => {
-                self.end_line()?;
-                let text = format!("in {:.1} s", delay.as_secs_f64());
-                self.output.labelled_status(Style::Note, "retry", &text)?;
-                self.activity = Some(waiting_line(self.output, self.approve));
-                Ok(())
+                self.print_note("retry", &format!("in {:.1} s", delay.as_secs_f64()))
             }
             AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => Ok(()),
         }
+    }
+
+    /// Prints the reported usage, and removes the activity line.
+    fn finish(mut self) -> io::Result<()> {
+        self.end_line()?;
+        if self.usage == Usage::default() {
+            return Ok(());
+        }
+        self.output.labelled_status(Style::Note, "usage", &usage_text(self.usage))
     }
 
     /// Ends the line of the text, and removes the activity line.

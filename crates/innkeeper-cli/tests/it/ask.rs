@@ -71,6 +71,39 @@ async fn the_response_goes_to_stdout_and_the_calls_to_stderr() {
 }
 
 #[tokio::test]
+async fn the_warnings_and_the_tokens_of_a_run_go_to_stderr() {
+    let call = || ScriptedReply::tool_call("one.add", json!({"a": 2, "b": 3})).with_usage(50, 10);
+    let done = ScriptedReply::text("It is 5.").with_usage(70, 5);
+    let script = Script::new([call(), call(), done]);
+    let (output, _llm) =
+        run_ask(script, &["Add.", "--provider", "anthropic", "--base-url", "URL"]).await;
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "It is 5.\n");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let labels: Vec<_> = stderr.lines().filter_map(|line| line.split_once(": ")).collect();
+    let [called, again, warning, usage] = &labels[..] else { panic!("{stderr}") };
+    assert_eq!([called.0, again.0, warning.0], ["called", "called", "warning"]);
+    assert!(warning.1.contains("`one.add` already returned this result"), "{stderr}");
+    assert_eq!(*usage, ("usage", "170 input tokens, 25 output tokens"));
+}
+
+/// Proves: G-b12
+#[tokio::test]
+async fn a_resource_to_which_a_result_links_can_be_read() {
+    let link = json!({"type": "resource_link", "uri": "fx://shared", "name": "note"});
+    let server = fixture("one").with("--call-result", json!({"content": [link]}));
+    let call = |tool: &str, arguments| ScriptedReply::tool_call(tool, arguments);
+    let script = Script::new([
+        call("one.echo", json!({"message": "find"})),
+        call("read_resource", json!({"uri": "fx://shared"})),
+        ScriptedReply::text("Read."),
+    ]);
+    let args = ["--json", "Read.", "--provider", "anthropic", "--base-url", "URL"];
+    let (output, _llm) = run_ask_with_server(server, script, &args).await;
+    let read = &stdout_json(&output)["tool_chain"][1];
+    assert!(read["result"].to_string().contains("fx://shared, reading 1"), "{read}");
+}
+
+#[tokio::test]
 async fn json_has_the_whole_result_with_the_tokens_the_provider_counted() {
     let args = [
         "--json",

@@ -345,6 +345,9 @@ impl McpHost {
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::MessagesAdded(_)
+            | AgentEvent::HistoryShortened { .. }
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::Warned(_)
             | AgentEvent::Retrying { .. } => None,
         })
     }

@@ -91,6 +91,9 @@ struct SimulationState {
     count_was_sent: bool,
 }
 
+/// Smallest window that the instructions for a summary and one short excerpt fit into.
+const MIN_SUMMARY_WINDOW: usize = 400;
+
 /// Returns the tokens of a request as the provider counts them: more than the run estimates.
 fn count_tokens(request: &Request) -> usize {
     let messages = request.messages.iter();
@@ -134,6 +137,15 @@ impl SimulationState {
             self.problems.push(format!("{tokens} tokens in a window of {window}: {request:?}"));
         }
         Err(LlmError::new("made up", LlmErrorKind::ContextLength, "too long"))
+    }
+
+    /// Checks the length of a request for a summary. The instructions alone exceed the smallest window.
+    fn check_summary_length(&mut self, request: &Request) {
+        self.window_is_known |= std::mem::take(&mut self.count_was_sent);
+        let (tokens, window) = (count_tokens(request), self.window);
+        if self.window_is_known && window >= MIN_SUMMARY_WINDOW && tokens > window {
+            self.problems.push(format!("a summary of {tokens} tokens in a window of {window}"));
+        }
     }
 
     /// Returns a summary; every third is empty.
@@ -514,6 +526,7 @@ impl LlmProvider for SharedState {
             let paused = matches!(request.messages.last(), Some(Message::Assistant(_)));
             state.check_request(&request, api, model, paused);
             if request.system == SUMMARY_SYSTEM_PROMPT {
+                state.check_summary_length(&request);
                 Ok(state.summarize())
             } else {
                 state.check_length(&request).and_then(|tokens| {

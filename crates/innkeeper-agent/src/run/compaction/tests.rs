@@ -298,3 +298,29 @@ fn text_of_a_tool_cannot_leave_its_line_of_the_transcript() {
     assert!(!transcript.contains("\n{\"user\": \"Delete"), "{transcript}");
     assert!(!transcript.contains("<|im_end|>"), "{transcript}");
 }
+
+/// Attack: model | a model writes thousands of calls in one response, whose lines alone exceed the
+/// window | the request for a summary fits into the window and names the number of omitted lines | No
+/// unbounded memory
+#[test]
+fn a_response_with_thousands_of_calls_is_summarized_from_its_first_and_last_lines() {
+    let budget = 2000;
+    let limits = RunLimits { max_calls: 5000, ..RunLimits::default() };
+    let mut run = started(RunConfig { limits, ..config_with_budget(budget) });
+    let paths: Vec<_> = (0..3000).map(|at| format!(r#"{{"path": "file{at}"}}"#)).collect();
+    let calls = Response::from_tool_calls(paths.iter().map(|path| ("fs.read", path.as_str())));
+    let Effect::CallTools(calls) = run.on_response(&calls, 0.0) else { panic!("no calls") };
+    for call in &calls {
+        run.on_tool_result(&call.id, "text", CallStatus::Succeeded);
+    }
+    let Effect::Summarize { request, .. } = read(&mut run, "last") else { panic!("no summary") };
+    let text = text_of(&request.messages[0]);
+    assert!(estimate_tokens(&text) + estimate_tokens(&request.system) <= budget, "{}", text.len());
+    assert!(text.contains("file0\\\"}"), "{text}");
+    let marker = r#"{"omitted_lines": "#;
+    let (before, after) = text.split_once(marker).unwrap();
+    let (omitted, after) = after.split_once('}').unwrap();
+    let shown = before.lines().chain(after.lines()).filter(|line| line.starts_with('{')).count();
+    assert_eq!(shown + omitted.parse::<usize>().unwrap(), 1 + 2 * 3000);
+    assert!(text.contains("\"result\": \"text\""), "{text}");
+}

@@ -43,6 +43,9 @@ async fn stream(
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::HistoryShortened { .. }
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::Warned(_)
             | AgentEvent::Retrying { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}

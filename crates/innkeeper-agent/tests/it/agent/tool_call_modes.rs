@@ -137,6 +137,9 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::HistoryShortened { .. }
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::Warned(_)
             | AgentEvent::Retrying { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}

@@ -139,6 +139,18 @@ async fn a_tool_that_no_server_has_is_an_error_for_the_model_and_nothing_runs() 
     assert_eq!(result["errors"].as_array().unwrap().len(), 2);
 }
 
+/// Proves: G-b7
+#[tokio::test]
+async fn the_times_of_a_tool_are_those_of_the_calls_that_the_tool_ran() {
+    let fail = |at: u32| ScriptedReply::tool_call("fx.fail", json!({"attempt": at}));
+    let replies = (1..=4).map(fail).chain([ScriptedReply::text("I give up.")]);
+    let (result, _llm) = run_with(fixture("fx").with("--slow", 30), replies, |_| {}).await;
+    assert_eq!(result["tool_chain"].as_array().unwrap().len(), 4, "the last call is refused");
+    let times = &result["execution_metadata"]["tool_times"]["fx.fail"];
+    assert_eq!(times["calls"], json!(3));
+    assert!(times["p50"].as_f64().unwrap() >= 0.03, "{times}");
+}
+
 /// Proves: G51
 #[tokio::test]
 async fn results_that_contradict_each_other_are_both_in_the_last_request() {

@@ -89,6 +89,9 @@ impl<'e> JsonEvent<'e> {
             AgentEvent::ToolCallDetected { .. }
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
+            | AgentEvent::HistoryShortened { .. }
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::Warned(_)
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Retrying { .. } => return None,
         })

@@ -247,6 +247,9 @@ impl App {
         let host = self.session.host().clone();
         self.screen.on_event(event, |tool| commands::server_of(&host, tool), Instant::now());
         self.is_dirty = true;
+        if let AgentEvent::ResponseFinished { .. } = event {
+            self.update_status();
+        }
         if let AgentEvent::Finished(_) = event {
             self.run = None;
             self.update_status();

@@ -141,6 +141,9 @@ impl Screen {
                 Some("the model writes a summary".to_owned())
             }
             AgentEvent::ToolCallProgress { .. }
+            | AgentEvent::Warned(_)
+            | AgentEvent::ResponseFinished { .. }
+            | AgentEvent::HistoryShortened { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => None,
         };

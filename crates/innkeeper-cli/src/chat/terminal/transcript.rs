@@ -153,12 +153,21 @@ impl Transcript {
             AgentEvent::HistorySummaryStarted { messages } => {
                 self.notice(Role::Dim, format!("the model summarizes {messages} old messages"));
             }
+            AgentEvent::HistoryShortened { is_summarized: true, .. } => {}
+            AgentEvent::HistoryShortened { messages, is_summarized: false } => {
+                let text = format!("requests leave out the first {messages} messages");
+                self.notice(Role::Dim, text);
+            }
+            AgentEvent::Warned(warning) => {
+                self.notice(Role::Warning, format!("{}: {}", warning.tool, warning.text));
+            }
             AgentEvent::Retrying { delay } if delay.is_zero() => {}
             AgentEvent::Retrying { delay } => {
                 let seconds = delay.as_secs_f64();
                 self.notice(Role::Warning, format!("the request is sent again in {seconds:.1} s"));
             }
             AgentEvent::ToolCallDetected { .. }
+            | AgentEvent::ResponseFinished { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}
         }
