@@ -1,6 +1,7 @@
 //! The interactive chat: a conversation between a person, a model and the tools of all servers.
 
 pub(crate) mod conversation_file;
+pub(crate) mod first_run;
 pub(crate) mod listings;
 pub(crate) mod plain;
 pub(crate) mod question;

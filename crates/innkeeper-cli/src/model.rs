@@ -22,7 +22,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use bundles::{BUNDLES, DEFAULT_BUNDLE, Licence, ModelBundle};
 pub(crate) use cpu::{UnsupportedPlatform, check_supported};
-pub(crate) use discovery::{DiscoveryOptions, ModelSource, ModelSources, discover_models};
+pub(crate) use discovery::{
+    DiscoveryOptions, InferenceServer, ModelSource, ModelSources, discover_models,
+};
 pub(crate) use fetch::{FetchError, FetchOutcome, FetchStage, fetch};
 pub(crate) use parent_death::run_if_requested;
 pub(crate) use python::{Python, PythonError};

@@ -295,7 +295,7 @@ pub(crate) enum ThemeArg {
 }
 
 /// The selection of a model.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ModelSelectionArgs {
     /// Model provider: openai, openai-compatible, anthropic, gemini, ollama, local, or scripted
     ///

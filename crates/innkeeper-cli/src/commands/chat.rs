@@ -16,14 +16,21 @@ use innkeeper_host::{Config, Environment, Host};
 use super::CommandContext;
 use super::demo::load_servers;
 use crate::chat::conversation_file::ConversationFile;
+use crate::chat::first_run::{self, Choice};
 use crate::chat::question::{ChatApprover, Questioner};
 use crate::chat::session::ChatSession;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::app::{self, ChatContext};
 use crate::chat::{listings, plain};
-use crate::cli::{ApprovalArg, ChatArgs, ThemeArg};
+use crate::cli::{
+    ApprovalArg, ChatArgs, ModelCommand, ModelFetchArgs, ModelSelectionArgs, ThemeArg,
+};
+use crate::configuration::select_source;
 use crate::exit::CliError;
 use crate::hosting::{HostOptions, print_failed_servers, state_dir, with_host_options};
+use crate::model::{
+    DiscoveryOptions, ModelSource, check_supported, default_models_dir, discover_models,
+};
 use crate::model_selection::select_model;
 use crate::output::{Output, Style};
 use crate::pins;
@@ -33,9 +40,17 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     if args.list {
         return list(context, directory);
     }
+    let is_plain = is_plain(context, args);
+    let setup = match is_plain {
+        true => Setup { model: args.model.clone(), uses_demo: args.demo },
+        false => match offer_setup(context, args).await? {
+            Some(setup) => setup,
+            None => return Ok(()),
+        },
+    };
     let (selected, (config, _demo)) = match (
-        select_model(&args.model, &context.environment),
-        load_servers(context, args.demo, "chat"),
+        select_model(&setup.model, &context.environment),
+        load_servers(context, setup.uses_demo, "chat"),
     ) {
         (Ok(selected), Ok(servers)) => (selected, servers),
         (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
@@ -49,7 +64,6 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let options = HostOptions { server_requests: server_requests.clone() };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();
-    let is_plain = is_plain(context, args);
     let settings = agent_settings(args);
     let filters = approval_filters(&config, context.discovered_config.is_none());
     let operation = async |host: &Host, output: &mut Output| {
@@ -113,6 +127,54 @@ fn server_request_handler(
         prompter: Some(Arc::new(questioner.clone())),
         ..ServerRequestSettings::default()
     }))
+}
+
+/// The model and the servers of a chat.
+struct Setup {
+    model: ModelSelectionArgs,
+    uses_demo: bool,
+}
+
+/// Offers servers and a model to a person who has configured none; `None` if the person leaves.
+async fn offer_setup(
+    context: &mut CommandContext,
+    args: &ChatArgs,
+) -> Result<Option<Setup>, CliError> {
+    let failure = |error| CliError::failure("cannot read a key").with_source(error);
+    let mut setup = Setup { model: args.model.clone(), uses_demo: args.demo };
+    if !args.demo && select_source(context).is_err() && has_no_source(context) {
+        let title = "No configuration file was found. Choose by a key:";
+        let menu = first_run::server_menu();
+        match first_run::choose(&mut context.output, title, &menu).map_err(failure)? {
+            Choice::DemoServers => setup.uses_demo = true,
+            Choice::Model(_) | Choice::InstallLocalModel | Choice::Leave => return Ok(None),
+        }
+    }
+    if args.model.provider.is_some() {
+        return Ok(Some(setup));
+    }
+    let directory = default_models_dir(&context.environment);
+    let options = DiscoveryOptions::with_default_ports(&context.environment, directory.as_deref());
+    let sources = discover_models(&options).await;
+    let can_run = directory.is_some() && check_supported().is_ok();
+    let menu = first_run::model_menu(&sources.available, can_run);
+    let title = "No model is selected. Choose by a key:";
+    match first_run::choose(&mut context.output, title, &menu).map_err(failure)? {
+        Choice::Model(source) => setup.model = first_run::selection_of(&source),
+        Choice::InstallLocalModel => {
+            let fetch = ModelFetchArgs { name: None, dir: None };
+            super::model(context, ModelCommand::Fetch(fetch)).await?;
+            setup.model = first_run::selection_of(&ModelSource::Installed);
+        }
+        Choice::DemoServers | Choice::Leave => return Ok(None),
+    }
+    Ok(Some(setup))
+}
+
+/// Whether neither the command line nor a directory names servers.
+fn has_no_source(context: &CommandContext) -> bool {
+    let global = &context.global;
+    global.config.is_empty() && global.stdio.is_none() && global.url.is_none()
 }
 
 fn list(context: &mut CommandContext, directory: Option<PathBuf>) -> Result<(), CliError> {

@@ -122,10 +122,7 @@ impl App {
         let selection = ModelSelectionArgs {
             provider: Some(provider.to_owned()),
             name: words.next().map(str::to_owned),
-            base_url: None,
-            api_key_env: None,
-            api: None,
-            script: None,
+            ..ModelSelectionArgs::default()
         };
         match select_model(&selection, &self.context.environment) {
             Ok(selected) => {
