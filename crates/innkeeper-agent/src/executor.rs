@@ -114,6 +114,11 @@ impl Executor {
         snapshot.clone()
     }
 
+    /// Waits until the runner lists the tools that earlier calls changed.
+    pub(crate) async fn finish_refresh(&self) {
+        self.runner.finish_refresh().await;
+    }
+
     /// Decides whether a call may run.
     async fn check(&self, snapshot: &ToolSnapshot, queued: &QueuedCall) -> Result<(), ToolError> {
         let call = &queued.call;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::DEFAULT_NAMESPACE;
 use crate::agent::RunResult;
-use crate::tools::{AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner};
+use crate::tools::{AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner};
 
 /// The public name of a tool by the name that the model sees.
 pub(super) type PublicNames = HashMap<String, String>;
@@ -70,6 +70,10 @@ impl ToolRunner for Namespace {
         Box::pin(async move {
             ToolRunner::call_tool(&self.host, &public_name, arguments, options).await
         })
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        ToolRunner::finish_refresh(&self.host)
     }
 }
 
