@@ -7,6 +7,7 @@ lists each discovered tool as a tool of its own.
 
 import asyncio
 import copy
+import inspect
 import json
 
 from inspect_ai.tool import ToolDef, ToolError
@@ -107,12 +108,17 @@ class Banking:
 
     @staticmethod
     def describe(name, owner):
-        """Returns the definition of a discovered tool, as the benchmark reads the documentation."""
+        """Returns the definition of a discovered tool, as the benchmark reads the documentation.
+
+        A parameter with the default `None` also takes `None`, which the documentation does not say.
+        """
         info = BankingAgentTools._parse_discoverable_docstring(owner, name)
-        properties = {
-            key: {"type": item["type"], "description": item["description"]}
-            for key, item in info["parameters"].items()
-        }
+        defaults = inspect.signature(getattr(owner, name)).parameters
+        properties = {}
+        for key, item in info["parameters"].items():
+            is_nullable = defaults[key].default is None
+            kind = [item["type"], "null"] if is_nullable else item["type"]
+            properties[key] = {"type": kind, "description": item["description"]}
         required = [key for key, item in info["parameters"].items() if item["required"]]
         schema = {"type": "object", "properties": properties, "required": required}
         return name, info["description"], schema
