@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::program::{Program, relative_path, repository_root};
-use crate::test::install_trajectory_benchmarks;
+use crate::test::{BUILD_ARGS, install_trajectory_benchmarks};
 use crate::{TaskResult, figures, output};
 
 const PAGE_PATH: &str = "docs/reports/trajectories.md";
@@ -41,6 +41,8 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let out = repository_root().join("target/trajectories");
     fs::create_dir_all(&out).map_err(|error| format!("`{}`: {error}", relative_path(&out)))?;
     let python = install_trajectory_benchmarks()?;
+    Program::cargo(BUILD_ARGS).run()?;
+    let replay = repository_root().join("target/debug/examples/trajectories");
     let script = repository_root().join("xtask/trajectories/trajectories.py");
     let mut rows = vec![head()];
     for family in FAMILIES {
@@ -48,8 +50,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         let record = Program::new(&python).env("PYTHONHASHSEED", "0").path_arg(&script);
         let record = record.args("record").arg(family).path_arg(&file);
         if tenth { record.arg("--tenth") } else { record }.run()?;
-        let line = Program::cargo("run --locked --quiet --package innkeeper-agent")
-            .args("--example trajectories --")
+        let line = Program::new(&replay)
             .path_arg(&python)
             .path_arg(&script)
             .arg(family)
