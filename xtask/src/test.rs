@@ -12,12 +12,13 @@ use crate::program::{Program, repository_root};
 use crate::steps::Steps;
 use crate::{
     TaskResult, conformance, dependencies, fuzz, providers, requirements, soak, tidy, toolcalls,
+    trajectories,
 };
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
-    install_benchmarks, install_npm, install_once, install_servers, install_uv, install_venv,
-    install_venv_for, install_venv_with_options,
+    install_benchmarks, install_npm, install_once, install_servers, install_trajectory_benchmarks,
+    install_uv, install_venv, install_venv_for, install_venv_with_options,
 };
 
 /// The build command of all tests.
@@ -88,6 +89,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         steps.run("conformance", || conformance::run(&[]));
         steps.run("tool calls", || toolcalls::run(&[]));
         steps.run("providers", || providers::run(&[]));
+        steps.run("trajectories", || trajectories::run(&["--tenth"]));
         steps.run("soak", soak::run_short);
         steps.run("fuzz", || fuzz::run_short(FUZZ_SECONDS));
     }

@@ -5,21 +5,32 @@ use std::fs;
 use serde_json::Value;
 
 use crate::program::{Program, relative_path, repository_root};
-use crate::test::{install_once, install_venv_with_options};
+use crate::test::{BUILD_ARGS, install_trajectory_benchmarks};
 use crate::{TaskResult, figures, output};
 
 const PAGE_PATH: &str = "docs/reports/trajectories.md";
 
-/// The benchmarks with the few packages that their tools import.
-const REQUIREMENTS: &str = include_str!("../trajectories/requirements.txt");
+/// The benchmarks, as the script names them.
+const FAMILIES: [&str; 4] = ["bfcl", "retail", "airline", "banking"];
 
-const FAMILIES: [&str; 3] = ["bfcl", "retail", "airline"];
+/// The columns after the name of the benchmark, with the keys of the example.
+const COLUMNS: [(&str, &str); 8] = [
+    ("tasks", "tasks"),
+    ("golden calls", "calls"),
+    ("of these, errors", "errors"),
+    ("of these, of discovered tools", "discovered"),
+    ("runs", "runs"),
+    ("equal runs", "equal"),
+    ("altered runs", "alterations"),
+    ("differences found", "noticed"),
+];
 
 /// Replays every task. `--tenth` replays every tenth task; `--write` updates the page.
 ///
 /// # Errors
 ///
-/// A benchmark cannot be installed, or a result or a final state differs.
+/// A benchmark cannot be installed, a result or a final state differs, or the comparison misses an
+/// alteration.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let (tenth, write) = match arguments {
         [] => (false, false),
@@ -27,16 +38,11 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         ["--write"] => (false, true),
         other => return Err(format!("`trajectories` takes no `{}`", other.join(" "))),
     };
-    let home = repository_root().join("target/test-servers");
     let out = repository_root().join("target/trajectories");
-    for dir in [&home, &out] {
-        fs::create_dir_all(dir).map_err(|error| format!("`{}`: {error}", relative_path(dir)))?;
-    }
-    let venv = home.join("trajectories");
-    install_once(&venv, REQUIREMENTS, |dir| {
-        install_venv_with_options(dir, REQUIREMENTS, "--no-deps")
-    })?;
-    let python = venv.join("bin/python");
+    fs::create_dir_all(&out).map_err(|error| format!("`{}`: {error}", relative_path(&out)))?;
+    let python = install_trajectory_benchmarks()?;
+    Program::cargo(BUILD_ARGS).run()?;
+    let replay = repository_root().join("target/debug/examples/trajectories");
     let script = repository_root().join("xtask/trajectories/trajectories.py");
     let mut rows = vec![head()];
     for family in FAMILIES {
@@ -44,8 +50,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         let record = Program::new(&python).env("PYTHONHASHSEED", "0").path_arg(&script);
         let record = record.args("record").arg(family).path_arg(&file);
         if tenth { record.arg("--tenth") } else { record }.run()?;
-        let line = Program::cargo("run --locked --quiet --package innkeeper-agent")
-            .args("--example trajectories --")
+        let line = Program::new(&replay)
             .path_arg(&python)
             .path_arg(&script)
             .arg(family)
@@ -62,16 +67,14 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
 }
 
 fn head() -> Vec<String> {
-    ["benchmark", "tasks", "golden calls", "of these, errors", "runs", "equal runs"]
-        .map(str::to_owned)
-        .to_vec()
+    ["benchmark"].into_iter().chain(COLUMNS.map(|(title, _)| title)).map(str::to_owned).collect()
 }
 
 fn row(line: &str) -> TaskResult<Vec<String>> {
     let figures: Value =
         serde_json::from_str(line).map_err(|error| format!("invalid figures `{line}`: {error}"))?;
     let name = figures["family"].as_str().unwrap_or_default().to_owned();
-    let counts = ["tasks", "calls", "errors", "runs", "equal"].map(|key| figures[key].to_string());
+    let counts = COLUMNS.map(|(_, key)| figures[key].to_string());
     Ok([name].into_iter().chain(counts).collect())
 }
 
@@ -81,9 +84,10 @@ mod tests {
 
     #[test]
     fn the_figures_of_a_benchmark_become_a_row() {
-        let line = r#"{"family":"bfcl","tasks":2,"calls":9,"errors":1,"runs":4,"equal":3}"#;
+        let line = r#"{"family":"bfcl","tasks":2,"calls":9,"errors":1,"discovered":0,"runs":4,
+            "equal":3,"alterations":3,"noticed":2}"#;
         let row = row(line).unwrap();
-        assert_eq!(row, ["bfcl", "2", "9", "1", "4", "3"]);
+        assert_eq!(row, ["bfcl", "2", "9", "1", "0", "4", "3", "3", "2"]);
         assert_eq!(row.len(), head().len());
         assert!(super::row("none").is_err());
     }

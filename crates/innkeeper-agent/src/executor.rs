@@ -119,6 +119,11 @@ impl Executor {
         snapshot.clone()
     }
 
+    /// Waits until the runner lists the tools that earlier calls changed.
+    pub(crate) async fn finish_refresh(&self) {
+        self.runner.finish_refresh().await;
+    }
+
     /// Decides whether a call may run. The approver may replace the arguments.
     async fn check(
         &self,

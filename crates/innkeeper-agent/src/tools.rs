@@ -192,6 +192,9 @@ impl fmt::Display for ViolationList<'_> {
 pub type ToolCallFuture<'r> =
     Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send + 'r>>;
 
+/// The wait of [`ToolRunner::finish_refresh`].
+pub type RefreshFuture<'r> = Pin<Box<dyn Future<Output = ()> + Send + 'r>>;
+
 /// Lists tools and runs them.
 ///
 /// An agent with [`call_timeout`](crate::agent::AgentSettings::call_timeout) passes this limit with
@@ -213,6 +216,13 @@ pub trait ToolRunner: Send + Sync + 'static {
         arguments: Box<RawValue>,
         options: ToolCallOptions,
     ) -> ToolCallFuture<'r>;
+
+    /// Waits until [`Self::list_tools`] lists the tools that earlier calls added or changed. An agent
+    /// waits before the request that follows the calls. The future must complete in bounded time.
+    /// Default: completes at once.
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Runs the tools of all servers of the host, by their public names.
@@ -229,6 +239,10 @@ impl ToolRunner for Host {
     ) -> ToolCallFuture<'r> {
         let options = call_options(options);
         Box::pin(async move { Ok(self.call_tool_with(name, arguments, options).await?.into()) })
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        Box::pin(self.finish_tool_refresh())
     }
 }
 

@@ -27,8 +27,8 @@ const REQUIRED_PROGRAMS: &[RequiredProgram] = &[
     RequiredProgram {
         program: "python3",
         version_args: "--version",
-        min_version: &[3, 10],
-        install_hint: "Python 3.10 or later (`apt-get install python3`)",
+        min_version: &[3, 11],
+        install_hint: "Python 3.11 or later (`apt-get install python3`)",
     },
     required("python3", "-m ensurepip --version", "Python's venv (`apt-get install python3-venv`)"),
     RequiredProgram {

@@ -15,6 +15,9 @@ const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
 /// The tests only read the packages; their dependencies are not installed.
 const BENCHMARK_REQUIREMENTS: &str = include_str!("../../benchmarks/requirements.txt");
 
+/// The benchmarks of `trajectories`, with the packages that their tools import.
+const TRAJECTORY_REQUIREMENTS: &str = include_str!("../../trajectories/requirements.txt");
+
 /// The file with the source of an installation.
 const STAMP_FILE: &str = "installed-from";
 
@@ -31,7 +34,8 @@ pub(crate) fn install_servers() -> TaskResult {
     })?;
     install_once(&home.join("venv"), REQUIREMENTS, |dir| install_venv(dir, REQUIREMENTS))?;
     install_uv()?;
-    install_benchmarks(&home)
+    install_benchmarks(&home)?;
+    install_trajectory_benchmarks().map(drop)
 }
 
 /// Installs `uv` and `uvx`, and returns the directory of the programs.
@@ -57,6 +61,19 @@ pub(crate) fn install_benchmarks(home: &Path) -> TaskResult {
     install_once(&home.join("bfcl"), BENCHMARK_REQUIREMENTS, |dir| {
         install_venv_with_options(dir, BENCHMARK_REQUIREMENTS, "--no-deps")
     })
+}
+
+/// Installs the benchmarks of `trajectories`, and returns their Python.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_trajectory_benchmarks() -> TaskResult<PathBuf> {
+    let venv = create_home()?.join("trajectories");
+    install_once(&venv, TRAJECTORY_REQUIREMENTS, |dir| {
+        install_venv_with_options(dir, TRAJECTORY_REQUIREMENTS, "--no-deps")
+    })?;
+    Ok(venv.join("bin/python"))
 }
 
 /// Recreates the directory unless a complete installation from the same source exists.

@@ -89,6 +89,11 @@ impl ToolDispatcher<'_> {
             let (Some(call), Some(end)) = (pending.get_mut(index), ended.get_mut(index)) else {
                 continue;
             };
+            if unfinished == 1 {
+                // The next request contains the tools that the calls changed. A run that is dropped
+                // during the wait has no result of this call.
+                self.executor.finish_refresh().await;
+            }
             let (record, content, status) = record(execution, call, run.stats().iterations);
             let record = Arc::new(record);
             sink(AgentEvent::ToolCallFinished(record.clone()));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::DEFAULT_NAMESPACE;
 use crate::agent::RunResult;
 use crate::safety::{ApprovalDecision, ApprovalRequest, Approver, ToolBlocklist};
-use crate::tools::{AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner};
+use crate::tools::{AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner};
 
 /// The public name of a tool by the name that the model sees.
 pub(super) type PublicNames = HashMap<String, String>;
@@ -76,6 +76,10 @@ impl ToolRunner for Namespace {
     ) -> ToolCallFuture<'r> {
         let public_name = self.public_name(name);
         Box::pin(async move { self.runner.call_tool(&public_name, arguments, options).await })
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        self.runner.finish_refresh()
     }
 }
 

@@ -12,7 +12,8 @@ use super::{MIN_SEARCHED_TOOLS, ToolSearchSettings, results};
 use crate::conversation::estimate_tokens;
 use crate::safety::ToolBlocklist;
 use crate::tools::{
-    AvailableTool, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput, ToolRunner,
+    AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
+    ToolRunner,
 };
 
 /// A runner that offers a search in place of the tools of another runner, if their definitions are
@@ -175,5 +176,9 @@ impl ToolRunner for SearchableTools {
         // If the search begins later, the model still gets the tools that it uses.
         self.lock().add_offered(name);
         self.inner.call_tool(name, arguments, options)
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        self.inner.finish_refresh()
     }
 }

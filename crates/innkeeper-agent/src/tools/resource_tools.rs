@@ -12,8 +12,8 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
-    ToolRunner, call_options, catalog_tools,
+    AvailableTool, RefreshFuture, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError,
+    ToolOutput, ToolRunner, call_options, catalog_tools,
 };
 
 /// The name of the tool that reads a resource. A public name of a host's tool contains a dot unless
@@ -144,6 +144,10 @@ impl ToolRunner for ResourceTools {
             self.remember_links(name, &output);
             Ok(output)
         })
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        ToolRunner::finish_refresh(&self.host)
     }
 }
 

@@ -7,7 +7,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{
-    AvailableTool, ToolCallFuture, ToolCallOptions, ToolRunner, call_options, catalog_tools,
+    AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner, call_options,
+    catalog_tools,
 };
 
 /// The name of the server in errors and logs.
@@ -103,5 +104,9 @@ impl ToolRunner for SingleServer {
     ) -> ToolCallFuture<'r> {
         let (name, options) = (public_name(name), call_options(options));
         Box::pin(async move { Ok(self.0.call_tool_with(&name, arguments, options).await?.into()) })
+    }
+
+    fn finish_refresh(&self) -> RefreshFuture<'_> {
+        ToolRunner::finish_refresh(&self.0)
     }
 }

@@ -324,6 +324,21 @@ async fn the_model_sees_a_namespace_that_is_not_the_default_and_the_result_does_
 }
 
 #[tokio::test]
+async fn a_tool_that_a_call_added_is_offered_in_the_next_request_in_each_namespace() {
+    for (namespace, shown) in [("mcp_ghost", "fx_grow"), ("db", "db_fx_grow")] {
+        let replies = [ScriptedReply::tool_call(shown, json!({})), ScriptedReply::text("Grown.")];
+        let server = fixture("fx").switch("--list-changed");
+        let (_, llm) = run_with(server, replies, |config| {
+            config.namespace = namespace.to_owned();
+        })
+        .await;
+        let requests = llm.requests();
+        let offered = |at: usize| requests[at].body["tools"].as_array().unwrap().len();
+        assert_eq!(offered(1), offered(0) + 1);
+    }
+}
+
+#[tokio::test]
 async fn a_tool_pinned_by_its_public_name_is_offered_beside_the_search_in_each_namespace() {
     for (namespace, shown) in [("mcp_ghost", "fx_add"), ("db", "db_fx_add")] {
         let replies = [ScriptedReply::text("Three.")];

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
+use innkeeper_agent::tools::{ResourceTools, ToolCallOptions};
 use innkeeper_agent::{Chat, ChatSettings, SingleServer, ToolError, ToolRunner};
 use innkeeper_host::{CallError, Config, Environment, Host};
 use innkeeper_testkit::{
     Fault, Fixture, Journal, JournalEntry, RemoteServer, fixture, fixture_program, mcp_json,
 };
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::setup::{CollectedResponse, call_json, output_text, response_stream};
@@ -255,7 +257,7 @@ async fn a_tool_that_appears_during_a_run_is_offered_in_the_next_request() {
     let settings = AgentSettings::default();
     let replies = [
         Ok(Response::from_tool_calls([("fx.grow", "{}")])),
-        Ok(Response::from_tool_calls([("fx.sleep", r#"{"ms": 300}"#)])),
+        Ok(Response::from_tool_calls([("fx.grow", "{}")])),
         Ok(Response::from_text("Done.")),
     ];
     let model = Arc::new(ScriptedProvider::new(replies));
@@ -264,7 +266,26 @@ async fn a_tool_that_appears_during_a_run_is_offered_in_the_next_request() {
     assert!(report.is_success(), "{report:?}");
     let offered: Vec<usize> =
         model.requests().iter().map(|request| request.tools.iter().count()).collect();
-    assert_eq!(offered[0], before.len());
-    assert_eq!(offered[2], before.len() + 1, "{offered:?}");
+    let count = before.len();
+    assert_eq!(offered, [count, count + 1, count + 2]);
     host.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_runner_lists_the_tool_that_a_call_added_after_the_wait_for_the_refresh() {
+    let environment = Environment::from_process();
+    let program = fixture_program().display().to_string();
+    let single = SingleServer::connect(&program, &["--list-changed"], &environment).await.unwrap();
+    let host = start_host([fixture("fx").switch("--list-changed")]).await;
+    let runners: [(&dyn ToolRunner, &str); 3] =
+        [(&host, "fx.grow"), (&ResourceTools::new(host.clone()), "fx.grow"), (&single, "grow")];
+    for (runner, grow) in runners {
+        let before = runner.list_tools().len();
+        let arguments = RawValue::from_string("{}".to_owned()).unwrap();
+        runner.call_tool(grow, arguments, ToolCallOptions::default()).await.unwrap();
+        runner.finish_refresh().await;
+        assert_eq!(runner.list_tools().len(), before + 1, "{grow}");
+    }
+    host.shutdown().await;
+    single.host().shutdown().await;
 }

@@ -1,12 +1,20 @@
 //! Changes of a running host: reload, list refresh, server restart.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::{Host, HostInner};
 use crate::error::RestartError;
 use crate::reload::{ReloadError, ReloadOptions, ReloadReport};
 use crate::start::{self, RestartTrigger, ServerStart};
 use crate::trust::TrustPolicy;
+
+/// Maximum wait for a refresh: longer than the interval between two refreshes of a server and the
+/// time to read its lists, and short beside the response time of a model, because a server can delay
+/// every request of a model by this time.
+const MAX_REFRESH_WAIT: Duration = Duration::from_secs(2);
 
 impl Host {
     /// Reloads the configuration from its files and applies the differences.
@@ -61,6 +69,23 @@ impl Host {
             entry.connection.session.assume_changed();
             true
         })
+    }
+
+    /// Waits until the catalog contains the changes of tools that servers reported before this call,
+    /// for at most two seconds.
+    ///
+    /// If a call adds a tool, and the server reports the change before the result, the tool is in the
+    /// catalog after this wait. Returns at once if no change is pending. After two seconds, or if the
+    /// tools cannot be read, the catalog changes later. Dropping the future ends only the wait.
+    pub async fn finish_tool_refresh(&self) {
+        let catalog = self.catalog();
+        let wait = async {
+            for entry in catalog.servers().filter_map(|(_, server)| server.entry.as_ref()) {
+                entry.connection.session.tool_changes_handled().await;
+            }
+        };
+        // The refresh continues without the wait.
+        drop(timeout(MAX_REFRESH_WAIT, wait).await);
     }
 
     /// Stops a server in any state and starts the server again, with the pending settings of a

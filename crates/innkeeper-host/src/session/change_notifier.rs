@@ -1,6 +1,6 @@
 //! Change notifications of a server: invalidates caches and collects changed lists.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use indexmap::IndexSet;
@@ -51,6 +51,12 @@ pub(crate) struct ChangeNotifier {
     flags: AtomicU8,
     updated: Mutex<IndexSet<String>>,
     changed: Notify,
+    /// Number of reported tool changes. The flag of a change is set before the change counts.
+    reported_tools: AtomicU64,
+    /// Number of tool changes whose flags [`Self::next`] has returned.
+    taken_tools: AtomicU64,
+    /// Number of tool changes that are handled.
+    handled_tools: watch::Sender<u64>,
     /// Notified when the session was re-established.
     reinitialized: Notify,
     /// Last subscription request that the server acknowledged.
@@ -106,6 +112,9 @@ impl ChangeNotifier {
 
     fn set_flags(&self, flags: u8) {
         self.flags.fetch_or(flags, Ordering::Release);
+        if flags & TOOLS != 0 {
+            self.reported_tools.fetch_add(1, Ordering::Release);
+        }
         self.changed.notify_one();
     }
 
@@ -117,8 +126,10 @@ impl ChangeNotifier {
     async fn next(&self) -> ListChanges {
         loop {
             let notification = self.changed.notified();
+            let reported = self.reported_tools.load(Ordering::Acquire);
             let flags = self.flags.swap(0, Ordering::Acquire);
             if flags != 0 {
+                self.taken_tools.store(reported, Ordering::Release);
                 return ListChanges::from_flags(flags);
             }
             notification.await;
@@ -137,6 +148,26 @@ impl Session {
     /// Waits for changes and returns the lists that have changed since the last call.
     pub(crate) async fn changed(&self) -> ListChanges {
         self.0.change_notifier.next().await
+    }
+
+    /// Records that the tool changes of the last [`Self::changed`] are handled.
+    pub(crate) fn mark_tool_changes_handled(&self) {
+        let notifier = &self.0.change_notifier;
+        notifier.handled_tools.send_replace(notifier.taken_tools.load(Ordering::Acquire));
+    }
+
+    /// Waits until the tool changes that were reported before this call are handled, or the session
+    /// is closed.
+    pub(crate) async fn tool_changes_handled(&self) {
+        let notifier = &self.0.change_notifier;
+        let reported = notifier.reported_tools.load(Ordering::Acquire);
+        let mut handled = notifier.handled_tools.subscribe();
+        tokio::select! {
+            biased;
+            // `self` holds the sender, so the wait cannot fail.
+            _ = handled.wait_for(|count| *count >= reported) => {}
+            _ = self.closed() => {}
+        }
     }
 
     /// Returns the resources that have changed since the last call.

@@ -100,6 +100,7 @@ async fn refresh_on_change(
         }
         if change != ListChanges::default() {
             let read = refresh_lists(registry, server, &catalog_entry, capabilities, change).await;
+            session.mark_tool_changes_handled();
             delay = pace.backoff(started - waiting);
             match read {
                 RefreshOutcome::Complete | RefreshOutcome::Blocked => failures = 0,

@@ -83,3 +83,33 @@ async fn all_is_dropped_in_the_moment_in_which_every_list_is_taken_for_changed()
     session.assume_changed();
     assert_eq!(cache.size().0, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_tool_changes_ends_when_each_reported_change_is_handled() {
+    let (mut peer, session, _cache, _tasks) = session_with_cache(&[]).await;
+    session.tool_changes_handled().await;
+    let change = method::TOOLS_LIST_CHANGED;
+    call(&mut peer, &session, change, json!({})).await;
+    let wait = async |session: &Session| {
+        tokio::time::timeout(Duration::from_secs(1), session.tool_changes_handled()).await.is_ok()
+    };
+    assert!(session.changed().await.tools);
+    assert!(!wait(&session).await, "the change is not handled");
+    // A second change arrives while the first change is handled.
+    call(&mut peer, &session, change, json!({})).await;
+    session.mark_tool_changes_handled();
+    assert!(!wait(&session).await, "the second change is not handled");
+    assert!(session.changed().await.tools);
+    session.mark_tool_changes_handled();
+    assert!(wait(&session).await);
+    call(&mut peer, &session, method::PROMPTS_LIST_CHANGED, json!({})).await;
+    assert!(wait(&session).await, "changed prompts are no change of tools");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_tool_changes_ends_with_the_session() {
+    let (mut peer, session, _cache, _tasks) = session_with_cache(&[]).await;
+    call(&mut peer, &session, method::TOOLS_LIST_CHANGED, json!({})).await;
+    drop(peer);
+    tokio::time::timeout(TEST_TIMEOUT, session.tool_changes_handled()).await.unwrap();
+}

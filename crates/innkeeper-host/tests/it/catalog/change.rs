@@ -58,6 +58,41 @@ async fn a_new_tool_can_be_called_within_a_second_and_a_removed_one_no_longer() 
     host.shutdown().await;
 }
 
+/// The second change is inside the minimum interval between two refreshes.
+#[tokio::test]
+async fn after_the_wait_for_a_refresh_the_catalog_contains_the_tool_that_a_call_added() {
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("one").switch("--list-changed")]).await.unwrap();
+    for _ in 0..2 {
+        let name = add_entry(&host, "one", "tools").await;
+        let started_at = Instant::now();
+        host.finish_tool_refresh().await;
+        assert!(tools(&host.catalog(), "one").contains(&name));
+        assert!(started_at.elapsed() < Duration::from_secs(2), "the wait ended at its limit");
+    }
+    host.shutdown().await;
+}
+
+/// Attack: flow control | the server reports changed tools and never responds to the request for
+/// them | the wait for the refresh ends after two seconds | No unbounded wait
+#[tokio::test]
+async fn the_wait_for_a_refresh_ends_after_two_seconds() {
+    let test_env = TestEnv::new();
+    let fault = test_env.path("fault");
+    let server = test_env.fixture("one").switch("--list-changed").switch("--hang-lists");
+    let server = server.with("--list-faults-while", fault.display());
+    let host = test_env.start([server]).await.unwrap();
+    std::fs::write(&fault, "").unwrap();
+    add_entry(&host, "one", "tools").await;
+    tokio::time::pause();
+    let started_at = tokio::time::Instant::now();
+    host.finish_tool_refresh().await;
+    let elapsed = started_at.elapsed();
+    tokio::time::resume();
+    assert!((2.0..2.1).contains(&elapsed.as_secs_f64()), "{elapsed:?}");
+    host.shutdown().await;
+}
+
 /// Proves: FR3.6, FR3.7, N25
 #[tokio::test]
 async fn changed_prompts_and_resources_are_read_again_and_nothing_else_is() {
