@@ -1,5 +1,7 @@
 //! Tests of the JSON parser: repairs, errors and running time.
 
+mod grid;
+
 use super::parser::Parser;
 use super::*;
 use crate::repair::SyntaxSlip;

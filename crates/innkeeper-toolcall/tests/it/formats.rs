@@ -239,6 +239,8 @@ fn what_is_quoted_or_stands_in_code_is_no_call() {
         format!("He wrote \"{call}\" there."),
         format!("He wrote '{call}' there."),
         format!("He wrote “{call}” there."),
+        format!("He wrote „{call}“ there."),
+        format!("He wrote «{call}» there."),
         format!("> {call}\n"),
         format!("``{call}``"),
         format!("1. ```json\n   {call}\n   and so on\n   ```\n"),

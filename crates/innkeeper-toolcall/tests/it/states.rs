@@ -178,3 +178,14 @@ fn the_state_says_that_text_is_held_also_in_reasoning() {
         }
     }
 }
+
+#[test]
+fn the_state_in_a_harmony_message_is_that_of_its_channel() {
+    let header = |channel: &str| format!("<|channel|>{channel}<|message|>");
+    for (channel, state) in
+        [("analysis", ParserState::Reasoning), ("final", ParserState::Narrative)]
+    {
+        assert_eq!(states_after([&header(channel), "x y"]), [state, state], "{channel}");
+    }
+    assert_eq!(states_after(["<|channel|>final"]), [ParserState::MaybeToolStart]);
+}

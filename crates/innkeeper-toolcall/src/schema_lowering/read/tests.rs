@@ -78,3 +78,21 @@ fn a_contradicting_type_gives_way_to_the_values() {
         assert_eq!(replaced.count(), lost, "{:?}", losses.list);
     }
 }
+
+#[test]
+fn an_exclusive_bound_of_an_old_draft_replaces_its_bound() {
+    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        for (schema, lowered) in [
+            (json!({bound: 5, exclusive: true}), json!({exclusive: 5})),
+            (json!({bound: 5, exclusive: false}), json!({bound: 5})),
+            (json!({bound: "x", exclusive: true}), json!({})),
+            (json!({exclusive: true}), json!({})),
+            (json!({bound: 5, exclusive: 6}), json!({bound: 5, exclusive: 6})),
+        ] {
+            let root = json!({"properties": {"a": schema}});
+            let tree = read(&root, &rules::JSON_SCHEMA, &mut LossCollector::default());
+            let written = crate::schema_lowering::write::write_tree(&tree, true);
+            assert_eq!(written["properties"]["a"], lowered, "{schema}");
+        }
+    }
+}

@@ -236,6 +236,6 @@ fn a_nullable_union_has_a_branch_for_null() {
         assert_eq!(lowered[key], types(&["string", "null"]));
     }
     let not = json!({"not": {"type": "string"}, "nullable": true});
-    let (lowered, _) = lower_property(not.clone(), Dialect::JsonSchema);
+    let (lowered, _) = lower_property(not, Dialect::JsonSchema);
     assert_eq!(lowered, json!({"not": {"type": "string"}}));
 }
