@@ -271,3 +271,76 @@ fn a_closing_marker_on_its_own_line_ends_a_call_inside_a_string() {
         assert_eq!(serde_json::from_str::<Value>(&calls[0]["echo".len()..]).ok(), Some(value));
     }
 }
+
+/// The first line of a fence has at most 15 characters. Behind a longer line, the JSON is a bare call,
+/// and the marker stays text.
+#[test]
+fn tagged_json_may_have_a_fence_and_bare_json_in_a_tick_is_no_call() {
+    let json = r#"{"name": "echo", "arguments": {"a": 1}}"#;
+    for (before, after) in [
+        ("<tool_call>```json\n", "\n```</tool_call>"),
+        ("<tool_call>\n```\n", "```\n</tool_call>"),
+        ("<tool_call>```json\n", "</tool_call>"),
+        ("<tool_call>`\n", "</tool_call>"),
+        ("<tool_call>```ab4567890123\n", "\n```</tool_call>"),
+    ] {
+        let output = parse_at_every_cut(&format!("{before}{json}{after}"));
+        assert_eq!(output, expected_output("", &[r#"echo{"a":1}"#], &[]), "{before}");
+    }
+    for (before, visible) in
+        [("<tool_call>```ab45678901234\n", "<tool_call>```ab45678901234\n"), ("`", "`{")]
+    {
+        let text = format!("{before}{json}`");
+        let output = parse_at_every_cut(&text);
+        assert!(output.visible_text.starts_with(visible), "{text}: {output:?}");
+    }
+}
+
+#[test]
+fn a_call_object_without_arguments_is_a_call_only_behind_a_marker() {
+    for (text, calls) in [
+        (r#"{"tool": "echo"}"#, 0),
+        (r#"[{"name": "echo"}]"#, 0),
+        ("```json\n{\"tool\": \"echo\"}\n```", 0),
+        (r#"<tool_call>{"name": "echo"}</tool_call>"#, 1),
+        (r#"[TOOL_CALLS][{"name": "echo"}]"#, 1),
+        (r#"<|python_tag|>{"name": "echo"}"#, 1),
+    ] {
+        let output = parse_at_every_cut(text);
+        assert_eq!(output.calls, vec!["echo{}"; calls], "{text}");
+        assert_eq!(output.visible_text, if calls == 0 { text } else { "" });
+    }
+}
+
+/// Attack: model | a list mixes calls with other values, or repeats a name or the arguments | no
+/// call of the list runs | No guessed call
+#[test]
+fn a_list_with_another_value_runs_no_call() {
+    let call = r#"{"name": "echo", "arguments": {"a": 1}}"#;
+    for other in [
+        "1",
+        "null",
+        r#""x""#,
+        "{}",
+        r#"{"name": 1, "arguments": {}}"#,
+        r#"{"arguments": {}}"#,
+        r#"{"name": "echo", "tool": "echo", "arguments": {}}"#,
+        r#"{"name": "echo", "arguments": {}, "params": {}}"#,
+    ] {
+        for list in [format!("[{call}, {other}]"), format!("[{other}, {call}]")] {
+            for text in [
+                list.clone(),
+                format!("[TOOL_CALLS]{list}"),
+                format!("<tool_calls>{list}</tool_calls>"),
+            ] {
+                // Behind a scalar, the rest of a marked list is text.
+                let is_scalar = !other.starts_with('{');
+                if is_scalar && text != list {
+                    continue;
+                }
+                let output = parse_at_every_cut(&text);
+                assert_eq!((output.calls.len(), output.visible_text.as_str()), (0, text.as_str()));
+            }
+        }
+    }
+}
