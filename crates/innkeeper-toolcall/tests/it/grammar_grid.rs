@@ -9,7 +9,7 @@ use crate::gbnf::Grammar;
 /// The grammar of a tool whose only property is `p`, and the losses.
 fn property_grammar(property: &Value) -> (Grammar, Vec<GrammarLoss>) {
     let schema = json!({
-        "properties": {"p": property}, "required": ["p"], "$defs": {"low": {"type": "integer", "maximum": 3}}
+        "properties": {"p": property}, "required": ["p"], "$defs": {"low": {"type": "integer", "maximum": 3}, "any": true}
     });
     let tools: Tools = [Tool::new("t", "", schema)].into_iter().collect();
     let written = gbnf(&tools, OutputShape::Call, GbnfOptions::default()).unwrap();
@@ -432,5 +432,25 @@ fn a_required_property_that_is_not_declared_has_the_schema_of_additional_propert
         let texts = [r#"{"x":1}"#, r#"{"x":"a"}"#];
         assert_eq!(texts.map(|text| accepts(&grammar, text)), accepted, "{additional}");
         assert!(!accepts(&grammar, "{}"));
+    }
+}
+
+#[test]
+fn keywords_beside_a_reference_are_merged_with_the_referenced_schema() {
+    let low = json!({"$ref": "#/$defs/low"});
+    for (schema, accepted) in [
+        (json!({"$ref": "#/$defs/low", "minimum": 1}), 1..=3),
+        (json!({"$ref": "#/$defs/any", "type": "integer", "minimum": 2, "maximum": 5}), 2..=5),
+        (json!({"allOf": [low, {"minimum": 1}]}), 1..=3),
+        (json!({"allOf": [{"minimum": 2}, low]}), 2..=3),
+        (json!({"allOf": [{"$ref": "#/$defs/low", "minimum": 0}, {"type": "integer"}]}), 0..=3),
+        (json!({"minimum": 3, "anyOf": [low, low]}), 3..=3),
+    ] {
+        let (grammar, losses) = property_grammar(&schema);
+        assert_eq!(losses, [], "{schema}");
+        for value in -2..8 {
+            let is_accepted = accepts(&grammar, &value.to_string());
+            assert_eq!(is_accepted, accepted.contains(&value), "{value} as {schema}");
+        }
     }
 }

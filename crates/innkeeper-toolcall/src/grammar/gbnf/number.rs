@@ -1,5 +1,7 @@
 //! Conversion of numbers with bounds.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 use super::convert::SchemaConverter;
@@ -135,9 +137,12 @@ impl SchemaConverter<'_> {
                     continue;
                 };
                 let narrower = tightest.is_none_or(|other| {
-                    let (new, old) =
-                        (bound.scale_to(MAX_DECIMAL_PLACES), other.scale_to(MAX_DECIMAL_PLACES));
-                    if new == old { open } else { (new > old) == lower }
+                    let scaled = |bound: Bound| bound.scale_to(MAX_DECIMAL_PLACES);
+                    match scaled(bound).cmp(&scaled(other)) {
+                        Ordering::Equal => open,
+                        Ordering::Greater => lower,
+                        Ordering::Less => !lower,
+                    }
                 });
                 tightest = if narrower { Some(bound) } else { tightest };
             }

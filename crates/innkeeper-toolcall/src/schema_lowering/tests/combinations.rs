@@ -239,3 +239,50 @@ fn a_nullable_union_has_a_branch_for_null() {
     let (lowered, _) = lower_property(not, Dialect::JsonSchema);
     assert_eq!(lowered, json!({"not": {"type": "string"}}));
 }
+
+#[test]
+fn the_required_properties_of_branches_are_described_only_if_they_differ_and_each_has_some() {
+    let branch =
+        |required: &[&str]| json!({"properties": {"a": {}, "b": {}}, "required": required});
+    for (branches, description) in [
+        (vec![branch(&["a"]), branch(&["b"])], json!("(anyOf: a, or b)")),
+        (vec![branch(&["a"]), branch(&["b"]), branch(&["a"])], json!("(anyOf: a, or b, or a)")),
+        (vec![branch(&["a"]), branch(&["a", "b"])], json!("(anyOf: a, or a + b)")),
+        (vec![branch(&["a"]), branch(&["a"])], json!(null)),
+        (vec![branch(&["a"]), branch(&[])], json!(null)),
+        (vec![branch(&["a"])], json!(null)),
+        (vec![branch(&[]), branch(&[])], json!(null)),
+    ] {
+        let lowered = lower_schema(&json!({"anyOf": branches}), Dialect::JsonSchema).schema;
+        assert_eq!(lowered["description"], description, "{branches:?}");
+    }
+}
+
+#[test]
+fn a_property_with_different_schemas_in_the_branches_of_the_root_is_a_union() {
+    let (string, integer, none) =
+        (json!({"type": "string"}), json!({"type": "integer"}), json!({"type": "null"}));
+    let (first, second) = (json!({"$ref": "#/$defs/first"}), json!({"$ref": "#/$defs/second"}));
+    let union = json!({"anyOf": [string, integer]});
+    for (schemas, lowered) in [
+        (vec![&string, &integer], union.clone()),
+        (vec![&string, &string], string.clone()),
+        (vec![&string, &integer, &none], json!({"anyOf": [string, integer, none]})),
+        (vec![&string, &integer, &string], union.clone()),
+        (vec![&union, &none], json!({"anyOf": [string, integer, none]})),
+        (vec![&none, &union], json!({"anyOf": [none, union]})),
+        (vec![&first, &second], json!({"anyOf": [first, second]})),
+    ] {
+        let branch = |schema: &&Value| json!({"properties": {"a": schema}});
+        let branches: Vec<Value> = schemas.iter().map(branch).collect();
+        let schema = json!({
+            "anyOf": branches,
+            "$defs": {
+                "first": {"type": "object", "properties": {"next": first}},
+                "second": {"type": "object", "properties": {"next": second}},
+            },
+        });
+        let now = lower_schema(&schema, Dialect::OpenAi).schema;
+        assert_eq!(now["properties"]["a"], lowered, "{schema}");
+    }
+}
