@@ -288,3 +288,6 @@ impl OpenString {
 fn char_len(input: &str, at: usize) -> usize {
     input[at..].chars().next().map_or(1, char::len_utf8)
 }
+
+#[cfg(test)]
+mod tests;

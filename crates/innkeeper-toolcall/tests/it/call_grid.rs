@@ -344,3 +344,20 @@ fn a_list_with_another_value_runs_no_call() {
         }
     }
 }
+
+#[test]
+fn an_unknown_or_unquoted_member_makes_bare_json_data_and_stays_in_marked_json() {
+    for members in [
+        r#""name": "echo", "arguments": {"a": 1}, "x": 1"#,
+        r#""x": "y", "name": "echo", "arguments": {"a": 1}"#,
+        r#"name: "echo", arguments: {"a": 1}"#,
+    ] {
+        let marked = format!("<tool_call>{{{members}}}</tool_call>");
+        let output = parse_at_every_cut(&marked);
+        assert_eq!(output, expected_output("", &[r#"echo{"a":1}"#], &[]), "{marked}");
+        for text in [format!("{{{members}}}"), format!("[{{{members}}}]")] {
+            let output = parse_at_every_cut(&text);
+            assert_eq!((output.calls.len(), output.visible_text), (0, text.clone()), "{text}");
+        }
+    }
+}

@@ -185,3 +185,26 @@ fn a_section_without_a_call_ends_after_its_limit_of_text() {
         assert_eq!(state_after(&noise, call), (state, expected.to_owned()), "{letter:?} {length}");
     }
 }
+
+#[test]
+fn text_after_a_harmony_prompt_is_emitted_as_soon_as_it_is_no_header() {
+    let spaces = " ".repeat(1024);
+    for (chunk, emitted) in [
+        ("Hello", "Hello"),
+        ("<b", "<b"),
+        ("th", "th"),
+        ("<", ""),
+        ("  <", ""),
+        ("to", ""),
+        ("<|channel|>final", ""),
+        (&spaces[1..], ""),
+        (&spaces, &spaces),
+    ] {
+        let tools = [Tool::new("echo", "", json!({}))].into_iter().collect();
+        let options = ParserOptions { format: Format::Harmony, ..ParserOptions::default() };
+        let mut parser = ToolCallParser::new(Arc::new(tools), &options);
+        let mut texts = String::new();
+        parser.push(chunk, &mut |event| texts.push_str(event.text()));
+        assert_eq!(texts, emitted, "{chunk:?}");
+    }
+}

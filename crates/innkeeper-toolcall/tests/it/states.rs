@@ -189,3 +189,16 @@ fn the_state_in_a_harmony_message_is_that_of_its_channel() {
     }
     assert_eq!(states_after(["<|channel|>final"]), [ParserState::MaybeToolStart]);
 }
+
+#[test]
+fn bare_json_without_a_quoted_key_is_text_at_once() {
+    for rest in [" key", "1", ": 2", ", "] {
+        assert_eq!(
+            states_after(["{", rest]),
+            [ParserState::MaybeToolStart, ParserState::Narrative],
+            "{rest}"
+        );
+    }
+    let more = ["{", " \n", "\"tool", "\"", ": "];
+    assert_eq!(states_after(more), [ParserState::MaybeToolStart; 5]);
+}
