@@ -1,6 +1,8 @@
 //! Calls in every syntax with JSON, over grids of white space, arguments and ends of the text.
 
-use innkeeper_toolcall::TextEnd;
+use std::sync::Arc;
+
+use innkeeper_toolcall::{ParseEvent, ParserOptions, TextEnd, Tool, ToolCallParser};
 use serde_json::{Value, json};
 
 use crate::call_forms::{ParsedOutput, expected_output, parse, parse_at_every_cut};
@@ -359,5 +361,51 @@ fn an_unknown_or_unquoted_member_makes_bare_json_data_and_stays_in_marked_json()
             let output = parse_at_every_cut(&text);
             assert_eq!((output.calls.len(), output.visible_text), (0, text.clone()), "{text}");
         }
+    }
+}
+
+/// The streamed text of the arguments, and the number of started calls.
+fn streamed_arguments(chunks: &[&str]) -> (String, usize) {
+    let tools = [Tool::new("echo", "", json!({}))].into_iter().collect();
+    let mut parser = ToolCallParser::new(Arc::new(tools), &ParserOptions::default());
+    let (mut arguments, mut started) = (String::new(), 0);
+    for chunk in chunks {
+        parser.push(chunk, &mut |event| match event {
+            ParseEvent::Arguments { fragment, .. } => arguments.push_str(fragment),
+            ParseEvent::CallStart { .. } => started += 1,
+            ParseEvent::Text(_)
+            | ParseEvent::Reasoning(_)
+            | ParseEvent::Markup(_)
+            | ParseEvent::Call { .. }
+            | ParseEvent::Rejected { .. }
+            | ParseEvent::Incomplete { .. } => {}
+        });
+    }
+    (arguments, started)
+}
+
+#[test]
+fn the_fragments_of_the_arguments_are_the_arguments_wherever_the_text_is_cut() {
+    let arguments = r#"{"a": [1, "x}"], "b": {"c": {}}}"#;
+    for syntax in all() {
+        let text = syntax.text(arguments);
+        // The calls of a list and of a fence are reported together at the end.
+        let is_list = syntax.json.starts_with('[') || syntax.before.starts_with("```");
+        let expected = if is_list { (String::new(), 0) } else { (arguments.to_owned(), 1) };
+        for (at, _) in text.char_indices() {
+            let (first, second) = text.split_at(at);
+            assert_eq!(streamed_arguments(&[first, second]), expected, "{text} cut at {at}");
+        }
+        let letters: Vec<&str> = text.split_inclusive(|_| true).collect();
+        assert_eq!(streamed_arguments(&letters), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_text_below_the_level_of_the_call_is_no_name() {
+    for name in [r#"["echo"]"#, r#"{"a": "echo"}"#, "5", "null"] {
+        let text = format!(r#"<tool_call>{{"name": {name}, "arguments": {{}}}}</tool_call>"#);
+        assert_eq!(streamed_arguments(&[&text]), (String::new(), 0), "{text}");
+        assert_eq!(parse_at_every_cut(&text), expected_output(&text, &[], &["malformed"]));
     }
 }

@@ -208,3 +208,17 @@ fn text_after_a_harmony_prompt_is_emitted_as_soon_as_it_is_no_header() {
         assert_eq!(texts, emitted, "{chunk:?}");
     }
 }
+
+#[test]
+fn a_stop_token_after_a_call_in_reasoning_decides_nothing() {
+    let call = "<tool_call>{\"name\": \"echo\", \"arguments\": {}}</tool_call>";
+    for between in ["<|im_end|>", " <|im_end|>\n", "<|im_end|><|endoftext|>"] {
+        let text = format!("<think>a {call}{between}");
+        let at_end = events(Format::Detect, &text, TextEnd::Stop);
+        let markup = format!("markup: {between}");
+        assert_eq!(at_end, ["markup: <think>", "reasoning: a ", "call: echo{}", &markup]);
+        let goes_on = events(Format::Detect, &format!("{text}b</think>c"), TextEnd::Stop);
+        let reasoning = format!("reasoning: a {call}{between}b");
+        assert_eq!(goes_on, ["markup: <think>", &reasoning, "markup: </think>", "text: c"]);
+    }
+}

@@ -286,3 +286,16 @@ fn a_property_with_different_schemas_in_the_branches_of_the_root_is_a_union() {
         assert_eq!(now["properties"]["a"], lowered, "{schema}");
     }
 }
+
+#[test]
+fn each_branch_of_several_strict_types_has_the_values_and_keywords_of_its_type() {
+    let schema = json!({
+        "type": ["string", "array"], "enum": ["a", ["b"], 1], "items": {"type": "string"},
+        "minItems": 1, "pattern": "^a", "description": "D"
+    });
+    let (lowered, _) = lower_property(schema, Dialect::OpenAiStrict);
+    let text = json!({"type": "string", "enum": ["a"], "pattern": "^a"});
+    let list =
+        json!({"type": "array", "enum": [["b"]], "items": {"type": "string"}, "minItems": 1});
+    assert_eq!(lowered, json!({"description": "D", "anyOf": [text, list]}));
+}
