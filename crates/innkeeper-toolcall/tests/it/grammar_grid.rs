@@ -9,7 +9,7 @@ use crate::gbnf::Grammar;
 /// The grammar of a tool whose only property is `p`, and the losses.
 fn property_grammar(property: &Value) -> (Grammar, Vec<GrammarLoss>) {
     let schema = json!({
-        "properties": {"p": property}, "required": ["p"], "$defs": {"low": {"type": "integer", "maximum": 3}, "any": true}
+        "properties": {"p": property}, "required": ["p"], "$defs": {"low": {"type": "integer", "maximum": 3}, "any": true, "positive": {"minimum": 1}}
     });
     let tools: Tools = [Tool::new("t", "", schema)].into_iter().collect();
     let written = gbnf(&tools, OutputShape::Call, GbnfOptions::default()).unwrap();
@@ -444,6 +444,7 @@ fn keywords_beside_a_reference_are_merged_with_the_referenced_schema() {
         (json!({"allOf": [low, {"minimum": 1}]}), 1..=3),
         (json!({"allOf": [{"minimum": 2}, low]}), 2..=3),
         (json!({"allOf": [{"$ref": "#/$defs/low", "minimum": 0}, {"type": "integer"}]}), 0..=3),
+        (json!({"allOf": [low, {"$ref": "#/$defs/positive"}]}), 1..=3),
         (json!({"minimum": 3, "anyOf": [low, low]}), 3..=3),
     ] {
         let (grammar, losses) = property_grammar(&schema);

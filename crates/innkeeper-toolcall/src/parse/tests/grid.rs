@@ -144,3 +144,17 @@ fn a_pair_of_surrogates_is_one_character_and_any_other_surrogate_is_an_error() {
         assert_eq!(library.as_deref(), character, "{text}");
     }
 }
+
+#[test]
+fn a_duplicate_of_any_key_is_an_error_in_objects_of_any_size() {
+    for size in 1..40 {
+        let member = |at: usize| format!("\"k{at}\":{at}");
+        let members: Vec<String> = (0..size).map(member).collect();
+        let text = |more: &str| format!("{{{}{more}}}", members.join(","));
+        assert!(parse_strict(&text("")).is_ok());
+        for at in 0..size {
+            let error = parse_strict(&text(&format!(",{}", member(at)))).unwrap_err();
+            assert_eq!(error.kind, ParseErrorKind::DuplicateKey, "{at} of {size}");
+        }
+    }
+}

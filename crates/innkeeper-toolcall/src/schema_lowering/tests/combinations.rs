@@ -299,3 +299,65 @@ fn each_branch_of_several_strict_types_has_the_values_and_keywords_of_its_type()
         json!({"type": "array", "enum": [["b"]], "items": {"type": "string"}, "minItems": 1});
     assert_eq!(lowered, json!({"description": "D", "anyOf": [text, list]}));
 }
+
+#[test]
+fn a_merge_reports_exactly_what_one_schema_cannot_express() {
+    let (integer, string) = (json!({"type": "integer"}), json!({"type": "string"}));
+    let (list, least) = (json!({"type": "array"}), json!({"minimum": 2}));
+    let items = |items: &Value| json!({"items": items});
+    let tuple = |parts: &[&Value]| json!({"prefixItems": parts});
+    let tuple_and_items = |parts: &[&Value]| json!({"prefixItems": parts, "items": integer});
+    let others = |schema: &Value| json!({"additionalProperties": schema});
+    let named = |name: &str| json!({"properties": {name: {}}});
+    let closed = json!({"properties": {"x": {}}, "additionalProperties": false});
+    for (first, second, lost) in [
+        (items(&integer), items(&least), ""),
+        (items(&string), items(&integer), "items"),
+        (tuple(&[&integer]), tuple(&[&least]), ""),
+        (tuple(&[&integer]), tuple(&[&string]), "type"),
+        (tuple(&[&integer]), list.clone(), ""),
+        (list, tuple(&[&integer]), ""),
+        (tuple(&[&integer]), items(&integer), "items"),
+        (items(&integer), tuple(&[&integer]), "items"),
+        (tuple(&[&integer]), tuple(&[&integer, &integer]), ""),
+        (tuple_and_items(&[&integer]), tuple(&[&integer]), ""),
+        (tuple_and_items(&[&integer]), tuple(&[&integer, &integer]), "items"),
+        (tuple(&[&integer, &integer]), tuple_and_items(&[&integer]), "items"),
+        (tuple(&[&integer]), tuple_and_items(&[&integer, &integer]), ""),
+        (tuple_and_items(&[&integer, &integer]), tuple(&[&integer]), ""),
+        (others(&integer), others(&least), ""),
+        (others(&integer), others(&string), "type"),
+        (others(&integer), named("x"), "additionalProperties"),
+        (named("x"), others(&integer), "additionalProperties"),
+        (closed.clone(), named("x"), ""),
+        (named("x"), closed.clone(), ""),
+        (closed.clone(), named("y"), "additionalProperties"),
+        (closed.clone(), closed, ""),
+        (integer.clone(), string.clone(), "type"),
+        (integer, least, ""),
+    ] {
+        let branch = |part: &Value| json!({"properties": {"a": part}});
+        let schema = json!({"allOf": [branch(&first), branch(&second)]});
+        let lowered = lower_schema(&schema, Dialect::JsonSchema);
+        let losses: Vec<&str> = lowered.losses.iter().map(|loss| loss.keyword.as_str()).collect();
+        assert_eq!(losses.join(" "), lost, "{schema}");
+    }
+}
+
+#[test]
+fn different_descriptions_are_joined_and_equal_descriptions_are_not_repeated() {
+    for (first, second, joined) in [
+        (json!("A"), json!("B"), json!("A\nB")),
+        (json!("A"), json!("A"), json!("A")),
+        (json!("A"), json!(null), json!("A")),
+        (json!(null), json!("B"), json!("B")),
+    ] {
+        let branch = |text: &Value| match text {
+            Value::Null => json!({"properties": {"a": {}}}),
+            text => json!({"properties": {"a": {"description": text}}}),
+        };
+        let schema = json!({"allOf": [branch(&first), branch(&second)]});
+        let lowered = lower_schema(&schema, Dialect::JsonSchema).schema;
+        assert_eq!(lowered["properties"]["a"]["description"], joined);
+    }
+}
