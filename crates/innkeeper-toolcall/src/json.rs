@@ -158,6 +158,15 @@ mod tests {
     }
 
     #[test]
+    fn canonical_text_has_sorted_members_at_each_level() {
+        let value = json!({"b": [{"d": 1, "c": 2}, "x"], "a": {"z": null, "y": {"n": 1, "m": 2}}});
+        assert_eq!(
+            Json::from(&value).to_canonical_string(),
+            r#"{"a":{"y":{"m":2,"n":1},"z":null},"b":[{"c":2,"d":1},"x"]}"#
+        );
+    }
+
+    #[test]
     fn a_library_value_becomes_the_same_text() {
         let value = json!({"b": [1, -2.5, "x"], "a": {"n": null, "t": true}});
         assert_eq!(Json::from(&value).to_string(), value.to_string());

@@ -121,6 +121,20 @@ mod tests {
     }
 
     #[test]
+    fn tools_are_written_as_a_list_and_read_back() {
+        let tools: Tools = ["b", "a"]
+            .map(|name| Tool::new(name, "x", json!({"type": "object"})))
+            .into_iter()
+            .collect();
+        let text = serde_json::to_string(&tools).unwrap();
+        let back: Tools = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, tools);
+        assert_eq!(back.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        let others: Tools = tools.into_iter().rev().collect();
+        assert_ne!(back, others);
+    }
+
+    #[test]
     fn a_property_is_found_in_the_schema() {
         let tool = Tool::new("a", "", json!({"properties": {"x": {"type": "integer"}}}));
         assert_eq!(tool.property("x"), Some(&json!({"type": "integer"})));

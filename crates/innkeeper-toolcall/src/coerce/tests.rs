@@ -316,3 +316,39 @@ fn a_deep_value_under_a_recursive_schema_fits_on_a_small_stack() {
     };
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).unwrap().join().unwrap();
 }
+
+#[test]
+fn an_item_has_the_schema_of_its_place_in_the_tuple_or_of_the_items_behind() {
+    let parts = json!([{"type": "integer"}, {"type": "string"}]);
+    let boolean = json!({"type": "boolean"});
+    for schema in [
+        json!({"type": "array", "prefixItems": parts, "items": boolean}),
+        json!({"type": "array", "items": boolean, "prefixItems": parts}),
+    ] {
+        assert_becomes(&schema, r#"["1",2,"true","false"]"#, r#"[1,"2",true,false]"#);
+    }
+    let old = json!({"type": "array", "items": parts});
+    assert_becomes(&old, r#"["1",2,"true"]"#, r#"[1,"2","true"]"#);
+    assert_becomes(&json!({"type": "array", "items": boolean}), r#"["true"]"#, "[true]");
+}
+
+#[test]
+fn a_python_literal_in_a_text_counts_only_where_its_type_is_allowed_and_a_string_is_not() {
+    let read = |text: &str, types: Value| {
+        let schema = json!({"type": types});
+        coerce_text(text, Some(&schema), &schema).to_string()
+    };
+    for (text, literal, type_name, other) in [
+        ("True", "true", "boolean", "null"),
+        ("False", "false", "boolean", "null"),
+        ("None", "null", "null", "boolean"),
+    ] {
+        assert_eq!(read(text, json!(type_name)), literal);
+        assert_eq!(read(text, json!([type_name, "integer"])), literal);
+        let string = format!("\"{text}\"");
+        assert_eq!(read(text, json!(other)), string);
+        assert_eq!(read(text, json!("string")), string);
+        assert_eq!(read(text, json!(["string", type_name])), string);
+        assert_eq!(read(text, json!(["string", other])), string);
+    }
+}

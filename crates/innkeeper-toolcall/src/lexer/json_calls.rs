@@ -120,8 +120,8 @@ impl JsonCalls {
                 self.last_key = CallKey::Metadata;
                 None
             }
-            // Some models add a fence around tagged JSON.
-            Some(b'`') if self.placement != JsonPlacement::Bare => match rest.find('\n') {
+            // Some models add a fence around tagged JSON. Bare JSON starts with its bracket.
+            Some(b'`') => match rest.find('\n') {
                 Some(end) if end < 16 => {
                     *at += end;
                     self.lex_value_start(input, at)

@@ -242,10 +242,7 @@ impl JsonScanner {
                     .close_marker
                     .map_or(PrefixMatch::No, |close| match_prefix(&input[*at + 1..], close))
                 {
-                    PrefixMatch::Yes => {
-                        *at += 1;
-                        return Some(Token::Marker);
-                    }
+                    PrefixMatch::Yes => return Some(Token::Marker),
                     PrefixMatch::Partial => return Some(Token::NeedMore),
                     PrefixMatch::No => open.append_bounded(b"\n"),
                 }
@@ -288,3 +285,6 @@ impl OpenString {
 fn char_len(input: &str, at: usize) -> usize {
     input[at..].chars().next().map_or(1, char::len_utf8)
 }
+
+#[cfg(test)]
+mod tests;

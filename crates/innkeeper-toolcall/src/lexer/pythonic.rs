@@ -48,7 +48,10 @@ impl Pythonic {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 _ if letter.is_alphanumeric() || "_.-/".contains(letter) => self.name.push(letter),
-                _ => return Some(LexStatus::NotACall { used: *at }),
+                _ => {
+                    self.is_opaque = matches!(self.name.as_str(), "null" | "true" | "false");
+                    return Some(LexStatus::NotACall { used: *at });
+                }
             }
             *at += letter.len_utf8();
         }

@@ -234,4 +234,17 @@ mod tests {
         }}});
         assert!(example_call(ModelFamily::Generic, &tools_with_schema(large)).unwrap().len() < 300);
     }
+
+    #[test]
+    fn the_example_of_each_known_format_has_the_format() {
+        for format in ["date", "time", "date-time", "email", "uri", "uuid", "ipv4"] {
+            let schema = json!({"type": "string", "format": format});
+            let validator =
+                jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+            let example = json!(example_string(&schema, "x"));
+            assert!(validator.is_valid(&example), "{format}: {example}");
+            assert!(!validator.is_valid(&json!("example")), "{format}");
+        }
+        assert_eq!(example_string(&json!({"format": "url"}), "x"), "https://example.com");
+    }
 }

@@ -15,15 +15,17 @@ use super::{lower, write};
 /// Makes `node` accept only values that both schemas accept. Keywords that one schema cannot
 /// express twice are lost from `other`.
 ///
-/// Returns `false` if no value has a type of both schemas; `node` then keeps its own types.
+/// Returns `false` if no value has a type of both schemas, or if no value of `enum` has such a type;
+/// `node` then accepts more than both schemas.
 pub(super) fn merge(node: &mut SchemaNode, other: SchemaNode, losses: &mut LossCollector) -> bool {
     let types = node.types.intersection(other.types);
-    let possible = types != TypeSet::NONE;
-    if possible {
+    let has_types = types != TypeSet::NONE;
+    if has_types {
         node.types = types;
     }
     merge_annotations(node, &other);
     merge_enum_values(node, other.enum_values, losses);
+    let possible = node.reconcile_types() && has_types;
     for (key, value) in other.keywords {
         merge_keyword(node, &key, value, losses);
     }
@@ -121,6 +123,15 @@ fn merge_members(node: &mut SchemaNode, other: ObjectMembers, losses: &mut LossC
         .enumerate()
         .map(|(at, own_property)| (own_property.name.clone(), at));
     let mut indices: HashMap<String, usize> = names.collect();
+    // A schema for additional properties also applies to properties that only the other schema
+    // declares.
+    let shared =
+        other.properties.iter().filter(|property| indices.contains_key(&property.name)).count();
+    if members.restricts_additional() && shared < other.properties.len()
+        || other.restricts_additional() && shared < members.properties.len()
+    {
+        losses.add(&node.at, "additionalProperties", SchemaLossKind::Widened);
+    }
     for property in other.properties {
         if let Some(at) = indices.get(&property.name) {
             let existing = &mut members.properties[*at];
@@ -180,11 +191,19 @@ fn merge_members(node: &mut SchemaNode, other: ObjectMembers, losses: &mut LossC
 fn merge_array_items(node: &mut SchemaNode, other: ArrayItems, losses: &mut LossCollector) {
     let at = node.at.clone();
     let array_items = &mut node.array_items;
-    if array_items.prefix.is_empty() {
-        array_items.prefix = other.prefix;
-    } else if !other.prefix.is_empty() {
-        losses.add(&at, "prefixItems", SchemaLossKind::Widened);
+    let (own_len, other_len) = (array_items.prefix.len(), other.prefix.len());
+    // The `items` of a shorter tuple also apply to the rest of a longer tuple.
+    let shorter = if own_len < other_len { &array_items.items } else { &other.items };
+    if own_len != other_len && shorter.is_some() {
+        losses.add(&at, "items", SchemaLossKind::Widened);
     }
+    let mut prefix = other.prefix.into_iter();
+    for (first, two) in array_items.prefix.iter_mut().zip(prefix.by_ref()) {
+        if !merge(first, two, losses) {
+            losses.add(&first.at, "type", SchemaLossKind::Widened);
+        }
+    }
+    array_items.prefix.extend(prefix);
     match (&mut array_items.items, other.items) {
         (Some(first), Some(two)) => {
             if !merge(first, *two, losses) {

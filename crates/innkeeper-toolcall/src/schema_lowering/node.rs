@@ -127,6 +127,21 @@ impl SchemaNode {
             || !self.applicators.is_empty()
     }
 
+    /// Makes the types and `enum` consistent. Returns `false` on a contradiction, in which `enum`
+    /// takes precedence.
+    pub(super) fn reconcile_types(&mut self) -> bool {
+        let Some(choices) = &mut self.enum_values else { return true };
+        let agreeing = |value: &Value| self.types.intersects(TypeSet::from_value(value));
+        let agrees = choices.iter().any(agreeing);
+        if agrees {
+            choices.retain(agreeing);
+        } else {
+            let types = choices.iter().map(TypeSet::from_value);
+            self.types = types.fold(TypeSet::NONE, TypeSet::union);
+        }
+        agrees
+    }
+
     /// Removes constraints on objects or arrays if the types exclude them.
     pub(super) fn drop_inapplicable(&mut self) {
         if !self.types.intersects(TypeSet::OBJECT) {
@@ -185,10 +200,15 @@ impl ObjectMembers {
     pub(super) fn is_empty(&self) -> bool {
         self.properties.is_empty()
             && self.undeclared_required.is_empty()
-            && !matches!(
-                self.additional_properties,
-                AdditionalProperties::Closed | AdditionalProperties::Schema(_)
-            )
+            && !self.restricts_additional()
+    }
+
+    /// Whether undeclared members are forbidden or have a schema.
+    pub(super) fn restricts_additional(&self) -> bool {
+        match &self.additional_properties {
+            AdditionalProperties::Unspecified | AdditionalProperties::Open => false,
+            AdditionalProperties::Closed | AdditionalProperties::Schema(_) => true,
+        }
     }
 }
 

@@ -183,7 +183,9 @@ impl<'a> SchemaReader<'a, '_> {
         }
         self.read_references(&mut node, map, depth, how);
         self.read_nullable(&mut node, map);
-        self.reconcile_types(&mut node);
+        if !node.reconcile_types() {
+            self.losses.add(at, "type", SchemaLossKind::Replaced);
+        }
         node
     }
 
@@ -454,19 +456,6 @@ impl<'a> SchemaReader<'a, '_> {
             None => {}
         }
     }
-
-    /// Makes types and `enum` consistent. On a contradiction, `enum` takes precedence.
-    fn reconcile_types(&mut self, node: &mut SchemaNode) {
-        let Some(choices) = &mut node.enum_values else { return };
-        let agreeing = |value: &Value| node.types.intersects(TypeSet::from_value(value));
-        if choices.iter().any(agreeing) {
-            choices.retain(agreeing);
-        } else {
-            let types = choices.iter().map(TypeSet::from_value);
-            node.types = types.fold(TypeSet::NONE, TypeSet::union);
-            self.losses.add(&node.at, "type", SchemaLossKind::Replaced);
-        }
-    }
 }
 
 /// Escapes a name as a token of a JSON pointer.
@@ -485,3 +474,6 @@ fn estimate_bytes(value: &Value) -> usize {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,8 +46,9 @@ fn flatten_unions(node: &mut SchemaNode, losses: &mut LossCollector) {
     }
     for (key, sub) in std::mem::take(&mut node.applicators) {
         match sub {
-            Subschemas::List(list) if key == "oneOf" => unions.push((key, list)),
-            Subschemas::Single(_) | Subschemas::List(_) | Subschemas::Named(_) => {
+            // The list of `oneOf`: the reader merges the list of `allOf` into the root.
+            Subschemas::List(list) => unions.push((key, list)),
+            Subschemas::Single(_) | Subschemas::Named(_) => {
                 node.applicators.push((key, sub));
             }
         }

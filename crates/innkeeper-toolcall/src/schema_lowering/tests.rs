@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::losses::MAX_LOSSES;
 use super::*;
 
+mod combinations;
 mod limits;
 
 /// An object with one required property.

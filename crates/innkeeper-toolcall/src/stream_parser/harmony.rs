@@ -112,8 +112,8 @@ impl ToolCallParser {
                     self.start_harmony_body(sink);
                     return ParseProgress::continue_after(at + HEADER_END.len());
                 }
-                PrefixMatch::Partial if text_end.is_none() => return ParseProgress::wait_after(at),
-                PrefixMatch::Partial | PrefixMatch::No => {}
+                PrefixMatch::Partial => return ParseProgress::wait_after(at),
+                PrefixMatch::No => {}
             }
             // Garbled: the message ends inside its header, or another message starts.
             let garbled = ["<|end|>", "<|start|>", "<|return|>", "<|call|>"];
@@ -127,9 +127,7 @@ impl ToolCallParser {
                 self.mode = ParseMode::Text;
                 return ParseProgress::continue_after(at);
             }
-            if text_end.is_none()
-                && garbled.iter().any(|token| match_prefix(rest, token) == PrefixMatch::Partial)
-            {
+            if garbled.iter().any(|token| match_prefix(rest, token) == PrefixMatch::Partial) {
                 return ParseProgress::wait_after(at);
             }
             header.text.push(letter);
@@ -212,13 +210,13 @@ fn match_message_end(rest: &str, text_end: Option<TextEnd>) -> (PrefixMatch, usi
                     token.len(),
                 );
             }
-            PrefixMatch::Partial if text_end.is_none() => result = PrefixMatch::Partial,
-            PrefixMatch::Partial | PrefixMatch::No => {}
+            PrefixMatch::Partial => result = PrefixMatch::Partial,
+            PrefixMatch::No => {}
         }
     }
     match match_prefix(rest, "<|start|>assistant") {
         PrefixMatch::Yes => (PrefixMatch::Yes, 0),
-        PrefixMatch::Partial if text_end.is_none() => (PrefixMatch::Partial, 0),
-        PrefixMatch::Partial | PrefixMatch::No => (result, 0),
+        PrefixMatch::Partial => (PrefixMatch::Partial, 0),
+        PrefixMatch::No => (result, 0),
     }
 }

@@ -9,13 +9,13 @@ use serde_json::json;
 
 /// The parsed output, which must not depend on the chunks.
 #[derive(Debug, Default, PartialEq)]
-struct ParsedOutput {
+pub(crate) struct ParsedOutput {
     /// Visible text, including rejected calls.
-    visible_text: String,
+    pub(crate) visible_text: String,
     /// Arguments of each call of `echo`.
-    calls: Vec<String>,
+    pub(crate) calls: Vec<String>,
     /// Reasons of the rejected calls.
-    rejections: Vec<String>,
+    pub(crate) rejections: Vec<String>,
 }
 
 fn tools() -> Arc<Tools> {
@@ -24,7 +24,7 @@ fn tools() -> Arc<Tools> {
     )
 }
 
-fn parse(chunks: &[&str], text_end: TextEnd) -> ParsedOutput {
+pub(crate) fn parse(chunks: &[&str], text_end: TextEnd) -> ParsedOutput {
     let mut output = ParsedOutput::default();
     let mut sink = |event: ParseEvent<'_>| match event {
         ParseEvent::Text(text) => output.visible_text.push_str(text),
@@ -54,7 +54,7 @@ fn parse(chunks: &[&str], text_end: TextEnd) -> ParsedOutput {
 }
 
 /// Parses the text whole, in two chunks split at every position, and character by character.
-fn parse_at_every_cut_with_finish(text: &str, text_end: TextEnd) -> ParsedOutput {
+pub(crate) fn parse_at_every_cut_with_finish(text: &str, text_end: TextEnd) -> ParsedOutput {
     let whole = parse(&[text], text_end);
     for (at, _) in text.char_indices() {
         let (first, other) = text.split_at(at);
@@ -65,11 +65,15 @@ fn parse_at_every_cut_with_finish(text: &str, text_end: TextEnd) -> ParsedOutput
     whole
 }
 
-fn parse_at_every_cut(text: &str) -> ParsedOutput {
+pub(crate) fn parse_at_every_cut(text: &str) -> ParsedOutput {
     parse_at_every_cut_with_finish(text, TextEnd::Interrupted)
 }
 
-fn expected_output(expected_text: &str, calls: &[&str], rejected: &[&str]) -> ParsedOutput {
+pub(crate) fn expected_output(
+    expected_text: &str,
+    calls: &[&str],
+    rejected: &[&str],
+) -> ParsedOutput {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     ParsedOutput {
         visible_text: expected_text.to_owned(),

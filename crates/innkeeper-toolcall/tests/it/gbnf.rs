@@ -298,6 +298,67 @@ impl Grammar {
         }
     }
 
+    /// Whether the grammar generates exactly this text.
+    pub(crate) fn accepts(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        self.ends(&self.rules["root"], &text, 0).contains(&text.len())
+    }
+
+    /// The positions at which the alternatives may end.
+    fn ends(&self, alternatives: &[Vec<Symbol>], text: &[char], from: usize) -> HashSet<usize> {
+        let mut all = HashSet::new();
+        for alternative in alternatives {
+            let mut ends = HashSet::from([from]);
+            for symbol in alternative {
+                ends = ends.into_iter().flat_map(|at| self.symbol_ends(symbol, text, at)).collect();
+            }
+            all.extend(ends);
+        }
+        all
+    }
+
+    fn symbol_ends(&self, symbol: &Symbol, text: &[char], from: usize) -> HashSet<usize> {
+        let next = |length: usize| HashSet::from([from + length]);
+        match symbol {
+            Symbol::Literal(literal) => {
+                let literal: Vec<char> = literal.chars().collect();
+                if text[from..].starts_with(&literal) {
+                    next(literal.len())
+                } else {
+                    HashSet::new()
+                }
+            }
+            Symbol::CharClass { negated, ranges } => match text.get(from) {
+                Some(letter)
+                    if ranges.iter().any(|(low, high)| (*low..=*high).contains(letter))
+                        != *negated =>
+                {
+                    next(1)
+                }
+                Some(_) | None => HashSet::new(),
+            },
+            Symbol::RuleRef(name) => self.ends(&self.rules[name], text, from),
+            Symbol::Group(alternatives) => self.ends(alternatives, text, from),
+            Symbol::Repetition(inner, least, max) => {
+                let (mut ends, mut current) = (HashSet::new(), next(0));
+                for count in 0..=max.unwrap_or(u64::MAX) {
+                    let is_new = current.iter().any(|at| !ends.contains(at));
+                    if current.is_empty() || count > *least && !is_new {
+                        break;
+                    }
+                    if count >= *least {
+                        ends.extend(&current);
+                    }
+                    current = current
+                        .into_iter()
+                        .flat_map(|at| self.symbol_ends(inner, text, at))
+                        .collect();
+                }
+                ends
+            }
+        }
+    }
+
     /// Generates a random sentence; beyond a depth limit, uses the shortest alternatives.
     pub(crate) fn random_sentence(&self, random: &mut impl Rng) -> String {
         let mut out = String::new();
@@ -392,6 +453,10 @@ fn what_llama_cpp_refuses_is_refused() {
         assert!(error.contains(reason), "{text}: {error}");
     }
     assert!(Grammar::parse("root ::= \"a\" root\n").unwrap().is_endless());
+    let grammar = Grammar::parse("root ::= \"a\"{2,3} ([b-d] | x)* [^ab]\nx ::= \"\" \"ee\"?\n");
+    let texts = ["aac", "aaabcde", "aaee", "aaeeeb", "a", "aab", "aaaac", ""];
+    let accepted = texts.map(|text| grammar.as_ref().unwrap().accepts(text));
+    assert_eq!(accepted, [true, true, false, false, false, false, false, false]);
     assert!(
         Grammar::parse("root ::= [a-c]+ ( |x) \"\\\"\"{0,1000}\nx ::= [^\\x22] root\n").is_ok()
     );

@@ -6,16 +6,20 @@
 mod any_schema;
 mod bfcl;
 mod call_forms;
+mod call_grid;
 mod call_resolution;
 mod equivalence;
 mod formats;
 mod gbnf;
+mod grammar_grid;
 mod grammars;
 #[cfg(target_os = "linux")]
 mod linear_time;
 #[cfg(target_os = "linux")]
 mod local;
+mod pythonic;
 mod schema_checker;
+mod sections;
 mod sloppy_json;
 mod states;
 mod strategies;

@@ -178,3 +178,27 @@ fn the_state_says_that_text_is_held_also_in_reasoning() {
         }
     }
 }
+
+#[test]
+fn the_state_in_a_harmony_message_is_that_of_its_channel() {
+    let header = |channel: &str| format!("<|channel|>{channel}<|message|>");
+    for (channel, state) in
+        [("analysis", ParserState::Reasoning), ("final", ParserState::Narrative)]
+    {
+        assert_eq!(states_after([&header(channel), "x y"]), [state, state], "{channel}");
+    }
+    assert_eq!(states_after(["<|channel|>final"]), [ParserState::MaybeToolStart]);
+}
+
+#[test]
+fn bare_json_without_a_quoted_key_is_text_at_once() {
+    for rest in [" key", "1", ": 2", ", "] {
+        assert_eq!(
+            states_after(["{", rest]),
+            [ParserState::MaybeToolStart, ParserState::Narrative],
+            "{rest}"
+        );
+    }
+    let more = ["{", " \n", "\"tool", "\"", ": "];
+    assert_eq!(states_after(more), [ParserState::MaybeToolStart; 5]);
+}

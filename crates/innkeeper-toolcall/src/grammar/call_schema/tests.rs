@@ -129,3 +129,37 @@ fn a_schema_at_the_limits_is_taken_whole_and_past_them_is_any_object() {
         1
     );
 }
+
+#[test]
+fn the_formats_that_servers_enforce_are_kept_and_their_names_elsewhere_are_not() {
+    for (format, kept) in
+        [("date", true), ("time", true), ("date-time", true), ("uuid", true), ("email", false)]
+    {
+        let schema = json!({"properties": {"a": {"type": "integer", "format": format}}});
+        let (arguments, losses) = sanitized_arguments(schema);
+        let expected = if kept { json!(format) } else { json!(null) };
+        assert_eq!(arguments["properties"]["a"]["format"], expected);
+        assert_eq!(losses.len(), usize::from(!kept), "{losses:?}");
+    }
+    let (arguments, losses) = sanitized_arguments(json!({"properties": {"a": {"x-own": "date"}}}));
+    assert_eq!((&arguments["properties"]["a"], losses.len()), (&json!({}), 1));
+}
+
+#[test]
+fn every_bound_of_an_integer_is_kept_if_the_bound_is_an_integer() {
+    for keyword in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
+        for (type_name, bound, kept) in [
+            ("integer", json!(3), true),
+            ("integer", json!(-3), true),
+            ("integer", json!(2.5), false),
+            ("integer", json!(true), false),
+            ("number", json!(3), false),
+        ] {
+            let schema = json!({"properties": {"a": {"type": type_name, keyword: bound}}});
+            let (arguments, losses) = sanitized_arguments(schema);
+            let expected = if kept { bound } else { json!(null) };
+            assert_eq!(arguments["properties"]["a"][keyword], expected, "{keyword}");
+            assert_eq!(losses.len(), usize::from(!kept));
+        }
+    }
+}

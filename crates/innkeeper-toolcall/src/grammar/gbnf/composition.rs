@@ -193,11 +193,12 @@ fn find_discriminator(schema: &Value) -> Option<Discriminator> {
     let constant = properties.filter(|_| type_name == "object").and_then(|properties| {
         properties.iter().find_map(|(name, schema)| {
             let is_required = required?.iter().any(|required_name| required_name == name.as_str());
-            let only =
-                schema.get("const").or(match schema.get("enum")?.as_array()?.as_slice() {
+            let only = schema.get("const").or_else(|| {
+                match schema.get("enum")?.as_array()?.as_slice() {
                     [only] => Some(only),
                     _ => None,
-                })?;
+                }
+            })?;
             is_required.then(|| (name.clone(), only.clone()))
         })
     });

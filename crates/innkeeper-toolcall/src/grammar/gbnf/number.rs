@@ -1,5 +1,7 @@
 //! Conversion of numbers with bounds.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 use super::convert::SchemaConverter;
@@ -135,9 +137,12 @@ impl SchemaConverter<'_> {
                     continue;
                 };
                 let narrower = tightest.is_none_or(|other| {
-                    let (new, old) =
-                        (bound.scale_to(MAX_DECIMAL_PLACES), other.scale_to(MAX_DECIMAL_PLACES));
-                    if new == old { open } else { (new > old) == lower }
+                    let scaled = |bound: Bound| bound.scale_to(MAX_DECIMAL_PLACES);
+                    match scaled(bound).cmp(&scaled(other)) {
+                        Ordering::Equal => open,
+                        Ordering::Greater => lower,
+                        Ordering::Less => !lower,
+                    }
                 });
                 tightest = if narrower { Some(bound) } else { tightest };
             }
@@ -150,21 +155,24 @@ impl SchemaConverter<'_> {
 /// Splits a range at zero. Zero has no sign and belongs to the upper part.
 fn split_at_zero(low: i64, high: i64, low_open: bool, high_exclusive: bool) -> Vec<SignedRange> {
     let mut sides = Vec::new();
-    if low < 0 {
-        let (nearest, open) =
-            if high < 0 { (high.unsigned_abs(), high_exclusive) } else { (0, true) };
-        let high = low.unsigned_abs();
-        sides.push(SignedRange {
-            sign: "\"-\" ",
-            low: nearest,
-            high,
-            low_exclusive: open,
-            high_exclusive: low_open,
-        });
-    }
+    let (start, start_open) = match u64::try_from(low) {
+        Ok(low) => (low, low_open),
+        Err(_) => {
+            let (nearest, open) =
+                if high < 0 { (high.unsigned_abs(), high_exclusive) } else { (0, true) };
+            sides.push(SignedRange {
+                sign: "\"-\" ",
+                low: nearest,
+                high: low.unsigned_abs(),
+                low_exclusive: open,
+                high_exclusive: low_open,
+            });
+            (0, false)
+        }
+    };
     if let Ok(high) = u64::try_from(high) {
-        let (start, open) = if low < 0 { (0, false) } else { (low.unsigned_abs(), low_open) };
-        sides.push(SignedRange { sign: "", low: start, high, low_exclusive: open, high_exclusive });
+        let low_exclusive = start_open;
+        sides.push(SignedRange { sign: "", low: start, high, low_exclusive, high_exclusive });
     }
     sides
 }

@@ -71,7 +71,9 @@ impl<'a> SchemaReader<'a, '_> {
         }
         if how.merge_schemas || (!node.has_assertions() && node.any_of.is_empty()) {
             for schema in schemas {
-                merge(node, schema, self.losses);
+                if !merge(node, schema, self.losses) {
+                    self.losses.add(&at, "type", SchemaLossKind::Widened);
+                }
             }
         } else if !schemas.is_empty() {
             match node.applicators.iter_mut().find(|(key, _)| *key == "allOf") {

@@ -174,3 +174,33 @@ fn large_schemas_of_every_kind_are_lowered_without_quadratic_time() {
         }
     }
 }
+
+#[test]
+fn every_keyword_with_subschemas_counts_as_one_level() {
+    for (place, wrap) in [
+        ("/not", (|inside| json!({"not": inside})) as fn(Value) -> Value),
+        ("/contains", |inside| json!({"contains": inside})),
+        ("/patternProperties/x", |inside| json!({"patternProperties": {"x": inside}})),
+        ("/dependentSchemas/x", |inside| json!({"dependentSchemas": {"x": inside}})),
+        ("/dependencies/x", |inside| json!({"dependencies": {"x": inside}})),
+        ("/properties/x", |inside| json!({"properties": {"x": inside}})),
+        ("/additionalProperties", |inside| json!({"additionalProperties": inside})),
+        ("/items", |inside| json!({"items": inside})),
+        ("/prefixItems/0", |inside| json!({"prefixItems": [inside]})),
+        ("/items/0", |inside| json!({"items": [inside]})),
+        ("/additionalItems", |inside| json!({"items": [], "additionalItems": inside})),
+        ("/anyOf/0", |inside| json!({"anyOf": [inside]})),
+        ("/oneOf/0", |inside| json!({"oneOf": [inside]})),
+        ("/allOf/0", |inside| json!({"allOf": [inside]})),
+    ] {
+        let nested = (0..MAX_DEPTH + 5).fold(json!({"minimum": 1}), |inside, _| wrap(inside));
+        let lowered = lower_schema(&schema_with_property(nested), Dialect::JsonSchema);
+        let truncated: Vec<&str> = lowered
+            .losses
+            .iter()
+            .filter(|loss| loss.kind == SchemaLossKind::Widened && loss.keyword.is_empty())
+            .map(|loss| loss.pointer.as_str())
+            .collect();
+        assert_eq!(truncated, [format!("/properties/a{}", place.repeat(MAX_DEPTH))]);
+    }
+}
