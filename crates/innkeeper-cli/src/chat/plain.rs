@@ -104,7 +104,7 @@ impl PlainChat<'_> {
             self.print_prompt()?;
             let line = tokio::select! {
                 line = self.lines.recv() => line,
-                Some(question) = self.questions.recv() => {
+                Some(question) = self.questions.recv(), if !self.has_question() => {
                     self.on_question(question)?;
                     continue;
                 }
@@ -131,6 +131,8 @@ impl PlainChat<'_> {
         let mut stream = self.session.run(message.into());
         loop {
             tokio::select! {
+                // The text before a question is printed before the question.
+                biased;
                 event = stream.next() => match event {
                     Some(event) => {
                         let stored = self.session.record(&event);
@@ -141,8 +143,10 @@ impl PlainChat<'_> {
                     }
                     None => return Ok(()),
                 },
-                Some(question) = self.questions.recv() => self.on_question(question)?,
-                Some(line) = self.lines.recv(), if self.question.is_some() => {
+                Some(question) = self.questions.recv(), if !self.has_question() => {
+                    self.on_question(question)?;
+                }
+                Some(line) = self.lines.recv(), if self.has_question() => {
                     self.answer_question(&line)?;
                 }
             }
@@ -163,9 +167,15 @@ impl PlainChat<'_> {
         Ok(())
     }
 
+    /// Returns whether a question waits for a line.
+    fn has_question(&self) -> bool {
+        self.question.as_ref().is_some_and(|question| !question.is_withdrawn())
+    }
+
     /// Uses a line as the answer of the open question. Returns whether a question was open.
     fn answer_question(&mut self, line: &str) -> Result<bool, CliError> {
-        let Some(question) = self.question.take() else { return Ok(false) };
+        let question = self.question.take().filter(|question| !question.is_withdrawn());
+        let Some(question) = question else { return Ok(false) };
         match question.on_line(line) {
             LineOutcome::Answered(text) => self.note(&text)?,
             LineOutcome::Open(question, problem) => {
@@ -288,7 +298,7 @@ impl PlainChat<'_> {
     }
 
     fn print_prompt(&mut self) -> io::Result<()> {
-        if self.has_person && !self.output.is_json() && self.question.is_none() {
+        if self.has_person && !self.output.is_json() && !self.has_question() {
             self.end_line()?;
             self.output.print_chunk("> ")?;
         }

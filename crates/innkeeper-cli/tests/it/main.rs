@@ -13,6 +13,7 @@ mod arguments;
 mod ask;
 mod builtin_servers;
 mod certificates;
+mod chat;
 mod check;
 mod command_line;
 mod command_line_server;

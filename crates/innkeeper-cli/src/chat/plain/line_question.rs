@@ -33,6 +33,11 @@ impl LineQuestion {
         Self { question, values: Map::new(), field: 0 }
     }
 
+    /// Returns whether nobody waits for the answer any more.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.question.is_withdrawn()
+    }
+
     /// Returns the text of the question, or of the next field.
     pub(super) fn text(&self) -> String {
         match &self.question {

@@ -253,9 +253,17 @@ impl App {
         if let AgentEvent::Finished(_) = event {
             self.run = None;
             self.update_status();
-            if let Some(queued) = self.screen.take_queued() {
-                self.send(&queued);
-            }
+            self.send_queued();
+        }
+    }
+
+    /// Sends the next message that was typed during a run or other work.
+    fn send_queued(&mut self) {
+        if self.run.is_none()
+            && self.work.is_empty()
+            && let Some(queued) = self.screen.take_queued()
+        {
+            self.send(&queued);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use innkeeper_agent::agent::ToolCallRecord;
 use innkeeper_agent::run::CallOrigin;
 use innkeeper_host::Progress;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use tokio::time::Instant;
 
@@ -69,6 +70,16 @@ pub(crate) enum ToolCallState {
     Interrupted,
 }
 
+impl ToolCallState {
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Self::Running { .. })
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted)
+    }
+}
+
 impl Block {
     pub(crate) fn new(content: BlockContent) -> Self {
         Self { content, is_open: false, layout: None }
@@ -124,6 +135,18 @@ impl Block {
         }
     }
 
+    /// Returns whether the lines are stored.
+    #[cfg(test)]
+    pub(crate) fn has_lines(&self) -> bool {
+        match &self.content {
+            BlockContent::Response(text) => text.has_lines(),
+            BlockContent::User(_)
+            | BlockContent::Reasoning(_)
+            | BlockContent::ToolCall(_)
+            | BlockContent::Notice(..) => self.layout.is_some(),
+        }
+    }
+
     /// Returns the number of lines at this width.
     pub(crate) fn height(&mut self, width: usize, theme: Theme, now: Instant) -> usize {
         if let BlockContent::Response(text) = &mut self.content {
@@ -161,31 +184,52 @@ impl Block {
 
     fn draw(&self, width: usize, theme: Theme, now: Instant) -> Vec<Line<'static>> {
         match &self.content {
-            BlockContent::User(text) => wrap_text(text, theme.style(Role::User), width, &[]),
+            BlockContent::User(text) => draw_part(text, theme.style(Role::User), width, theme, &[]),
             BlockContent::Response(_) => Vec::new(),
             BlockContent::Reasoning(text) => draw_reasoning(text, self.is_open, width, theme),
             BlockContent::ToolCall(call) => call.draw(self.is_open, width, theme, now),
-            BlockContent::Notice(role, text) => wrap_text(text, theme.style(*role), width, &[]),
+            BlockContent::Notice(role, text) => {
+                draw_part(text, theme.style(*role), width, theme, &[])
+            }
         }
     }
+}
+
+/// Draws the start of a text, and says how much follows.
+fn draw_part(
+    text: &str,
+    style: Style,
+    width: usize,
+    theme: Theme,
+    indent: &[Span<'static>],
+) -> Vec<Line<'static>> {
+    let (shown, omitted) = shown_part(text);
+    let mut lines = wrap_text(shown, style, width, indent);
+    if omitted > 0 {
+        let note = format!("… {omitted} bytes more; y copies all");
+        lines.extend(wrap_text(&note, theme.style(Role::Dim), width, indent));
+    }
+    lines
 }
 
 fn draw_reasoning(text: &str, is_open: bool, width: usize, theme: Theme) -> Vec<Line<'static>> {
     let dim = theme.style(Role::Dim);
     if is_open {
-        return wrap_text(shown_part(text.trim()).0, dim, width, &[]);
+        return draw_part(text.trim(), dim, width, theme, &[]);
     }
-    let words = text.split_whitespace().collect::<Vec<_>>();
-    let last: Vec<&str> = words.iter().rev().take(12).rev().copied().collect();
-    let line = truncate(&format!("reasoning, {} words: … {}", words.len(), last.join(" ")), width);
+    let mut last: Vec<&str> = text.split_whitespace().rev().take(12).collect();
+    last.reverse();
+    let words = text.split_whitespace().count();
+    let line = truncate(&format!("reasoning, {words} words: … {}", last.join(" ")), width);
     vec![Line::from(Span::styled(line, dim))]
 }
 
 impl ToolCallView {
     fn draw(&self, is_open: bool, width: usize, theme: Theme, now: Instant) -> Vec<Line<'static>> {
         let (sign, role) = self.sign();
-        let facts = self.facts(now);
-        let room = width.saturating_sub(sign.len() + self.tool.len() + facts.len() + 3);
+        let facts = self.facts(width, now);
+        let tool = truncate(&self.tool, width);
+        let room = width.saturating_sub(sign.len() + tool.len() + facts.len() + 3);
         let arguments = if is_open || room < 8 {
             String::new()
         } else {
@@ -193,7 +237,7 @@ impl ToolCallView {
         };
         let header = [
             Span::styled(format!("{sign} "), theme.style(role)),
-            Span::styled(format!("{} ", self.tool), theme.style(Role::Strong)),
+            Span::styled(format!("{tool} "), theme.style(Role::Strong)),
             Span::styled(arguments, theme.style(Role::Dim)),
             Span::styled(facts, theme.style(Role::Dim)),
         ];
@@ -227,12 +271,12 @@ impl ToolCallView {
         }
     }
 
-    fn facts(&self, now: Instant) -> String {
+    fn facts(&self, width: usize, now: Instant) -> String {
         match &self.state {
             ToolCallState::Running { start, progress } => {
                 let mut facts = seconds(now.saturating_duration_since(*start));
                 if let Some(progress) = progress {
-                    facts.push_str(&format!(", {}", progress_text(progress)));
+                    facts.push_str(&format!(", {}", progress_text(progress, width)));
                 }
                 facts
             }
@@ -263,12 +307,7 @@ impl ToolCallView {
         let mut add = |title: &str, text: &str, role: Role| {
             let title = Span::styled(title.to_owned(), theme.style(Role::Heading));
             lines.extend(wrap_spans(&[title], width, &indent, &indent));
-            let (shown, omitted) = shown_part(text);
-            lines.extend(wrap_text(shown, theme.style(role), width, &indent));
-            if omitted > 0 {
-                let note = format!("… {omitted} bytes more; y copies all");
-                lines.extend(wrap_text(&note, theme.style(Role::Dim), width, &indent));
-            }
+            lines.extend(draw_part(text, theme.style(role), width, theme, &indent));
         };
         let origin = match &self.state {
             ToolCallState::Finished(record) => record.origin.name(),
@@ -279,18 +318,35 @@ impl ToolCallView {
         let server = self.server.as_deref().unwrap_or("this program");
         let made = if origin.is_empty() { String::new() } else { format!(", {origin} call") };
         add("server", &format!("{server}{made}"), Role::Text);
-        add("arguments", &IndentedJson(&self.arguments).to_string(), Role::Code);
-        if let ToolCallState::Finished(record) = &self.state {
-            let arguments = record.arguments.to_string();
-            if arguments != *self.arguments {
-                add("sent arguments", &IndentedJson(&arguments).to_string(), Role::Code);
-            }
+        add("arguments", &indented_json(&self.arguments, MAX_SHOWN_BYTES), Role::Code);
+        if let ToolCallState::Finished(record) = &self.state
+            && !self.has_arguments(record)
+        {
+            let arguments = indented_json(&record.arguments.to_string(), MAX_SHOWN_BYTES);
+            add("sent arguments", &arguments, Role::Code);
         }
         if let Some((result, is_error)) = self.result() {
             add("result", result, if is_error { Role::Error } else { Role::Text });
         }
         lines
     }
+
+    /// Returns whether the call ran with the arguments that the model wrote.
+    fn has_arguments(&self, record: &ToolCallRecord) -> bool {
+        let written = serde_json::from_str::<serde_json::Value>(&self.arguments);
+        let sent = serde_json::from_str::<serde_json::Value>(&record.arguments.to_string());
+        written.is_ok() && written.ok() == sent.ok()
+    }
+}
+
+/// Returns JSON with indentation. The start of a longer text is not indented; a note says how much
+/// follows.
+pub(crate) fn indented_json(json: &str, max_bytes: usize) -> String {
+    if json.len() <= max_bytes {
+        return IndentedJson(json).to_string();
+    }
+    let end = json.floor_char_boundary(max_bytes);
+    format!("{}\n… the first {end} of {} bytes", &json[..end], json.len())
 }
 
 /// Returns the start of a text that is shown, and the number of the other bytes.
@@ -299,7 +355,8 @@ fn shown_part(text: &str) -> (&str, usize) {
     (&text[..end], text.len() - end)
 }
 
-fn progress_text(progress: &Progress) -> String {
+/// Returns the progress as a text that fits into a row.
+fn progress_text(progress: &Progress, width: usize) -> String {
     let mut text = progress.progress.to_string();
     if let Some(total) = progress.total {
         text.push_str(&format!("/{total}"));
@@ -307,7 +364,7 @@ fn progress_text(progress: &Progress) -> String {
     if let Some(message) = &progress.message {
         text.push_str(&format!(" {message}"));
     }
-    text
+    truncate(&text, width / 2)
 }
 
 /// Formats a duration: milliseconds below a second.

@@ -13,17 +13,27 @@ use super::theme::{Role, Theme};
 const MAX_INLINE_PASTE_BYTES: usize = 2 << 10;
 const MAX_INLINE_PASTE_LINES: usize = 12;
 
+/// A set text of more bytes, such as a recalled message, is one word in the editor, so that a frame
+/// and a key cost no more than this number of bytes.
+const MAX_EDITED_BYTES: usize = 16 << 10;
+
 /// Maximum number of messages in the history.
 const MAX_HISTORY: usize = 1_000;
 
 /// The editor of a message.
 pub(crate) struct Editor {
     area: TextArea<'static>,
-    /// The texts of the pasted words, by their words.
-    pastes: Vec<(String, String)>,
+    /// The pasted texts with their words.
+    pastes: Vec<PastedText>,
     history: Vec<String>,
     /// The message of the history that the editor shows, and the text before.
     recalled: Option<(usize, String)>,
+}
+
+/// A text that the editor shows as one word.
+struct PastedText {
+    placeholder: String,
+    text: String,
 }
 
 impl std::fmt::Debug for Editor {
@@ -48,15 +58,35 @@ impl Editor {
 
     /// Returns the text with the pasted texts in place of their words.
     pub(crate) fn text(&self) -> String {
-        let mut text = self.shown_text();
-        for (word, pasted) in &self.pastes {
-            text = text.replace(word, pasted);
+        let shown = self.shown_text();
+        let (mut text, mut rest) = (String::new(), &*shown);
+        // A pasted text is not searched for words: another paste may contain the same characters.
+        while let Some((at, paste)) = self.first_paste(rest) {
+            text.push_str(&rest[..at]);
+            text.push_str(&paste.text);
+            rest = &rest[at + paste.placeholder.len()..];
         }
-        text
+        text + rest
+    }
+
+    /// Returns the first word of a pasted text, and its position.
+    fn first_paste(&self, text: &str) -> Option<(usize, &PastedText)> {
+        let found =
+            self.pastes.iter().filter_map(|paste| Some((text.find(&paste.placeholder)?, paste)));
+        found.min_by_key(|(at, _)| *at)
     }
 
     /// Replaces the text; the cursor is at its end.
     pub(crate) fn set_text(&mut self, text: &str) {
+        if text.len() > MAX_EDITED_BYTES {
+            self.set_shown_text("");
+            self.insert_pasted_word(text.to_owned());
+        } else {
+            self.set_shown_text(text);
+        }
+    }
+
+    fn set_shown_text(&mut self, text: &str) {
         self.area = text_area(text);
         self.area.move_cursor(CursorMove::Bottom);
         self.area.move_cursor(CursorMove::End);
@@ -91,10 +121,33 @@ impl Editor {
             self.area.insert_str(&text);
             return;
         }
+        self.insert_pasted_word(text);
+    }
+
+    fn insert_pasted_word(&mut self, text: String) {
         let number = self.pastes.len() + 1;
-        let word = format!("[pasted text {number}: {} bytes]", text.len());
-        self.area.insert_str(&word);
-        self.pastes.push((word, text));
+        let placeholder = format!("[pasted text {number}: {} bytes]", text.len());
+        self.area.insert_str(&placeholder);
+        self.pastes.push(PastedText { placeholder, text });
+    }
+
+    /// Removes the word of a pasted text before the cursor. Returns whether there is one.
+    fn remove_pasted_word(&mut self) -> bool {
+        let (row, column) = self.cursor();
+        let before: String = self
+            .area
+            .lines()
+            .get(row)
+            .map(|line| line.chars().take(column).collect())
+            .unwrap_or_default();
+        let word = self.pastes.iter().find(|paste| before.ends_with(&paste.placeholder));
+        let Some(characters) = word.map(|paste| paste.placeholder.chars().count()) else {
+            return false;
+        };
+        (0..characters).for_each(|_| {
+            self.area.delete_char();
+        });
+        true
     }
 
     pub(crate) fn insert_newline(&mut self) {
@@ -108,6 +161,7 @@ impl Editor {
         match key.code {
             KeyCode::Up if plain && row == 0 => self.recall_older(),
             KeyCode::Down if plain && row + 1 == self.area.lines().len() => self.recall_newer(),
+            KeyCode::Backspace if plain && self.remove_pasted_word() => true,
             KeyCode::Char('m' | 'j') if key.modifiers == KeyModifiers::CONTROL => {
                 self.insert_newline();
                 true
@@ -146,7 +200,7 @@ impl Editor {
                 self.set_text(&text);
                 self.recalled = Some((at + 1, before));
             }
-            None => self.set_text(&before),
+            None => self.set_shown_text(&before),
         }
         true
     }

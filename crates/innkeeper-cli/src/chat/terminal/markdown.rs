@@ -67,6 +67,12 @@ impl MarkdownText {
         &self.source
     }
 
+    /// Returns whether the lines are stored.
+    #[cfg(test)]
+    pub(crate) fn has_lines(&self) -> bool {
+        self.layout.is_some()
+    }
+
     /// Appends a chunk.
     pub(crate) fn push(&mut self, chunk: &str) {
         self.source.push_str(chunk);

@@ -1,21 +1,18 @@
 //! The panel of a question in place of the editor: an approval, a request for the model, a form.
 
+mod draw;
+
+use std::ops::Range;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use innkeeper_agent::safety::DecisionScope;
 use innkeeper_agent::server_requests::ElicitationResponse;
-use innkeeper_agent::server_requests::form::{FieldKind, Form, FormField};
-use ratatui::text::{Line, Span};
+use innkeeper_agent::server_requests::form::Form;
 use serde_json::{Map, Value};
 
 use super::editor::Editor;
-use super::theme::{Role, Theme};
-use super::wrap::{wrap_spans, wrap_text};
-use crate::chat::question::{ApprovalAnswer, ApprovalQuestion, Question, RequestedInput};
-use crate::chat::question::{ElicitationQuestion, SamplingQuestion};
+use crate::chat::question::{ApprovalAnswer, ElicitationQuestion, Question, RequestedInput};
 use crate::output::IndentedJson;
-
-/// Maximum number of bytes of arguments or of a message that a panel shows.
-const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// The panel of one question.
 pub(crate) struct QuestionPanel {
@@ -26,6 +23,8 @@ pub(crate) struct QuestionPanel {
     form: FormState,
     /// Number of lines above the shown lines.
     pub(crate) scroll: usize,
+    /// Whether the next frame scrolls to the current field.
+    scrolls_to_field: bool,
 }
 
 /// The values of a form so far.
@@ -61,7 +60,8 @@ impl QuestionPanel {
             Question::Elicitation(..) | Question::Approval(..) | Question::Sampling(..) => false,
         };
         let editor = has_fields.then(Editor::new);
-        Self { question, editor, problem: None, form: FormState::default(), scroll: 0 }
+        let form = FormState::default();
+        Self { question, editor, problem: None, form, scroll: 0, scrolls_to_field: true }
     }
 
     /// Returns whether nobody waits for the answer any more.
@@ -208,6 +208,7 @@ impl QuestionPanel {
 
     fn show_field(&mut self, form: &Form) {
         self.problem = None;
+        self.scrolls_to_field = true;
         let mut editor = Editor::new();
         if let Some(value) =
             form.fields().get(self.form.field).and_then(|field| self.form.values.get(&field.name))
@@ -256,161 +257,13 @@ impl QuestionPanel {
         answered(sent, &format!("{server}: {text}"))
     }
 
-    /// Returns the lines above the editor, and the line of keys.
-    pub(crate) fn draw(&self, width: usize, theme: Theme) -> (Vec<Line<'static>>, String) {
-        let mut lines = match &self.question {
-            Question::Approval(question, _) => self.draw_approval(question, width, theme),
-            Question::Sampling(question, _) => draw_sampling(question, width, theme),
-            Question::Elicitation(question, _) => self.draw_elicitation(question, width, theme),
-        };
-        if let Some(problem) = &self.problem {
-            lines.extend(wrap_text(problem, theme.style(Role::Error), width, &[]));
-        }
-        (lines, self.keys().to_owned())
-    }
-
-    fn keys(&self) -> &'static str {
-        match &self.question {
-            Question::Approval(..) if self.editor.is_some() => {
-                "Enter run with these arguments · Esc back"
-            }
-            Question::Approval(..) => {
-                "y once · t this tool · s this server · n no · N never this tool · e edit"
-            }
-            Question::Sampling(..) => "y let the model answer · n no",
-            Question::Elicitation(question, _) => match &question.input {
-                RequestedInput::Form(_) => {
-                    "Enter next · Shift-Tab back · Ctrl-D decline · Esc close"
-                }
-                RequestedInput::Url { .. } => "y I will open it · n decline · Esc close",
-            },
+    /// Scrolls to the current field after its change.
+    pub(crate) fn show_current_field(&mut self, field: Range<usize>, height: usize) {
+        if std::mem::take(&mut self.scrolls_to_field) && !field.is_empty() {
+            let (first, last) = (field.end.saturating_sub(height).min(field.start), field.start);
+            self.scroll = self.scroll.clamp(first, last);
         }
     }
-
-    fn draw_approval(
-        &self,
-        question: &ApprovalQuestion,
-        width: usize,
-        theme: Theme,
-    ) -> Vec<Line<'static>> {
-        let text = |text: &str, role| Span::styled(text.to_owned(), theme.style(role));
-        let server = question.server.as_deref().unwrap_or("this program");
-        let heading = [
-            text("Run ", Role::Warning),
-            text(&question.tool, Role::Strong),
-            text(&format!(" on {server}?"), Role::Warning),
-        ];
-        let mut lines = wrap_spans(&heading, width, &[], &[]);
-        let hints = &question.annotations;
-        let effect = match (hints.read_only, hints.destructive) {
-            (true, _) => "says that it only reads",
-            (false, true) => "may change or delete something",
-            (false, false) => "says that it deletes nothing",
-        };
-        let reach = if hints.open_world { ", may reach other systems" } else { "" };
-        let pin = if question.is_pinned { "pinned" } else { "not pinned" };
-        let facts = format!("{effect}{reach}; {pin}");
-        lines.extend(wrap_text(&facts, theme.style(Role::Dim), width, &[]));
-        if let Some(description) = &question.description {
-            let said = format!("The tool says: {}", shown(description));
-            lines.extend(wrap_text(&said, theme.style(Role::Text), width, &[]));
-        }
-        if self.editor.is_none() {
-            let arguments = IndentedJson(&question.arguments).to_string();
-            let indent = [Span::raw("  ")];
-            lines.extend(wrap_text(shown(&arguments), theme.style(Role::Code), width, &indent));
-        }
-        lines
-    }
-
-    fn draw_elicitation(
-        &self,
-        question: &ElicitationQuestion,
-        width: usize,
-        theme: Theme,
-    ) -> Vec<Line<'static>> {
-        let asks = match &question.input {
-            RequestedInput::Form(_) => "asks",
-            RequestedInput::Url { .. } => "asks you to open an address",
-        };
-        let mut lines = draw_asker(&question.server, question.call.as_deref(), asks, width, theme);
-        lines.extend(wrap_text(shown(&question.message), theme.style(Role::Text), width, &[]));
-        match &question.input {
-            RequestedInput::Form(form) => {
-                for (index, field) in form.fields().iter().enumerate() {
-                    lines.extend(self.draw_field(index, field, width, theme));
-                }
-            }
-            RequestedInput::Url { url, host } => {
-                let host = format!("host: {host}");
-                lines.extend(wrap_text(&host, theme.style(Role::Strong), width, &[]));
-                lines.extend(wrap_text(shown(url), theme.style(Role::Link), width, &[]));
-                let note = "This program opens nothing. Open the address yourself if you trust it.";
-                lines.extend(wrap_text(note, theme.style(Role::Dim), width, &[]));
-            }
-        }
-        lines
-    }
-
-    fn draw_field(
-        &self,
-        index: usize,
-        field: &FormField,
-        width: usize,
-        theme: Theme,
-    ) -> Vec<Line<'static>> {
-        let is_current = index == self.form.field;
-        let mark = if is_current { "> " } else { "  " };
-        let required = if field.is_required { "" } else { " (optional)" };
-        let value = self.form.values.get(&field.name).map(input_text).unwrap_or_default();
-        let role = if is_current { Role::Strong } else { Role::Text };
-        let line = format!("{}{required}: {}", field.label(), shown(&value));
-        let indent = [Span::raw("  ")];
-        let first = [Span::raw(mark)];
-        let mut lines =
-            wrap_spans(&[Span::styled(line, theme.style(role))], width, &first, &indent);
-        if is_current {
-            let description = field.description.as_deref().map(|text| shown(text).to_owned());
-            let default = field.default.as_ref();
-            let default = default.map(|value| format!("default: {}", input_text(value)));
-            let notes = [description, Some(permitted_values(&field.kind)), default];
-            for note in notes.into_iter().flatten() {
-                lines.extend(wrap_text(&note, theme.style(Role::Dim), width, &indent));
-            }
-        }
-        lines
-    }
-}
-
-fn draw_sampling(question: &SamplingQuestion, width: usize, theme: Theme) -> Vec<Line<'static>> {
-    let asks =
-        format!("asks {} for a message of at most {} tokens", question.model, question.max_tokens);
-    let mut lines = draw_asker(&question.server, question.call.as_deref(), &asks, width, theme);
-    for (role, text) in &question.messages {
-        let text = format!("{role}: {}", shown(text));
-        lines.extend(wrap_text(&text, theme.style(Role::Text), width, &[Span::raw("  ")]));
-    }
-    lines
-}
-
-/// Returns the line that names the server and the call of a question.
-fn draw_asker(
-    server: &str,
-    call: Option<&str>,
-    asks: &str,
-    width: usize,
-    theme: Theme,
-) -> Vec<Line<'static>> {
-    let call = match call {
-        Some(tool) => format!(" during {tool}"),
-        None => String::new(),
-    };
-    let spans = [
-        Span::styled("Server ", theme.style(Role::Warning)),
-        Span::styled(server.to_owned(), theme.style(Role::Strong)),
-        Span::styled(format!("{call} {asks}"), theme.style(Role::Warning)),
-    ];
-    wrap_spans(&spans, width, &[], &[])
 }
 
 /// Returns the text for a value in the editor.
@@ -422,27 +275,6 @@ fn input_text(value: &Value) -> String {
         Value::Array(items) => items.iter().map(input_text).collect::<Vec<_>>().join(", "),
         Value::Null | Value::Number(_) | Value::Object(_) => value.to_string(),
     }
-}
-
-fn permitted_values(kind: &FieldKind) -> String {
-    match kind {
-        FieldKind::Text { format: Some(format), .. } => format.to_string(),
-        FieldKind::Text { .. } => "text".to_owned(),
-        FieldKind::Number { is_integer: true, .. } => "a whole number".to_owned(),
-        FieldKind::Number { .. } => "a number".to_owned(),
-        FieldKind::Boolean => "yes or no".to_owned(),
-        FieldKind::SingleChoice { options } | FieldKind::MultiChoice { options, .. } => {
-            let labels = options.iter().enumerate();
-            let labels = labels.map(|(index, option)| format!("{} {}", index + 1, option.label()));
-            let labels = labels.collect::<Vec<_>>().join(", ");
-            let several = matches!(kind, FieldKind::MultiChoice { .. });
-            if several { format!("several of {labels}") } else { format!("one of {labels}") }
-        }
-    }
-}
-
-fn shown(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
 }
 
 fn answered(is_sent: bool, text: &str) -> PanelOutcome {

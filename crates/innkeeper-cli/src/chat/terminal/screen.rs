@@ -22,6 +22,14 @@ use suggestions::Suggestions;
 /// Time in which a second Ctrl-C leaves the chat.
 const LEAVE_DELAY: Duration = Duration::from_secs(2);
 
+/// Time without a key after which a question appears, so that no letter of a message answers a
+/// question: while a message is in the editor, and else.
+const TYPING_PAUSE: Duration = Duration::from_secs(1);
+const KEY_PAUSE: Duration = Duration::from_millis(300);
+
+/// Time in which nobody can have read a question: the question takes no keys.
+const READING_TIME: Duration = Duration::from_millis(300);
+
 /// Maximum number of messages that wait for the end of a run.
 const MAX_QUEUED_MESSAGES: usize = 16;
 
@@ -75,6 +83,11 @@ pub(crate) struct Screen {
     pub(crate) transcript: Transcript,
     pub(crate) editor: Editor,
     panel: Option<QuestionPanel>,
+    /// The time of the panel's first frame.
+    panel_start: Option<Instant>,
+    /// Whether the panel takes keys, and says which.
+    is_panel_ready: bool,
+    last_key: Option<Instant>,
     questions: VecDeque<Question>,
     suggestions: Option<Suggestions>,
     search: Option<HistorySearch>,
@@ -95,6 +108,9 @@ impl Screen {
             transcript: Transcript::default(),
             editor: Editor::new(),
             panel: None,
+            panel_start: None,
+            is_panel_ready: false,
+            last_key: None,
             questions: VecDeque::new(),
             suggestions: None,
             search: None,
@@ -109,7 +125,9 @@ impl Screen {
 
     /// Whether the screen changes by itself with the time.
     pub(crate) fn is_animated(&self) -> bool {
-        self.run.is_some() || self.work.is_some()
+        let waits_for_reading = self.panel.is_some() && !self.is_panel_ready;
+        let has_change = !self.questions.is_empty() || waits_for_reading;
+        has_change || self.run.is_some() || self.work.is_some()
     }
 
     /// Shows a message that was sent, and the start of its run.
@@ -166,16 +184,16 @@ impl Screen {
         self.transcript.notice(Role::Warning, "interrupted");
         if !self.queued.is_empty() {
             // The user decides again about what was to follow.
-            let queued: Vec<String> = self.queued.drain(..).collect();
-            self.editor.set_text(&queued.join("\n"));
+            let draft = Some(self.editor.text()).filter(|text| !text.trim().is_empty());
+            let texts: Vec<String> = self.queued.drain(..).chain(draft).collect();
+            self.editor.set_text(&texts.join("\n"));
         }
         self.drop_withdrawn_questions();
     }
 
-    /// Adds a question, which is shown when the earlier ones are answered.
+    /// Adds a question, which is shown when the earlier ones are answered and nobody types.
     pub(crate) fn on_question(&mut self, question: Question) {
         self.questions.push_back(question);
-        self.show_next_question();
     }
 
     /// Removes questions for whose answer nobody waits.
@@ -185,12 +203,21 @@ impl Screen {
             self.panel = None;
             self.transcript.notice(Role::Dim, "a question was withdrawn");
         }
-        self.show_next_question();
     }
 
-    fn show_next_question(&mut self) {
+    /// Shows the next question if nobody types, and lets the shown question take keys when a person
+    /// had the time to see the question.
+    fn update_panel(&mut self, now: Instant) {
         if self.panel.is_none() {
+            let pause = if self.editor.is_empty() { KEY_PAUSE } else { TYPING_PAUSE };
+            let is_typing = |last: Instant| now.saturating_duration_since(last) < pause;
+            if self.last_key.is_some_and(is_typing) {
+                return;
+            }
             self.panel = self.questions.pop_front().map(QuestionPanel::new);
+            (self.panel_start, self.is_panel_ready) = (Some(now), false);
+        } else if let Some(start) = self.panel_start {
+            self.is_panel_ready |= now.saturating_duration_since(start) >= READING_TIME;
         }
     }
 
@@ -206,6 +233,9 @@ impl Screen {
 
     /// Inserts a pasted text.
     pub(crate) fn on_paste(&mut self, text: &str) {
+        if self.panel.is_none() && self.extend_search(text.lines().next().unwrap_or_default()) {
+            return;
+        }
         let editor = match &mut self.panel {
             Some(panel) => panel.editor_mut(),
             None => Some(&mut self.editor),

@@ -1,5 +1,6 @@
 //! The blocks of a conversation with the part that the screen shows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::AgentEvent;
@@ -15,20 +16,31 @@ use super::theme::{Role, Theme};
 /// the oldest blocks are not shown any more.
 const MAX_BLOCKS: usize = 20_000;
 
-/// Number of blocks above the screen whose lines are forgotten after each frame.
-const MAX_FORGOTTEN_BLOCKS: usize = 64;
-
 /// Columns of the mark beside a block.
 const GUTTER: usize = 2;
+
+/// The columns for the text, the theme and the time of a frame.
+type Layout = (usize, Theme, Instant);
+
+/// A line of the transcript: a line of a block, or the blank line below the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    block: usize,
+    line: usize,
+}
 
 /// The blocks of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     blocks: Vec<Block>,
-    /// Number of lines below the shown lines; 0 follows the end.
-    lines_below: usize,
-    /// The number of blocks, and the height of the last one, when they were shown last.
-    end: (usize, usize),
+    /// The first shown line; `None` shows the end and follows new text.
+    top: Option<Position>,
+    /// Number of lines to scroll up before the next frame, or down if it is negative.
+    scroll: isize,
+    /// The width of the last frame, and the height of the first shown block there.
+    last_layout: (usize, usize),
+    /// The blocks whose lines the last frame needed.
+    used: BTreeSet<usize>,
     /// The selected block.
     selected: Option<usize>,
     /// Whether new blocks with details are open.
@@ -42,9 +54,18 @@ impl Transcript {
         block.set_open(self.opens_details);
         self.blocks.push(block);
         if self.blocks.len() > MAX_BLOCKS {
-            self.blocks.drain(..MAX_BLOCKS / 10);
-            self.selected = None;
+            self.remove_oldest(MAX_BLOCKS / 10);
         }
+    }
+
+    fn remove_oldest(&mut self, blocks: usize) {
+        self.blocks.drain(..blocks);
+        self.selected = None;
+        self.used.clear();
+        self.top = self.top.map(|top| match top.block.checked_sub(blocks) {
+            Some(block) => Position { block, ..top },
+            None => Position { block: 0, line: 0 },
+        });
     }
 
     pub(crate) fn notice(&mut self, role: Role, text: impl Into<String>) {
@@ -75,7 +96,8 @@ impl Transcript {
                 }
                 Message::ToolResults(results) => {
                     for result in results.iter() {
-                        if let Some(call) = self.call_mut(&result.id) {
+                        if let Some(call) = self.call_mut(&result.id, ToolCallState::is_interrupted)
+                        {
                             let text = result.content.to_text().into_owned();
                             call.state =
                                 ToolCallState::Stored { result: text, is_error: result.is_error };
@@ -125,7 +147,7 @@ impl Transcript {
                 }));
             }
             AgentEvent::ToolCallProgress { id, progress: step, .. } => {
-                if let Some(call) = self.call_mut(id)
+                if let Some(call) = self.call_mut(id, ToolCallState::is_running)
                     && let ToolCallState::Running { progress, .. } = &mut call.state
                 {
                     *progress = Some(step.clone());
@@ -133,7 +155,7 @@ impl Transcript {
             }
             AgentEvent::ToolCallFinished(record) => {
                 let ended = ToolCallState::Finished(record.clone());
-                match self.call_mut(&record.id) {
+                match self.call_mut(&record.id, ToolCallState::is_running) {
                     Some(call) => call.state = ended,
                     // A refused call has no start.
                     None => self.push(BlockContent::ToolCall(ToolCallView {
@@ -191,9 +213,14 @@ impl Transcript {
         }
     }
 
-    fn call_mut(&mut self, id: &str) -> Option<&mut ToolCallView> {
+    /// Returns the newest call with this id in a state: a later run may use the id again.
+    fn call_mut(
+        &mut self,
+        id: &str,
+        has_state: impl Fn(&ToolCallState) -> bool,
+    ) -> Option<&mut ToolCallView> {
         let is_call = |block: &Block| match block.content() {
-            BlockContent::ToolCall(call) => call.id == id,
+            BlockContent::ToolCall(call) => call.id == id && has_state(&call.state),
             BlockContent::User(_)
             | BlockContent::Response(_)
             | BlockContent::Reasoning(_)
@@ -270,25 +297,25 @@ impl Transcript {
 
     /// Scrolls up by a number of lines, or down if it is negative.
     pub(crate) fn scroll(&mut self, lines: isize) {
-        self.lines_below = self.lines_below.saturating_add_signed(lines);
+        self.scroll = self.scroll.saturating_add(lines);
     }
 
     /// Shows the end, and follows new text.
     pub(crate) fn scroll_to_end(&mut self) {
-        self.lines_below = 0;
+        (self.top, self.scroll) = (None, 0);
     }
 
     pub(crate) fn scroll_to_start(&mut self) {
-        self.lines_below = usize::MAX / 2;
+        (self.top, self.scroll) = (Some(Position { block: 0, line: 0 }), 0);
     }
 
-    /// Returns whether newer lines are below the shown lines.
+    /// Returns whether newer lines are below the lines of the last frame.
     pub(crate) fn is_scrolled(&self) -> bool {
-        self.lines_below > 0
+        self.top.is_some()
     }
 
     /// Returns the lines for an area, at most `height`. A call costs the lines of the shown blocks,
-    /// and of the blocks below them.
+    /// and of the blocks at the end.
     pub(crate) fn visible_lines(
         &mut self,
         (width, height): (usize, usize),
@@ -296,69 +323,107 @@ impl Transcript {
         now: Instant,
     ) -> Vec<Line<'static>> {
         let layout = (width.saturating_sub(GUTTER).max(1), theme, now);
-        self.keep_position(layout);
-        // The selected block is always visible.
-        if let Some(selected) = self.selected {
-            self.scroll_to_block(selected, height, layout);
+        let last_used = std::mem::take(&mut self.used);
+        let top = self.first_line(height, layout);
+        let (mut lines, mut next) = (Vec::new(), top);
+        while lines.len() < height && next.block < self.blocks.len() {
+            let block_height = self.block_height(next.block, layout);
+            let end = block_height.min(next.line + height - lines.len());
+            let is_selected = self.selected == Some(next.block);
+            let shown = next.line..end.min(block_height - 1);
+            let shown = self.blocks[next.block].lines(shown, layout);
+            lines.extend(shown.into_iter().map(|line| with_gutter(line, is_selected, theme)));
+            if end == block_height {
+                lines.push(Line::default());
+            }
+            next = Position { block: next.block + 1, line: 0 };
         }
-        let (mut top, mut lines_from_top) = (self.blocks.len(), 0);
-        while top > 0 && lines_from_top < self.lines_below.saturating_add(height) {
-            top -= 1;
-            lines_from_top += block_height(&mut self.blocks[top], layout);
+        for index in last_used.difference(&self.used) {
+            if let Some(block) = self.blocks.get_mut(*index) {
+                block.forget_lines();
+            }
         }
-        if top == 0 {
-            self.lines_below = self.lines_below.min(lines_from_top.saturating_sub(height));
-        }
-        let mut skipped = self.lines_below;
-        let mut lines = Vec::new();
-        for index in (top..self.blocks.len()).rev() {
-            let is_selected = self.selected == Some(index);
-            let block = &mut self.blocks[index];
-            let block_height = block_height(block, layout);
-            let end = block_height.saturating_sub(skipped);
-            skipped = skipped.saturating_sub(block_height);
-            let start = end.saturating_sub(height - lines.len());
-            let mut shown = block.lines(start..end.min(block_height - 1), layout);
-            let shown = shown.drain(..).rev().map(|line| with_gutter(line, is_selected, theme));
-            let separator = (start < end && end == block_height).then(Line::default);
-            lines.extend(separator.into_iter().chain(shown));
-        }
-        for block in self.blocks[..top].iter_mut().rev().take(MAX_FORGOTTEN_BLOCKS) {
-            block.forget_lines();
-        }
-        lines.reverse();
         lines
     }
 
-    /// Moves the scroll position by the lines that were added at the end, so that the shown lines stay.
-    fn keep_position(&mut self, layout: (usize, Theme, Instant)) {
-        let (blocks, last_height) = self.end;
-        if self.lines_below > 0 && blocks > 0 {
-            let added = self.blocks.iter_mut().skip(blocks - 1);
-            let height: usize = added.map(|block| block_height(block, layout)).sum();
-            self.lines_below += height.saturating_sub(last_height);
+    /// Returns the first line of a frame, and stores the line if newer lines are below the frame.
+    fn first_line(&mut self, height: usize, layout: Layout) -> Position {
+        let end = Position { block: self.blocks.len(), line: 0 };
+        let end = self.line_above(end, height, layout);
+        let mut top = self.top.map_or(end, |top| self.position_in_layout(top, layout));
+        let lines = std::mem::take(&mut self.scroll);
+        top = match lines {
+            0.. => self.line_above(top, lines.unsigned_abs(), layout),
+            _ => self.line_below(top, lines.unsigned_abs(), layout),
+        };
+        if let Some(block) = self.selected {
+            // The selected block is always visible.
+            let start = Position { block, line: 0 };
+            let last = self.line_above(Position { block: block + 1, line: 0 }, height, layout);
+            top = top.clamp(start.min(last), start.max(last));
         }
-        let last_height = self.blocks.last_mut().map_or(0, |block| block_height(block, layout));
-        self.end = (self.blocks.len(), last_height);
+        self.top = (top < end).then_some(top);
+        let top = self.top.unwrap_or(end);
+        let block_height = match top.block < self.blocks.len() {
+            true => self.block_height(top.block, layout),
+            false => 0,
+        };
+        self.last_layout = (layout.0, block_height);
+        top
     }
 
-    fn scroll_to_block(&mut self, selected: usize, height: usize, layout: (usize, Theme, Instant)) {
-        let heights = self.blocks[selected..].iter_mut();
-        let mut heights = heights.map(|block| block_height(block, layout));
-        let own = heights.next().unwrap_or_default();
-        let after: usize = heights.sum();
-        let (min, max) = ((after + own).saturating_sub(height), after + own.saturating_sub(1));
-        if own >= height {
-            self.lines_below = self.lines_below.clamp(after, max);
-        } else {
-            self.lines_below = self.lines_below.clamp(min, after);
-        }
+    /// Returns the line for a line of the last frame: with another width, the block has another
+    /// number of lines.
+    fn position_in_layout(&mut self, last: Position, layout: Layout) -> Position {
+        let Some(block) = self.blocks.len().checked_sub(1).map(|last_at| last_at.min(last.block))
+        else {
+            return Position { block: 0, line: 0 };
+        };
+        let (last_width, last_height) = self.last_layout;
+        let height = self.block_height(block, layout);
+        let line = match last_width == layout.0 {
+            true => last.line,
+            false => last.line.saturating_mul(height) / last_height.max(1),
+        };
+        Position { block, line: line.min(height - 1) }
     }
-}
 
-/// Returns the height of a block with the blank line that separates it from the next one.
-fn block_height(block: &mut Block, (width, theme, now): (usize, Theme, Instant)) -> usize {
-    block.height(width, theme, now) + 1
+    /// Returns the line that is a number of lines above a line, or the first line.
+    fn line_above(&mut self, from: Position, mut lines: usize, layout: Layout) -> Position {
+        let Position { mut block, mut line } = from;
+        while lines > line {
+            let Some(above) = block.checked_sub(1) else { return Position { block: 0, line: 0 } };
+            lines -= line;
+            (block, line) = (above, self.block_height(above, layout));
+        }
+        Position { block, line: line - lines }
+    }
+
+    /// Returns the line that is a number of lines below a line, or the end.
+    fn line_below(&mut self, from: Position, lines: usize, layout: Layout) -> Position {
+        let Position { mut block, mut line } = from;
+        line = line.saturating_add(lines);
+        while block < self.blocks.len() {
+            let height = self.block_height(block, layout);
+            if line < height {
+                return Position { block, line };
+            }
+            (block, line) = (block + 1, line - height);
+        }
+        Position { block, line: 0 }
+    }
+
+    /// Returns the height of a block with the blank line that separates it from the next one.
+    fn block_height(&mut self, index: usize, (width, theme, now): Layout) -> usize {
+        self.used.insert(index);
+        self.blocks[index].height(width, theme, now) + 1
+    }
+
+    /// Returns the number of blocks whose lines are stored.
+    #[cfg(test)]
+    pub(crate) fn drawn_blocks(&self) -> usize {
+        self.blocks.iter().filter(|block| block.has_lines()).count()
+    }
 }
 
 fn with_gutter(mut line: Line<'static>, is_selected: bool, theme: Theme) -> Line<'static> {

@@ -7,6 +7,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::output::escape_block;
 
+/// Maximum number of bytes that [`truncate`] reads for a column: a character with its combining
+/// characters.
+const MAX_COLUMN_BYTES: usize = 32;
+
 /// The columns of a tab.
 const TAB: &str = "    ";
 
@@ -40,10 +44,13 @@ pub(crate) fn wrap_text(
     lines.flat_map(|line| wrap_spans(&[Span::styled(line, style)], width, prefix, prefix)).collect()
 }
 
-/// Shortens text to one line of at most `width` columns, with an ellipsis.
+/// Shortens text to one line of at most `width` columns, with an ellipsis. The time depends on the
+/// width and not on the length of the text.
 pub(crate) fn truncate(text: &str, width: usize) -> String {
-    let text = crate::output::escape_inline(text);
-    if text.width() <= width {
+    let end = text.floor_char_boundary((width + 1) * MAX_COLUMN_BYTES);
+    let is_whole = end == text.len();
+    let text = crate::output::escape_inline(&text[..end]);
+    if is_whole && text.width() <= width {
         return text.into_owned();
     }
     let (mut shortened, mut columns) = (String::new(), 0);
@@ -197,6 +204,8 @@ mod tests {
         assert_eq!(truncate("a\nb", 10), "a\\nb");
         assert_eq!(truncate("abcdef", 4), "abc…");
         assert_eq!(truncate("世界世界", 4), "世…");
+        let shortened = truncate(&format!("a{}", "\u{301}".repeat(100_000)), 4);
+        assert!(shortened.len() < 200 && shortened.ends_with('…'), "{shortened}");
     }
 
     proptest! {

@@ -337,6 +337,7 @@ impl App {
             WorkResult::Completions(text, values) => self.screen.on_completions(&text, &values),
         }
         self.update_status();
+        self.send_queued();
     }
 }
 

@@ -46,6 +46,7 @@ impl Rows<'_> {
 impl Screen {
     /// Draws the whole screen.
     pub(crate) fn draw(&mut self, area: Rect, buffer: &mut Buffer, now: Instant) {
+        self.update_panel(now);
         if area.is_empty() {
             return;
         }
@@ -59,14 +60,12 @@ impl Screen {
         } else {
             self.draw_editor(&mut rows);
         }
-        if rows.area.height >= 2 {
-            let state = self.state_line(area.width, now);
-            rows.draw_bottom(&state);
-        }
+        let state_area = rows.take_bottom(if rows.area.height >= 2 { 1 } else { 0 });
         let transcript_area = rows.area;
         let size = (usize::from(transcript_area.width), usize::from(transcript_area.height));
         let lines = self.transcript.visible_lines(size, self.theme, now);
         rows.draw(transcript_area, &lines);
+        rows.draw(state_area, &[self.state_line(area.width, now)]);
     }
 
     fn facts_line(&self, width: u16) -> Line<'static> {
@@ -91,28 +90,36 @@ impl Screen {
             let found = search.found.and_then(|at| self.editor.search("", at + 1));
             let found = found.map_or("no message", |(_, message)| message);
             (format!("search `{}`: {found}", search.text), Role::Running)
+        } else if self.panel.is_some() {
+            ("Your answer is needed · Ctrl-C stops the response".to_owned(), Role::Warning)
+        } else if !self.questions.is_empty() {
+            ("a question waits until you stop typing".to_owned(), Role::Warning)
+        } else if self.transcript.has_selection() {
+            ("Up/Down select · Enter open · y copy · Esc back".to_owned(), Role::Dim)
         } else if let Some(run) = &self.run {
             let elapsed = now.saturating_duration_since(run.start);
             let frame = elapsed.as_millis() / SPINNER_MILLISECONDS;
             let frame = SPINNER[frame as usize % SPINNER.len()];
-            let queued = match self.queued.len() {
-                0 => String::new(),
-                1 => " · 1 message waits".to_owned(),
-                waiting => format!(" · {waiting} messages wait"),
-            };
-            let text =
-                format!("{frame} {} · {} · Esc stops{queued}", run.waits_for, seconds(elapsed));
+            let queued = self.queued_text();
+            let elapsed = seconds(elapsed);
+            let text = format!("{frame} {elapsed} · Esc stops{queued} · {}", run.waits_for);
             (text, Role::Running)
         } else if let Some(work) = &self.work {
-            (format!("… {work}"), Role::Running)
-        } else if self.transcript.has_selection() {
-            ("Up/Down select · Enter open · y copy · Esc back".to_owned(), Role::Dim)
+            (format!("… {work}{}", self.queued_text()), Role::Running)
         } else if self.transcript.is_scrolled() {
             ("newer lines below · Ctrl-End shows the end".to_owned(), Role::Dim)
         } else {
             ("Enter sends · Alt-Enter new line · Tab blocks · /help".to_owned(), Role::Dim)
         };
         Line::from(Span::styled(truncate(&text, width.into()), self.theme.style(role)))
+    }
+
+    fn queued_text(&self) -> String {
+        match self.queued.len() {
+            0 => String::new(),
+            1 => " · 1 message waits".to_owned(),
+            waiting => format!(" · {waiting} messages wait"),
+        }
     }
 
     fn draw_editor(&mut self, rows: &mut Rows<'_>) {
@@ -122,9 +129,12 @@ impl Screen {
         let area = rows.take_bottom(editor_rows);
         let prompt = Line::from(Span::styled("> ", self.theme.style(Role::User)));
         rows.draw(Rect { height: area.height.min(1), ..area }, &[prompt]);
-        let inner =
-            Rect { x: area.x + 2.min(area.width), width: area.width.saturating_sub(2), ..area };
-        self.editor.draw(inner, rows.buffer, self.theme, "Message, or / for commands");
+        self.editor.draw(
+            behind_prompt(area),
+            rows.buffer,
+            self.theme,
+            "Message, or / for commands",
+        );
         let Some(suggestions) = &self.suggestions else { return };
         let lines: Vec<Line<'_>> = suggestions
             .shown()
@@ -141,31 +151,51 @@ impl Screen {
 
     fn draw_panel(&mut self, rows: &mut Rows<'_>) {
         let width = rows.area.width;
-        let (theme, waiting) = (self.theme, self.questions.len());
+        let (theme, waiting, is_ready) = (self.theme, self.questions.len(), self.is_panel_ready);
         let Some(panel) = &mut self.panel else { return };
-        let (lines, keys) = panel.draw(width.into(), theme);
-        let keys = match waiting {
-            0 => keys,
-            1 => format!("{keys}\n1 more question"),
-            more => format!("{keys}\n{more} more questions"),
-        };
+        let drawn = panel.draw(width.into(), theme);
+        let height = rows.area.height;
+        let mut keys = if is_ready { drawn.keys.to_owned() } else { String::new() };
+        match waiting {
+            0 => {}
+            1 => keys.push_str("\n1 more question"),
+            more => keys.push_str(&format!("\n{more} more questions")),
+        }
         let keys = wrap_text(&keys, theme.style(Role::Running), width.into(), &[]);
         let area = rows.take_bottom(u16::try_from(keys.len()).unwrap_or(u16::MAX));
         rows.draw(area, &keys);
-        let height = rows.area.height;
         let editor_rows = panel.editor_mut().map_or(0, |editor| {
             editor.rows(width.saturating_sub(2)).clamp(1, MAX_EDITOR_ROWS.min(height / 3).max(1))
         });
         let editor_area = rows.take_bottom(editor_rows);
         if let Some(editor) = panel.editor_mut() {
-            let inner =
-                Rect { x: editor_area.x + 2, width: width.saturating_sub(2), ..editor_area };
-            editor.draw(inner, rows.buffer, theme, "");
+            editor.draw(behind_prompt(editor_area), rows.buffer, theme, "");
         }
-        let max = rows.area.height.saturating_sub(height / 4).max(1);
-        let shown = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(max);
-        panel.scroll = panel.scroll.min(lines.len() - usize::from(shown));
-        let area = rows.take_bottom(shown);
-        rows.draw(area, &lines[panel.scroll..]);
+        let problem = rows.take_bottom(u16::try_from(drawn.problem.len()).unwrap_or(u16::MAX));
+        rows.draw(problem, &drawn.problem);
+        let max = usize::from(rows.area.height.saturating_sub(height / 4).max(1));
+        let mut shown = drawn.lines.len().min(max);
+        if shown < drawn.lines.len() && max > 2 {
+            shown -= 1;
+            panel.show_current_field(drawn.current_field, shown);
+            panel.scroll = panel.scroll.min(drawn.lines.len() - shown);
+            let below = drawn.lines.len() - shown - panel.scroll;
+            let text = match below {
+                0 => "PageUp shows the start".to_owned(),
+                _ => format!("{below} more lines: PageDown"),
+            };
+            rows.draw_bottom(&Line::from(Span::styled(text, theme.style(Role::Warning))));
+        } else {
+            panel.show_current_field(drawn.current_field, shown);
+            panel.scroll = panel.scroll.min(drawn.lines.len() - shown);
+        }
+        let area = rows.take_bottom(u16::try_from(shown).unwrap_or(u16::MAX));
+        rows.draw(area, &drawn.lines[panel.scroll..]);
     }
+}
+
+/// Returns the part of an area behind the prompt.
+fn behind_prompt(area: Rect) -> Rect {
+    let prompt = area.width.min(2);
+    Rect { x: area.x + prompt, width: area.width - prompt, ..area }
 }

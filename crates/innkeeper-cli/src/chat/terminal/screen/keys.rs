@@ -20,6 +20,7 @@ impl Screen {
             return self.on_interrupt_key(now);
         }
         self.last_interrupt = None;
+        self.last_key = Some(now);
         if self.panel.is_some() {
             self.on_panel_key(key);
             return None;
@@ -34,6 +35,8 @@ impl Screen {
         if self.transcript.has_selection() {
             return self.on_selection_key(key);
         }
+        let text = self.editor.shown_text();
+        self.suggestions.take_if(|suggestions| !suggestions.complete(&text));
         if self.suggestions.is_some() && self.on_suggestion_key(key) {
             return None;
         }
@@ -56,11 +59,10 @@ impl Screen {
     }
 
     fn on_panel_key(&mut self, key: KeyEvent) {
-        let Some(panel) = &mut self.panel else { return };
+        let Some(panel) = self.panel.as_mut().filter(|_| self.is_panel_ready) else { return };
         if let PanelOutcome::Answered(text) = panel.on_key(key) {
             self.panel = None;
             self.transcript.notice(Role::Dim, text);
-            self.show_next_question();
         }
     }
 
@@ -175,21 +177,20 @@ impl Screen {
 
     fn on_search_key(&mut self, key: KeyEvent) {
         let Some(search) = &mut self.search else { return };
-        let mut before = search.found.unwrap_or(self.editor.history_len());
         match key.code {
-            KeyCode::Char('r') if is_control(key, 'r') => {}
+            KeyCode::Char('r') if is_control(key, 'r') => {
+                let before = search.found.unwrap_or(self.editor.history_len());
+                let found = self.editor.search(&search.text, before).map(|(at, _)| at);
+                search.found = found.or(search.found);
+            }
             KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                search.text.push(character);
-                before = self.editor.history_len();
+                self.extend_search(character.encode_utf8(&mut [0; 4]));
             }
             KeyCode::Backspace => {
                 search.text.pop();
-                before = self.editor.history_len();
+                self.extend_search("");
             }
-            KeyCode::Esc => {
-                self.search = None;
-                return;
-            }
+            KeyCode::Esc => self.search = None,
             _ => {
                 // Any other key takes the found message.
                 let found = search.found;
@@ -199,11 +200,17 @@ impl Screen {
                 if let Some(message) = message {
                     self.editor.set_text(&message);
                 }
-                return;
             }
         }
-        let found = self.editor.search(&search.text, before).map(|(at, _)| at);
-        search.found = found.or(search.found);
+    }
+
+    /// Searches the newest message with a longer text. Returns whether there is a search.
+    pub(super) fn extend_search(&mut self, text: &str) -> bool {
+        let Some(search) = &mut self.search else { return false };
+        search.text.push_str(text);
+        let all = self.editor.history_len();
+        search.found = self.editor.search(&search.text, all).map(|(at, _)| at);
+        true
     }
 
     /// Shows values for the word at the end of the text; one value replaces the word at once.

@@ -8,6 +8,8 @@ pub(super) const MAX_SHOWN: usize = 6;
 /// The values that complete the last word of a text.
 #[derive(Debug)]
 pub(super) struct Suggestions {
+    /// The text that the values complete.
+    text: String,
     /// The text before the last word.
     before: String,
     /// Each value with its purpose.
@@ -24,7 +26,7 @@ impl Suggestions {
             let space = if arguments.is_empty() { "" } else { " " };
             (format!("/{name}{space}"), (*purpose).to_owned())
         });
-        Self::new(String::new(), values.collect())
+        Self::new(text, String::new(), values.collect())
     }
 
     /// Returns the values that start with the last word of a text, or, without such a value, those
@@ -40,11 +42,17 @@ impl Suggestions {
         if matching.is_empty() {
             matching = select(&|value| value.contains(word));
         }
-        Self::new(before.to_owned(), matching)
+        Self::new(text, before.to_owned(), matching)
     }
 
-    fn new(before: String, values: Vec<(String, String)>) -> Option<Self> {
-        (!values.is_empty()).then_some(Self { before, values, selected: 0 })
+    fn new(text: &str, before: String, values: Vec<(String, String)>) -> Option<Self> {
+        let text = text.to_owned();
+        (!values.is_empty()).then_some(Self { text, before, values, selected: 0 })
+    }
+
+    /// Returns whether the values complete this text.
+    pub(super) fn complete(&self, text: &str) -> bool {
+        self.text == text
     }
 
     pub(super) fn len(&self) -> usize {

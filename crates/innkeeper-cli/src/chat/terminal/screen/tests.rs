@@ -1,5 +1,14 @@
 //! Tests of the screen: keys and events against the drawn rows.
 
+mod builders;
+mod editor_keys;
+mod features;
+mod frames;
+mod limits;
+mod questions;
+mod random_input;
+mod scrolling;
+
 use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -11,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::chat::question::{ApprovalAnswer, ApprovalQuestion};
+use builders::{approval, ask};
 
 fn rows(screen: &mut Screen, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
@@ -35,20 +45,7 @@ fn enter(screen: &mut Screen) -> Option<Action> {
     press(screen, KeyCode::Enter, KeyModifiers::NONE)
 }
 
-fn approval() -> (Question, oneshot::Receiver<ApprovalAnswer>) {
-    let (sender, receiver) = oneshot::channel();
-    let question = ApprovalQuestion {
-        tool: "files.write".to_owned(),
-        server: Some("files".to_owned()),
-        arguments: r#"{"path":"a"}"#.to_owned(),
-        description: Some("Writes a file.".to_owned()),
-        annotations: ToolAnnotations::default(),
-        is_pinned: false,
-    };
-    (Question::Approval(question, sender), receiver)
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_typed_message_is_sent_and_its_response_is_drawn() {
     let mut screen = Screen::new(Theme::Plain);
     type_text(&mut screen, "Hello");
@@ -60,7 +57,7 @@ async fn a_typed_message_is_sent_and_its_response_is_drawn() {
     assert!(drawn.contains("the model writes"), "{drawn}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn escape_stops_a_run_and_a_second_control_c_leaves() {
     let mut screen = Screen::new(Theme::Plain);
     screen.on_sent("Hello", Instant::now());
@@ -73,7 +70,7 @@ async fn escape_stops_a_run_and_a_second_control_c_leaves() {
     assert_eq!(second, Some(Action::Quit));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
     for (key, answer) in [
         ('y', ApprovalAnswer::Allow(DecisionScope::Call)),
@@ -84,7 +81,7 @@ async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
     ] {
         let mut screen = Screen::new(Theme::Plain);
         let (question, mut receiver) = approval();
-        screen.on_question(question);
+        ask(&mut screen, question);
         let drawn = rows(&mut screen, 80, 20);
         for text in ["Run files.write on files?", "Writes a file.", "\"path\": \"a\"", "not pinned"]
         {
@@ -95,11 +92,11 @@ async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_arguments_of_a_call_can_be_changed_before_it_runs() {
     let mut screen = Screen::new(Theme::Plain);
     let (question, mut receiver) = approval();
-    screen.on_question(question);
+    ask(&mut screen, question);
     press(&mut screen, KeyCode::Char('e'), KeyModifiers::NONE);
     press(&mut screen, KeyCode::Backspace, KeyModifiers::NONE);
     enter(&mut screen);
@@ -112,12 +109,12 @@ async fn the_arguments_of_a_call_can_be_changed_before_it_runs() {
     assert_eq!(arguments, serde_json::json!({"path": "a"}));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_withdrawn_question_disappears_and_the_next_one_is_shown() {
     let mut screen = Screen::new(Theme::Plain);
     let ((first, receiver), (second, _open)) = (approval(), approval());
-    screen.on_question(first);
-    screen.on_question(second);
+    ask(&mut screen, first);
+    ask(&mut screen, second);
     assert!(rows(&mut screen, 80, 20).contains("1 more question"));
     drop(receiver);
     screen.drop_withdrawn_questions();
@@ -126,7 +123,7 @@ async fn a_withdrawn_question_disappears_and_the_next_one_is_shown() {
     assert!(!drawn.contains("more question"), "{drawn}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_message_of_a_run_waits_for_its_end() {
     let mut screen = Screen::new(Theme::Plain);
     screen.on_sent("first", Instant::now());
@@ -136,7 +133,7 @@ async fn a_message_of_a_run_waits_for_its_end() {
     assert_eq!(screen.take_queued().as_deref(), Some("second"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_command_is_completed_and_an_unknown_command_is_named() {
     let mut screen = Screen::new(Theme::Plain);
     type_text(&mut screen, "/serv");
@@ -149,7 +146,7 @@ async fn a_command_is_completed_and_an_unknown_command_is_named() {
     assert!(rows(&mut screen, 60, 16).contains("no command /nothing"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_long_paste_is_one_word_and_is_sent_whole() {
     let mut screen = Screen::new(Theme::Plain);
     let text = "line of text\n".repeat(80_000);
@@ -162,7 +159,7 @@ async fn a_long_paste_is_one_word_and_is_sent_whole() {
 
 /// Attack: terminal | a server and a model write terminal sequences | the screen shows them as text
 /// | Foreign text stays text
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn sequences_for_the_terminal_never_reach_a_cell() {
     let evil = "\u{1b}]0;title\u{7}\u{1b}[2J\u{202e}";
     let mut screen = Screen::new(Theme::Dark);

@@ -1,0 +1,92 @@
+//! Tests of questions: keys that were not meant as answers, and questions that do not fit.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use serde_json::json;
+use tokio::time::{Instant, advance};
+
+use super::builders::{
+    QUESTION_DELAY, approval, approval_of, ask, assert_shown, elicitation, form,
+};
+use super::{enter, press, rows, type_text};
+use crate::chat::terminal::Theme;
+use crate::chat::terminal::screen::Screen;
+
+/// Attack: terminal | a call needs an approval while the user types a message | no typed letter
+/// answers the question, and the message stays | Approval first
+#[tokio::test(start_paused = true)]
+async fn letters_of_a_message_do_not_answer_a_question_that_appears() {
+    let mut screen = Screen::new(Theme::Plain);
+    screen.on_sent("Write.", Instant::now());
+    type_text(&mut screen, "list ");
+    let (question, mut answer) = approval();
+    screen.on_question(question);
+    rows(&mut screen, 80, 24);
+    type_text(&mut screen, "yes");
+    rows(&mut screen, 80, 24);
+    assert!(answer.try_recv().is_err(), "a letter answered the question");
+    assert_eq!(screen.editor.shown_text(), "list yes");
+    assert_shown(&mut screen, (80, 24), "a question waits");
+    advance(QUESTION_DELAY).await;
+    // The question appears now; nobody can have read the question.
+    rows(&mut screen, 80, 24);
+    type_text(&mut screen, "s");
+    assert!(answer.try_recv().is_err(), "a letter answered a question that nobody read");
+    advance(QUESTION_DELAY).await;
+    assert_shown(&mut screen, (80, 24), "y once");
+    type_text(&mut screen, "n");
+    assert!(answer.try_recv().is_ok());
+    assert_eq!(screen.editor.shown_text(), "list yes");
+}
+
+/// Attack: terminal | the arguments of a call are too long for the screen | the question says that
+/// it shows only a part | Approval first
+#[tokio::test(start_paused = true)]
+async fn an_approval_says_that_it_shows_only_a_part_of_the_arguments() {
+    let mut screen = Screen::new(Theme::Plain);
+    let arguments = json!({ "text": "x".repeat(1 << 20), "delete": true }).to_string();
+    let (question, _answer) = approval_of(&arguments);
+    ask(&mut screen, question);
+    assert_shown(&mut screen, (80, 24), "more lines: PageDown");
+    for _ in 0..200 {
+        press(&mut screen, KeyCode::PageDown, KeyModifiers::NONE);
+        rows(&mut screen, 80, 24);
+    }
+    assert_shown(&mut screen, (80, 24), &format!("of {} bytes", arguments.len()));
+}
+
+/// Attack: terminal | a tool describes itself with hundreds of lines | the arguments of the call are
+/// shown first | Approval first
+#[tokio::test(start_paused = true)]
+async fn a_long_description_does_not_hide_the_arguments() {
+    let mut screen = Screen::new(Theme::Plain);
+    let (mut question, _answer) = approval();
+    if let crate::chat::question::Question::Approval(approval, _) = &mut question {
+        approval.description = Some("harmless\n".repeat(400));
+    }
+    ask(&mut screen, question);
+    assert_shown(&mut screen, (80, 24), "\"path\": \"a\"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_current_field_of_a_long_form_is_visible() {
+    let mut screen = Screen::new(Theme::Plain);
+    let fields = (1..=40).map(|n| (format!("field{n}"), json!({ "type": "string" })));
+    let (question, _answer) = elicitation(form(&json!(fields.collect::<serde_json::Map<_, _>>())));
+    ask(&mut screen, question);
+    for number in 1..=40 {
+        assert_shown(&mut screen, (60, 16), &format!("> field{number}"));
+        type_text(&mut screen, "a");
+        enter(&mut screen);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_keeps_the_draft_beside_the_waiting_messages() {
+    let mut screen = Screen::new(Theme::Plain);
+    screen.on_sent("first", Instant::now());
+    type_text(&mut screen, "second");
+    enter(&mut screen);
+    type_text(&mut screen, "draft");
+    screen.on_interrupted();
+    assert_eq!(screen.editor.text(), "second\ndraft");
+}

@@ -1,0 +1,235 @@
+//! Tests of `chat` line by line and with `--json`: a scripted model and the fixture server.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use innkeeper_testkit::{
+    Fixture, Journal, ProcessTag, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json, wait_gone,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::innkeeper;
+
+/// A directory with a configuration, a home and a scripted model.
+struct ChatEnv {
+    folder: TempDir,
+    tag: ProcessTag,
+    llm: ScriptedLlm,
+}
+
+impl ChatEnv {
+    async fn new(server: Fixture, replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        let (folder, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
+        let server = server.process_tag(&tag).journal(&folder.path().join("journal"));
+        std::fs::write(folder.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
+        Self { folder, tag, llm: ScriptedLlm::start(Script::new(replies)).await }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        let model = ["--provider", "anthropic", "--model", "claude-opus-5-5", "--base-url"];
+        let mut all = vec!["chat", "--config", "mcp.json"];
+        all.extend(model.iter().chain([&self.llm.origin()]).chain(args));
+        let mut command = innkeeper(&all, self.path());
+        command.env("HOME", self.path()).env("ANTHROPIC_API_KEY", "sk-planted");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// Runs the chat with this text on stdin, until the program exits.
+    async fn run(&self, args: &[&str], stdin: &str) -> Output {
+        let mut child = self.spawn(args);
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await;
+        wait_gone(&self.tag, Duration::from_secs(2)).unwrap();
+        output.unwrap()
+    }
+
+    /// Lists the stored conversations.
+    fn list(&self) -> Vec<Value> {
+        let mut command = innkeeper(&["chat", "--list", "--json"], self.path());
+        let output = command.env("HOME", self.path()).output().unwrap();
+        let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+        list["conversations"].as_array().unwrap().clone()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the events, with the chunks of a text as one event.
+fn json_events(output: &Output) -> Vec<Value> {
+    let mut events: Vec<Value> = Vec::new();
+    for line in text(&output.stdout).lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let is_chunk = event["event"] == "text" || event["event"] == "reasoning";
+        match events.last_mut() {
+            Some(last) if is_chunk && last["event"] == event["event"] => {
+                let both = format!(
+                    "{}{}",
+                    last["text"].as_str().unwrap(),
+                    event["text"].as_str().unwrap()
+                );
+                last["text"] = json!(both);
+            }
+            Some(_) | None => events.push(event),
+        }
+    }
+    events
+}
+
+fn add_call() -> ScriptedReply {
+    ScriptedReply::text("I add.").with_tool_call("one.add", json!({"a": 2, "b": 3}))
+}
+
+#[tokio::test]
+async fn each_line_is_a_message_and_text_and_calls_have_their_own_stream() {
+    let replies = [add_call(), ScriptedReply::text("It is 5."), ScriptedReply::text("Bye.")];
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let output = env.run(&["--approve", "all"], "Add 2 and 3.\n\nbye\n").await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "I add.\nIt is 5.\nBye.\n");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains(r#"called: `one.add` {"a":2,"b":3} in "#), "{stderr}");
+    assert!(stderr.contains("continue with: innkeeper chat --resume "), "{stderr}");
+    let last = &env.llm.requests()[2];
+    assert!(last.body.to_string().contains("Add 2 and 3."), "{}", last.body);
+}
+
+/// Attack: model | a model calls a tool, and nobody can answer the question | the tool does not run,
+/// and the output says why | Approval first
+#[tokio::test]
+async fn a_call_that_needs_an_approval_does_not_run_on_a_pipe_and_the_output_says_so() {
+    let replies = [add_call(), ScriptedReply::text("Not added.")];
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let output = env.run(&[], "Add 2 and 3.\n").await;
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stdout), "I add.\nNot added.\n");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("failed: `one.add`"), "{stderr}");
+    assert!(stderr.contains("not run: nobody can approve the call"), "{stderr}");
+    assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 0);
+}
+
+#[tokio::test]
+async fn each_event_of_json_has_its_documented_members() {
+    let reply = ScriptedReply::reasoning("Two numbers.")
+        .with_text("I add.")
+        .with_tool_call("one.add", json!({"a": 2, "b": 3}))
+        .with_usage(50, 10);
+    let replies = [reply, ScriptedReply::text("It is 5.").with_usage(70, 5)];
+    let server = fixture("one").with("--progress", 1).with("--progress-message", "adding");
+    let env = ChatEnv::new(server, replies).await;
+    let output = env.run(&["--json", "--approve", "all"], "Add 2 and 3.\n/tokens\n").await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let mut events = json_events(&output);
+    let call = events.iter_mut().find(|event| event["event"] == "call_finished").unwrap();
+    assert!(call["elapsedMs"].take().is_u64());
+    let id = call["id"].clone();
+    let progress = events.iter_mut().find(|event| event["event"] == "call_progress").unwrap();
+    assert!(progress["progress"].take().is_number() && progress["total"].take().is_number());
+    let expected = json!([
+        {"event": "reasoning", "text": "Two numbers."},
+        {"event": "text", "text": "I add."},
+        {"event": "call_started", "id": id, "tool": "one.add", "arguments": "{\"a\":2,\"b\":3}"},
+        {"event": "call_progress", "id": id, "tool": "one.add", "progress": null, "total": null,
+            "message": "adding"},
+        {"event": "call_finished", "id": id, "tool": "one.add", "success": true,
+            "result": "5\n{\"sum\":5}",
+            "elapsedMs": null, "origin": "native"},
+        {"event": "text", "text": "It is 5."},
+        {"event": "finished", "success": true, "text": "It is 5.", "problem": null,
+            "promptTokens": 120, "completionTokens": 15},
+        {"event": "notice", "text": "120 tokens to the model (0 cached), 15 tokens of the model \
+            (0 reasoning)"},
+    ]);
+    assert_eq!(Value::from(events), expected);
+}
+
+#[tokio::test]
+async fn a_question_of_json_follows_the_text_before_it_and_is_denied() {
+    let replies = [add_call(), ScriptedReply::text("Not added.")];
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let output = env.run(&["--json", "Add 2 and 3."], "").await;
+    let events = json_events(&output);
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(names, ["text", "question", "call_finished", "text", "finished"]);
+    let question =
+        json!({"event": "question", "kind": "approval", "server": "one", "text": "one.add"});
+    assert_eq!(events[1], question);
+    assert_eq!(events[2]["result"], "not run: nobody can approve the call");
+}
+
+#[tokio::test]
+async fn a_failed_run_ends_with_1_and_the_next_message_is_still_sent() {
+    let replies = [
+        ScriptedReply::status(401).with_error_message("that key is not one of ours"),
+        ScriptedReply::text("Hello."),
+    ];
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let output = env.run(&["--json"], "Hi\nHi\n").await;
+    assert_eq!(output.status.code(), Some(1));
+    let events = json_events(&output);
+    assert_eq!(events[0]["event"], "finished");
+    assert_eq!(events[0]["success"], false);
+    assert!(events[0]["problem"].as_str().unwrap().contains("that key is not one of ours"));
+    assert_eq!(events.last().unwrap()["text"], "Hello.");
+}
+
+#[tokio::test]
+async fn a_conversation_is_listed_and_resumed_and_no_store_leaves_none() {
+    let replies = ["One.", "Two.", "Three."].map(ScriptedReply::text);
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    env.run(&["--no-store"], "not stored\n").await;
+    assert_eq!(env.list(), [] as [Value; 0]);
+    env.run(&[], "first message\n/save My title\n").await;
+    let stored = env.list();
+    assert_eq!((&stored[0]["title"], &stored[0]["messages"]), (&json!("My title"), &json!(2)));
+    let id = stored[0]["id"].as_str().unwrap();
+    let output = env.run(&["--resume", id], "second message\n").await;
+    assert_eq!(text(&output.stdout), "Three.\n");
+    let request = env.llm.requests()[2].body.to_string();
+    assert!(request.contains("first message") && request.contains("Two."), "{request}");
+    assert_eq!(env.list()[0]["messages"], 4);
+    let unknown = env.run(&["--resume", "nothing"], "").await;
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("no stored conversation `nothing`"));
+}
+
+/// Attack: processes | the program is killed during a call | no process remains, and the resumed
+/// conversation has the messages and an error result for the call | No orphan
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_continues_after_a_kill_during_a_call() {
+    let call = ScriptedReply::text("I wait.").with_tool_call("one.sleep", json!({"ms": 60_000}));
+    let env = ChatEnv::new(fixture("one"), [call, ScriptedReply::text("I know.")]).await;
+    let mut child = env.spawn(&["--json", "--approve", "all"]);
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "Wait for me.").unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_started = |line: &String| line.contains("call_started");
+    assert!(lines.any(|line| is_started(&line.unwrap())));
+    while Journal::read(&env.path().join("journal")).count("tools/call") == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(stdin);
+    wait_gone(&env.tag, Duration::from_secs(5)).unwrap();
+    let output = env.run(&["--resume"], "What happened?\n").await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "I know.\n");
+    let body = env.llm.requests()[1].body.clone();
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages[0]["content"][0]["text"], "Wait for me.");
+    assert_eq!(messages[1]["content"][0]["text"], "I wait.");
+    let result = &messages[2]["content"][0];
+    assert_eq!((&result["type"], &result["is_error"]), (&json!("tool_result"), &json!(true)));
+    assert!(messages[2].to_string().contains("What happened?"), "{body}");
+}
