@@ -117,10 +117,15 @@ fn select_local_model(
     }
 }
 
+/// Returns the names for `--provider`.
+pub(crate) fn provider_names() -> Vec<&'static str> {
+    ProviderId::ALL.map(ProviderId::name).into_iter().chain([LOCAL_PROVIDER]).collect()
+}
+
 fn missing_model_error() -> CliError {
-    let names = ProviderId::ALL.map(ProviderId::name).join(", ");
+    let names = provider_names().join(", ");
     CliError::usage("no model selected").with_hint(format!(
-        "use `--provider NAME` with one of {names}, {LOCAL_PROVIDER}; run `innkeeper demo` to list the models of this machine"
+        "use `--provider NAME` with one of {names}; run `innkeeper demo` to list the models of this machine"
     ))
 }
 

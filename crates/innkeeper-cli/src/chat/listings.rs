@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::conversation_file;
 use super::session::TokenTotals;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
+use crate::model_selection::provider_names;
 use crate::output::escape_inline;
 use crate::timestamp;
 
@@ -149,14 +150,16 @@ pub(crate) fn conversations(directory: &Path) -> String {
 
 /// Returns the values that complete the last word of a command, or `None` for a text that needs a
 /// server's answer.
-pub(crate) fn completions(host: &Host, text: &str, providers: &[String]) -> Vec<String> {
+pub(crate) fn completions(host: &Host, text: &str) -> Vec<String> {
     let TypedLine::Command(command, _) = parse_line(text) else { return Vec::new() };
     let words = text.split_whitespace().count() + usize::from(text.ends_with(char::is_whitespace));
     match command {
         SlashCommand::Tools | SlashCommand::Restart => {
             host.status().keys().map(ToString::to_string).collect()
         }
-        SlashCommand::Model if words <= 2 => providers.to_vec(),
+        SlashCommand::Model if words <= 2 => {
+            provider_names().into_iter().map(str::to_owned).collect()
+        }
         SlashCommand::Attach => {
             let catalog = host.catalog();
             let listings = catalog.servers().filter_map(|(_, entry)| entry.listing());

@@ -7,7 +7,6 @@ use base64::Engine as _;
 use crossterm::event::EventStream;
 use innkeeper_agent::content::{Content, ContentBlock, MediaContent};
 use innkeeper_agent::conversation::Message;
-use innkeeper_agent::transport::ProviderId;
 use innkeeper_host::Host;
 use serde_json::{Map, Value};
 
@@ -278,10 +277,8 @@ impl App {
     }
 
     pub(super) fn complete(&mut self, text: String) {
-        let providers: Vec<String> =
-            ProviderId::ALL.map(|id| id.name().to_owned()).into_iter().collect();
         let host = self.session.host().clone();
-        let values = listings::completions(&host, &text, &providers);
+        let values = listings::completions(&host, &text);
         if !values.is_empty() || !text.contains('=') {
             return self.screen.on_completions(&text, &values);
         }
