@@ -57,6 +57,10 @@ pub struct ToolCallRecord {
     /// call.
     #[serde(default = "was_run_by_default")]
     pub was_run: bool,
+    /// Whether nothing shows if the tool ran: the server was lost, or did not respond in time, after
+    /// the call was sent.
+    #[serde(default)]
+    pub outcome_unknown: bool,
     /// Whether the output comes from the cache.
     pub cached: bool,
     /// The origin of the call.

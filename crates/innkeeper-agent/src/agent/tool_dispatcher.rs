@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use innkeeper_host::CallError;
+
 use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
@@ -130,6 +132,7 @@ fn record(
 ) -> (ToolCallRecord, Content, CallStatus) {
     let ToolExecution { tool, arguments, has_changed_arguments, outcome, elapsed, cached, .. } =
         execution;
+    let outcome_unknown = outcome.as_ref().err().is_some_and(|error| is_outcome_unknown(error));
     let (status, content, output) = match outcome {
         Ok(output) => {
             let content = tool_output::to_content(&output);
@@ -156,6 +159,7 @@ fn record(
         result_text,
         elapsed,
         was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
+        outcome_unknown,
         cached,
         origin: pending.origin,
         failed_attempts: pending.failed_attempts,
@@ -166,6 +170,20 @@ fn record(
     (record, content, status)
 }
 
+/// Returns whether nothing shows if the tool ran.
+fn is_outcome_unknown(error: &ToolError) -> bool {
+    match error {
+        ToolError::Host(CallError::Unavailable { may_have_run, .. }) => *may_have_run,
+        ToolError::Host(CallError::Timeout { .. }) => true,
+        ToolError::Host(_)
+        | ToolError::Runner { .. }
+        | ToolError::InvalidArguments { .. }
+        | ToolError::BufferFull { .. }
+        | ToolError::Refused { .. }
+        | ToolError::Panicked { .. } => false,
+    }
+}
+
 /// Returns whether a call without output was run.
 fn error_status(error: &ToolError) -> CallStatus {
     match error {
@@ -174,5 +192,34 @@ fn error_status(error: &ToolError) -> CallStatus {
         ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. } => {
             CallStatus::Failed
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use innkeeper_host::error::UnavailableReason;
+
+    use super::*;
+
+    #[test]
+    fn only_a_call_that_was_sent_and_got_no_response_has_an_unknown_outcome() {
+        let lost = |may_have_run| CallError::Unavailable {
+            server: "a".into(),
+            reason: UnavailableReason::ClosedOutput,
+            may_have_run,
+            attempts: 1,
+        };
+        let timeout = CallError::Timeout {
+            server: "a".into(),
+            item: "t".into(),
+            timeout: Duration::from_secs(1),
+        };
+        let errors = [lost(true), lost(false), timeout];
+        let unknown = errors.map(|error| is_outcome_unknown(&ToolError::Host(error)));
+        assert_eq!(unknown, [true, false, true]);
+        let refused = ToolError::Refused { tool: "t".to_owned(), reason: String::new() };
+        assert!(!is_outcome_unknown(&refused));
     }
 }

@@ -8,6 +8,7 @@ use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
 
 use super::conversation_file;
+use super::question::ChatApprover;
 use super::session::TokenTotals;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::model_selection::provider_names;
@@ -20,15 +21,16 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 /// Maximum number of shown lines of a server's stderr.
 const MAX_STDERR_LINES: usize = 3;
 
-/// Lists the tools of all servers, or of one.
-pub(crate) fn tools(host: &Host, server: &str) -> String {
+/// Lists the tools of all servers, or of one, with what happens to their calls.
+pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> String {
     let catalog = host.catalog();
     let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
     let lines = tools.map(|tool| {
         let view = &tool.definition.view;
-        let mark = match view.annotations.read_only_hint {
-            Some(true) => "reads",
-            Some(false) | None => "asks ",
+        let mark = match approver.rule_for(&tool) {
+            Some(ApprovalRule::Allow) => "runs  ",
+            Some(ApprovalRule::Deny) => "denied",
+            None => "asks  ",
         };
         item_line(&format!("{mark}  {}", tool.public_name), view.description.as_deref())
     });
@@ -122,7 +124,9 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     };
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
     let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
-    let default = "read-only tools run without a question; all other tools ask".to_owned();
+    let default = "`tools.approve` and `tools.ask` of the configuration decide about other tools; \
+                   without them, read-only tools run and all other tools ask"
+        .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
 }
 

@@ -193,7 +193,7 @@ impl PlainChat<'_> {
         let host = self.session.host().clone();
         let text = match command {
             SlashCommand::Help => help_text(),
-            SlashCommand::Tools => listings::tools(&host, argument),
+            SlashCommand::Tools => listings::tools(&host, self.session.approver(), argument),
             SlashCommand::Servers => listings::servers(&host),
             SlashCommand::Prompts => listings::prompts(&host),
             SlashCommand::Resources => listings::resources(&host),

@@ -15,7 +15,7 @@ use innkeeper_agent::server_requests::{
     ElicitationMode, ElicitationRequest, ElicitationResponse, SamplingRequest, UserPrompter,
 };
 use innkeeper_host::config::ToolFilter;
-use innkeeper_host::{CallReference, Host, Lock};
+use innkeeper_host::{CallReference, CatalogTool, Host, Lock};
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
@@ -51,6 +51,21 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) annotations: ToolAnnotations,
     /// Whether `mcp.lock` pins the definition of the tool.
     pub(crate) is_pinned: bool,
+}
+
+impl ApprovalQuestion {
+    /// Returns what the tool says of its effect, and whether its definition is pinned.
+    pub(crate) fn facts(&self) -> String {
+        let hints = &self.annotations;
+        let effect = match (hints.read_only, hints.destructive) {
+            (true, _) => "says that it only reads",
+            (false, true) => "may change or delete something",
+            (false, false) => "says that it deletes nothing",
+        };
+        let reach = if hints.open_world { ", may reach other systems" } else { "" };
+        let pin = if self.is_pinned { "pinned" } else { "not pinned" };
+        format!("{effect}{reach}; {pin}")
+    }
 }
 
 /// The decision about a call, and what else the decision applies to.
@@ -155,20 +170,43 @@ impl ChatApprover {
         rules.add(&question.tool, question.server.as_deref(), scope, rule);
     }
 
+    /// Returns whether the lock has the present definition of a tool.
+    fn is_pinned(&self, listed: &CatalogTool<'_>) -> bool {
+        let Some(lock) = &self.lock else { return false };
+        let current = self.host.pins();
+        let name = &*listed.definition.view.name;
+        let hash =
+            |lock: &Lock| Some(lock.servers.get(listed.server)?.tools.get(name)?.hash.clone());
+        hash(lock).is_some_and(|pinned| hash(&current) == Some(pinned))
+    }
+
+    fn default_decision(
+        &self,
+        listed: &CatalogTool<'_>,
+        annotations: ToolAnnotations,
+    ) -> DefaultDecision {
+        let filter = self.filters.get(listed.server);
+        match filter.and_then(|filter| filter.is_approved(&listed.definition.view.name)) {
+            Some(true) => DefaultDecision::Allow,
+            Some(false) => DefaultDecision::AlwaysAsk,
+            None => DefaultDecision::for_annotations(annotations),
+        }
+    }
+
+    /// Returns the rule for the calls of a tool; `None` if each call asks.
+    pub(crate) fn rule_for(&self, listed: &CatalogTool<'_>) -> Option<ApprovalRule> {
+        let annotations = ToolAnnotations::from(&listed.definition.view.annotations);
+        let default = self.default_decision(listed, annotations);
+        self.rules().find(listed.public_name, Some(listed.server), default)
+    }
+
     /// Returns the question about a call, and the decision if the person made no rule.
     fn question(&self, call: &ApprovalRequest<'_>) -> (ApprovalQuestion, DefaultDecision) {
         let catalog = self.host.catalog();
         let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
-        let is_pinned = listed.as_ref().is_some_and(|listed| {
-            let server = self.lock.as_ref().and_then(|lock| lock.servers.get(listed.server));
-            server.is_some_and(|server| server.tools.contains_key(&*listed.definition.view.name))
-        });
-        let configured = listed.as_ref().and_then(|listed| {
-            self.filters.get(listed.server)?.is_approved(&listed.definition.view.name)
-        });
-        let default = match configured {
-            Some(true) => DefaultDecision::Allow,
-            Some(false) => DefaultDecision::AlwaysAsk,
+        let is_pinned = listed.as_ref().is_some_and(|listed| self.is_pinned(listed));
+        let default = match &listed {
+            Some(listed) => self.default_decision(listed, call.annotations),
             None => DefaultDecision::for_annotations(call.annotations),
         };
         let question = ApprovalQuestion {

@@ -282,7 +282,13 @@ pub(crate) async fn get_prompt(
         .await
         .map_err(|error| CliError::failure(error.to_string()))?;
     let messages = skim::elements(skim::member(result.get(), "messages").unwrap_or("[]"));
-    to_content(messages.filter_map(|message| skim::member(message, "content").map(str::to_owned)))
+    let blocks = messages.flat_map(|message| {
+        // A message of the user contains no message of the model, so that a line says who speaks.
+        let is_of_model = skim::member(message, "role") == Some("\"assistant\"");
+        let line = is_of_model.then(|| r#"{"type":"text","text":"[assistant]"}"#.to_owned());
+        line.into_iter().chain(skim::member(message, "content").map(str::to_owned))
+    });
+    to_content(blocks)
 }
 
 /// Converts content blocks of MCP, as for the result of a tool.

@@ -140,6 +140,7 @@ prop_compose! {
             cached: flags[1],
             origin,
             failed_attempts: numbers[1],
+            outcome_unknown: numbers[2].is_multiple_of(2),
             retry_attempt: numbers[2],
             reasoning,
             visible_results: visible_results.into(),

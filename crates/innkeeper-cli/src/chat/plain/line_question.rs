@@ -43,9 +43,15 @@ impl LineQuestion {
         match &self.question {
             Question::Approval(call, _) => {
                 let server = call.server.as_deref().unwrap_or("this program");
+                let description = call.description.as_deref();
+                let said = description.map(|text| format!("\nThe tool says: {text}"));
                 format!(
-                    "Run {} on {server} with {}? y once, t this tool, s this server, n no",
-                    call.tool, call.arguments
+                    "Run {} on {server} with {}? The tool {}.{}\n\
+                     y once, t this tool, s this server, n no, N never this tool",
+                    call.tool,
+                    call.arguments,
+                    call.facts(),
+                    said.unwrap_or_default()
                 )
             }
             Question::Sampling(request, _) => {
@@ -93,6 +99,7 @@ impl LineQuestion {
                     "y" | "yes" => ApprovalAnswer::Allow(DecisionScope::Call),
                     "t" => ApprovalAnswer::Allow(DecisionScope::Tool),
                     "s" => ApprovalAnswer::Allow(DecisionScope::Server),
+                    "N" => ApprovalAnswer::Deny(DecisionScope::Tool),
                     _ => ApprovalAnswer::Deny(DecisionScope::Call),
                 };
                 let text = match answer {

@@ -206,7 +206,7 @@ fn draw_part(
     let (shown, omitted) = shown_part(text);
     let mut lines = wrap_text(shown, style, width, indent);
     if omitted > 0 {
-        let note = format!("… {omitted} bytes more; y copies all");
+        let note = format!("… {omitted} bytes more; y copies the text");
         lines.extend(wrap_text(&note, theme.style(Role::Dim), width, indent));
     }
     lines
@@ -290,6 +290,9 @@ impl ToolCallView {
                     | CallOrigin::Constrained => {
                         facts.push_str(&format!(", {}", record.origin.name()));
                     }
+                }
+                if record.outcome_unknown {
+                    facts.push_str(", unknown whether the tool ran");
                 }
                 if record.cached {
                     facts.push_str(", cached");

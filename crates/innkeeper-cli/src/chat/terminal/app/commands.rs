@@ -43,7 +43,9 @@ impl App {
         let host = self.session.host().clone();
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),
-            SlashCommand::Tools => self.show(listings::tools(&host, argument)),
+            SlashCommand::Tools => {
+                self.show(listings::tools(&host, self.session.approver(), argument));
+            }
             SlashCommand::Servers => self.show(listings::servers(&host)),
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),

@@ -80,15 +80,7 @@ impl QuestionPanel {
             text(&format!(" on {server}?"), Role::Warning),
         ];
         let mut lines = wrap_spans(&heading, width, &[], &[]);
-        let hints = &question.annotations;
-        let effect = match (hints.read_only, hints.destructive) {
-            (true, _) => "says that it only reads",
-            (false, true) => "may change or delete something",
-            (false, false) => "says that it deletes nothing",
-        };
-        let reach = if hints.open_world { ", may reach other systems" } else { "" };
-        let pin = if question.is_pinned { "pinned" } else { "not pinned" };
-        let facts = format!("{effect}{reach}; {pin}");
+        let facts = question.facts();
         lines.extend(wrap_text(&facts, theme.style(Role::Dim), width, &[]));
         if self.editor.is_none() {
             let arguments = indented_json(&question.arguments, MAX_SHOWN_BYTES);

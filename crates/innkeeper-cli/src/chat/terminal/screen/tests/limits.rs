@@ -82,14 +82,14 @@ async fn an_open_result_of_10_mb_shows_its_start_and_the_number_of_other_bytes()
     let mut screen = screen_with_running_call(10);
     show(&mut screen, &finished("1", &json!({}), true, &"line\n".repeat(2_000_000), "native"));
     press(&mut screen, KeyCode::Char('o'), KeyModifiers::CONTROL);
-    assert_shown(&mut screen, (80, 24), "9967232 bytes more; y copies all");
+    assert_shown(&mut screen, (80, 24), "9967232 bytes more; y copies the text");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_of_10_mb_shows_its_start_and_the_number_of_other_bytes() {
     let mut screen = Screen::new(Theme::Dark);
     screen.on_sent(&"line\n".repeat(2_000_000), Instant::now());
-    assert_shown(&mut screen, (80, 24), "9967232 bytes more; y copies all");
+    assert_shown(&mut screen, (80, 24), "9967232 bytes more; y copies the text");
 }
 
 /// Attack: terminal | a server sends a progress message of 1 MB | the call has few rows | No unbounded memory
