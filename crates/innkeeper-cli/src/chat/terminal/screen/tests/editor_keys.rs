@@ -207,3 +207,13 @@ async fn many_short_pastes_leave_the_editor_small_and_are_sent_whole() {
     let Some(Action::Send(sent)) = enter(&mut screen) else { panic!("not sent") };
     assert_eq!(sent, text.repeat(100).trim());
 }
+
+/// Attack: terminal | a command contains a space of three bytes before the word that Tab completes |
+/// the word is completed, and the program does not panic | Foreign text stays text
+#[tokio::test(start_paused = true)]
+async fn a_word_after_a_wide_space_is_completed() {
+    let mut screen = screen_with("/tools\u{3000}no");
+    let text = screen.editor.shown_text();
+    screen.on_completions(&text, &["notes".to_owned()]);
+    assert_eq!(screen.editor.shown_text(), "/tools\u{3000}notes");
+}

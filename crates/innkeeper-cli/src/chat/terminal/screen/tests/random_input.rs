@@ -203,7 +203,7 @@ fn is_control(character: char) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Attack: terminal | random keys, pastes, events, questions and sizes, with control characters |
     /// no panic, no cell outside of the area, no control character in a cell, and Esc and Ctrl-C work
