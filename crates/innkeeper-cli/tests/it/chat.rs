@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use innkeeper_testkit::{
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
+use crate::terminal::{Typing, run_in_terminal_with_keys};
 
 /// A directory with a configuration, a home and a scripted model.
 struct ChatEnv {
@@ -32,12 +33,17 @@ impl ChatEnv {
         self.folder.path()
     }
 
-    fn spawn(&self, args: &[&str]) -> Child {
+    fn command(&self, args: &[&str]) -> Command {
         let model = ["--provider", "anthropic", "--model", "claude-opus-5-5", "--base-url"];
         let mut all = vec!["chat", "--config", "mcp.json"];
         all.extend(model.iter().chain([&self.llm.origin()]).chain(args));
         let mut command = innkeeper(&all, self.path());
         command.env("HOME", self.path()).env("ANTHROPIC_API_KEY", "sk-planted");
+        command
+    }
+
+    fn spawn(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     }
@@ -49,6 +55,14 @@ impl ChatEnv {
         let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await;
         wait_gone(&self.tag, Duration::from_secs(2)).unwrap();
         output.unwrap()
+    }
+
+    /// Runs the chat on a terminal, until the program exits.
+    fn type_keys(&self, args: &[&str], typing: &[Typing]) -> Vec<String> {
+        let (status, screens) = run_in_terminal_with_keys(self.command(args), 100, typing);
+        assert_eq!(status.code(), Some(0), "{screens:?}");
+        wait_gone(&self.tag, Duration::from_secs(2)).unwrap();
+        screens
     }
 
     /// Lists the stored conversations.
@@ -232,4 +246,31 @@ async fn a_conversation_continues_after_a_kill_during_a_call() {
     let result = &messages[2]["content"][0];
     assert_eq!((&result["type"], &result["is_error"]), (&json!("tool_result"), &json!(true)));
     assert!(messages[2].to_string().contains("What happened?"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_typed_during_other_work_is_sent_after_the_work() {
+    let server = fixture("one").with("--start-delay", 500);
+    let env = ChatEnv::new(server, [ScriptedReply::text("Hello back.")]).await;
+    let typing = [
+        Typing { shown: "Message, or / for commands", keys: "/restart one\rhello\r" },
+        Typing { shown: "restarting one · 1 message waits", keys: "" },
+        Typing { shown: "Hello back.", keys: "\u{3}\u{3}" },
+    ];
+    env.type_keys(&[], &typing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_answers_each_question_with_a_line() {
+    let reply = ScriptedReply::tool_call("one.add", json!({"a": 1, "b": 1}))
+        .with_tool_call("one.add", json!({"a": 2, "b": 2}));
+    let env = ChatEnv::new(fixture("one"), [reply, ScriptedReply::text("Both done.")]).await;
+    let typing = [
+        Typing { shown: ">", keys: "Add twice.\n" },
+        Typing { shown: r#""b":1}? y once"#, keys: "y\n" },
+        Typing { shown: r#""b":2}? y once"#, keys: "y\n" },
+        Typing { shown: "Both done.", keys: "/quit\n" },
+    ];
+    env.type_keys(&["--plain"], &typing);
+    assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 2);
 }

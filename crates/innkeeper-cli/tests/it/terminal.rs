@@ -163,6 +163,42 @@ pub(crate) fn run_in_terminal_while(
     (status, text.join().unwrap())
 }
 
+/// Keys that a test types when the screen shows a text.
+pub(crate) struct Typing {
+    pub(crate) shown: &'static str,
+    pub(crate) keys: &'static str,
+}
+
+/// Runs a command with stdin, stdout and stderr on one terminal, and types keys, in their order.
+/// Returns the status of the program and each screen on which the test typed.
+pub(crate) fn run_in_terminal_with_keys(
+    mut command: Command,
+    columns: u16,
+    typing: &[Typing],
+) -> (ExitStatus, Vec<String>) {
+    let PseudoTerminal { controller, user } = PseudoTerminal::open(columns);
+    let user_end = || Stdio::from(user.try_clone().unwrap());
+    command.env("TERM", "xterm-256color");
+    command.stdin(user_end()).stdout(user_end()).stderr(user_end());
+    let mut child = command.spawn().unwrap();
+    drop((command, user));
+    let mut controller = File::from(controller);
+    let (rows, columns) = (ROWS.try_into().unwrap(), columns.try_into().unwrap());
+    let mut screen = vt100::Parser::new(rows, columns, 0);
+    let mut chunk = [0; 4096];
+    let (mut screens, mut remaining) = (Vec::new(), typing.iter().peekable());
+    while let Ok(count @ 1..) = controller.read(&mut chunk) {
+        screen.process(&chunk[..count]);
+        let contents = screen.screen().contents();
+        while let Some(typing) = remaining.next_if(|typing| contents.contains(typing.shown)) {
+            controller.write_all(typing.keys.as_bytes()).unwrap();
+            screens.push(contents.clone());
+        }
+    }
+    assert!(remaining.peek().is_none(), "the screen shows:\n{}", screen.screen().contents());
+    (child.wait().unwrap(), screens)
+}
+
 /// Returns the rows that a user sees on a terminal after this output, without empty rows at the
 /// end. A line that is longer than the terminal has several rows.
 pub(crate) fn screen_text(output: &str, columns: u16) -> String {

@@ -115,8 +115,10 @@ impl Editor {
     /// Inserts a pasted text at the cursor.
     pub(crate) fn paste(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        let is_long =
-            text.len() > MAX_INLINE_PASTE_BYTES || text.lines().count() > MAX_INLINE_PASTE_LINES;
+        let edited = self.area.lines().iter().map(String::len).sum::<usize>();
+        let is_long = text.len() > MAX_INLINE_PASTE_BYTES
+            || text.lines().count() > MAX_INLINE_PASTE_LINES
+            || edited + text.len() > MAX_EDITED_BYTES;
         if !is_long {
             self.area.insert_str(&text);
             return;

@@ -236,13 +236,8 @@ impl Screen {
         if self.panel.is_none() && self.extend_search(text.lines().next().unwrap_or_default()) {
             return;
         }
-        let editor = match &mut self.panel {
-            Some(panel) => panel.editor_mut(),
-            None => Some(&mut self.editor),
-        };
-        if let Some(editor) = editor {
-            editor.paste(text);
-        }
+        let field = self.panel.as_mut().filter(|_| self.is_panel_ready);
+        field.and_then(QuestionPanel::editor_mut).unwrap_or(&mut self.editor).paste(text);
     }
 }
 

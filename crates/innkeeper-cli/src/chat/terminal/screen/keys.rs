@@ -53,8 +53,10 @@ impl Screen {
         if self.run.is_some() {
             return Some(Action::Interrupt);
         }
-        self.editor.set_text("");
-        (self.suggestions, self.search) = (None, None);
+        if self.panel.is_none() {
+            self.editor.set_text("");
+            (self.suggestions, self.search) = (None, None);
+        }
         None
     }
 

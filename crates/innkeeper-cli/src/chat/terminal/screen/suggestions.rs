@@ -32,8 +32,8 @@ impl Suggestions {
     /// Returns the values that start with the last word of a text, or, without such a value, those
     /// that contain the word.
     pub(super) fn of_values(text: &str, values: &[String]) -> Option<Self> {
-        let at = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let (before, word) = text.split_at(at);
+        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let before = &text[..text.len() - word.len()];
         let select = |keep: &dyn Fn(&str) -> bool| -> Vec<(String, String)> {
             let kept = values.iter().filter(|value| keep(value));
             kept.map(|value| (value.clone(), String::new())).collect()

@@ -195,3 +195,25 @@ async fn a_recalled_long_message_is_one_word_and_is_sent_whole() {
     assert_shown(&mut screen, (60, 12), "[pasted text 1: 350003 bytes]");
     assert_eq!(enter(&mut screen), Some(Action::Send(text)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_short_pastes_leave_the_editor_small_and_are_sent_whole() {
+    let mut screen = Screen::new(Theme::Plain);
+    let text = "word ".repeat(400);
+    for _ in 0..100 {
+        screen.on_paste(&text);
+    }
+    assert!(screen.editor.shown_text().len() < 24 << 10);
+    let Some(Action::Send(sent)) = enter(&mut screen) else { panic!("not sent") };
+    assert_eq!(sent, text.repeat(100).trim());
+}
+
+/// Attack: terminal | a command contains a space of three bytes before the word that Tab completes |
+/// the word is completed, and the program does not panic | Foreign text stays text
+#[tokio::test(start_paused = true)]
+async fn a_word_after_a_wide_space_is_completed() {
+    let mut screen = screen_with("/tools\u{3000}no");
+    let text = screen.editor.shown_text();
+    screen.on_completions(&text, &["notes".to_owned()]);
+    assert_eq!(screen.editor.shown_text(), "/tools\u{3000}notes");
+}

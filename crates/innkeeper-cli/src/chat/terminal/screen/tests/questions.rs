@@ -90,3 +90,14 @@ async fn an_interruption_keeps_the_draft_beside_the_waiting_messages() {
     screen.on_interrupted();
     assert_eq!(screen.editor.text(), "second\ndraft");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_question_keeps_the_draft_and_what_is_pasted_meanwhile() {
+    let mut screen = Screen::new(Theme::Plain);
+    type_text(&mut screen, "draft ");
+    let (question, _answer) = approval();
+    ask(&mut screen, question);
+    screen.on_paste("pasted");
+    press(&mut screen, KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(screen.editor.shown_text(), "draft pasted");
+}

@@ -70,7 +70,11 @@ fn key() -> impl Strategy<Value = Step> {
 }
 
 fn size() -> impl Strategy<Value = (u16, u16)> {
-    prop_oneof![(1u16..=12, 1u16..=12), (1u16..=300, 1u16..=100)]
+    prop_oneof![
+        4 => (1u16..=12, 1u16..=12),
+        4 => (1u16..=100, 1u16..=40),
+        1 => (1u16..=300, 1u16..=100),
+    ]
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -118,7 +122,7 @@ struct Session {
 impl Session {
     fn new() -> Self {
         let screen = Screen::new(Theme::Dark);
-        Self { screen, now: Instant::now(), size: (80, 24), answers: Vec::new() }
+        Self { screen, now: Instant::now(), size: (40, 12), answers: Vec::new() }
     }
 
     fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Action> {
@@ -203,7 +207,7 @@ fn is_control(character: char) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     /// Attack: terminal | random keys, pastes, events, questions and sizes, with control characters |
     /// no panic, no cell outside of the area, no control character in a cell, and Esc and Ctrl-C work
