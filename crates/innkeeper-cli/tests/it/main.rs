@@ -13,6 +13,8 @@ mod arguments;
 mod ask;
 mod builtin_servers;
 mod certificates;
+#[cfg(target_os = "linux")]
+mod chat_terminal;
 mod check;
 mod command_line;
 mod command_line_server;
