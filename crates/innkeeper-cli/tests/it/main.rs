@@ -14,6 +14,8 @@ mod ask;
 mod builtin_servers;
 mod certificates;
 mod chat;
+#[cfg(target_os = "linux")]
+mod chat_terminal;
 mod check;
 mod command_line;
 mod command_line_server;

@@ -1,9 +1,11 @@
 //! The loop of the chat on a terminal: keys, events of the run, questions and results of commands.
 
+mod closing;
 mod commands;
 mod guard;
 
 use std::io;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use crate::chat::session::ChatSession;
 use crate::exit::CliError;
 use crate::local_model::LocalModel;
 use crate::model_selection::PreparedModel;
+use closing::TerminalEnd;
 use guard::ScreenGuard;
 
 /// Minimum time between two frames.
@@ -65,9 +68,11 @@ struct App {
     work: FuturesUnordered<BoxFuture<'static, WorkResult>>,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
-    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    /// A drop of `Terminal` panics if the terminal is closed; the guard shows the cursor.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<io::Stdout>>>,
     guard: ScreenGuard,
     keys: EventStream,
+    end: TerminalEnd,
     is_dirty: bool,
     is_over: bool,
 }
@@ -79,6 +84,7 @@ pub(crate) async fn run(
     first_message: Option<String>,
 ) -> Result<ChatSession, CliError> {
     let failure = |error| CliError::failure("cannot use the terminal").with_source(error);
+    let end = TerminalEnd::watch().map_err(failure)?;
     let guard = ScreenGuard::enter().map_err(failure)?;
     let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).map_err(failure)?;
     let mut app = App {
@@ -88,9 +94,10 @@ pub(crate) async fn run(
         run: None,
         work: FuturesUnordered::new(),
         attachments: Vec::new(),
-        terminal,
+        terminal: ManuallyDrop::new(terminal),
         guard,
         keys: EventStream::new(),
+        end,
         is_dirty: true,
         is_over: false,
     };
@@ -98,7 +105,10 @@ pub(crate) async fn run(
     if let Some(message) = first_message {
         app.send(&message);
     }
-    app.run_loop().await.map_err(failure)?;
+    let ended = app.run_loop().await;
+    // Stores what was displayed of a response, also if the terminal is closed.
+    app.interrupt();
+    ended.map_err(failure)?;
     Ok(app.session)
 }
 
@@ -147,7 +157,8 @@ impl App {
             };
             tokio::select! {
                 biased;
-                event = self.keys.next() => match event {
+                () = self.end.closed() => self.is_over = true,
+                event = closing::next_event(&mut self.keys) => match event {
                     Some(event) => self.on_terminal_event(event?).await?,
                     None => self.is_over = true,
                 },
