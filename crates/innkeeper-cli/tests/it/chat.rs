@@ -267,8 +267,8 @@ async fn a_person_answers_each_question_with_a_line() {
     let env = ChatEnv::new(fixture("one"), [reply, ScriptedReply::text("Both done.")]).await;
     let typing = [
         Typing { shown: ">", keys: "Add twice.\n" },
-        Typing { shown: r#""b":1}? y once"#, keys: "y\n" },
-        Typing { shown: r#""b":2}? y once"#, keys: "y\n" },
+        Typing { shown: r#""b":1}? The tool"#, keys: "y\n" },
+        Typing { shown: r#""b":2}? The tool"#, keys: "y\n" },
         Typing { shown: "Both done.", keys: "/quit\n" },
     ];
     env.type_keys(&["--plain"], &typing);

@@ -183,7 +183,7 @@ async fn each_state_of_the_screen_survives_a_resize() {
     chat.type_keys("\x7f\x7fAdd two and three.\r");
     resize_in_state(&mut chat, &["one.add", "y once"]);
     chat.type_keys("y");
-    resize_in_state(&mut chat, &["which colour?"]);
+    resize_in_state(&mut chat, &["which colour?", "Enter next"]);
     chat.type_keys("blue\r");
     resize_in_state(&mut chat, &["ok one.add", "Once upon"]);
     chat.type_keys("\x1b");
