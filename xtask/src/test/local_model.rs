@@ -9,7 +9,7 @@ use crate::{TaskResult, output};
 /// The tests of the model that take seconds. These tests have the attribute `ignore`, so that a run
 /// without the model does not count them as passed.
 const TESTS: &str = "test(/^live::smoke::/) | test(/^model::/) | \
-     test(/^local::(the_server_takes|a_grammar_that_waits)_/)";
+     test(/^chat_terminal::newcomer::/) | test(/^local::(the_server_takes|a_grammar_that_waits)_/)";
 
 /// The CPU features that the server requires.
 const CPU_FEATURES: [&str; 4] = ["avx512f", "avx512bw", "avx512dq", "avx512vl"];

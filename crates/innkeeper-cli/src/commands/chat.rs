@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Conversation;
@@ -34,6 +35,10 @@ use crate::model::{
 use crate::model_selection::select_model;
 use crate::output::{Output, Style};
 use crate::pins;
+
+/// Time for the servers to stop after Ctrl-C twice or after the end of the terminal; then the host
+/// kills the servers.
+const URGENT_STOP_TIME: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result<(), CliError> {
     let directory = conversation_directory(&context.environment);
@@ -84,7 +89,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
             let chat = ChatContext { environment, theme, directory, questions, log_lines };
             let ended = app::run(session, chat, message).await;
             drop(redirection);
-            ended?
+            // After an error, the terminal may be closed: nobody can kill servers that do not stop.
+            if ended.as_ref().map_or(true, |end| end.is_urgent) {
+                host.shutdown_within(URGENT_STOP_TIME).await;
+            }
+            ended?.session
         };
         if let Some(id) = session.finish().await?
             && !output.is_json()

@@ -1,6 +1,9 @@
 //! `chat` on the whole screen of a terminal: lost servers, models that hang, closed terminals.
 
 mod chat_env;
+mod load;
+mod newcomer;
+mod token_stream;
 
 use std::time::Duration;
 
@@ -84,15 +87,16 @@ async fn esc_stops_a_model_that_hangs_and_the_next_message_gets_an_answer() {
 /// remains, and the conversation can be continued | No orphan
 #[test]
 fn a_closed_terminal_ends_the_program_and_its_servers_and_keeps_the_conversation() {
-    for has_session in [false, true] {
-        let env = ChatEnv::new(fixture("one"));
+    for has_session in [true, false] {
+        let stubborn = fixture("one").switch("--ignore-eof").switch("--ignore-sigterm");
+        let env = ChatEnv::new(stubborn);
         let command = env.scripted(&[slow_call()], &["--approve", "all"]);
         let mut chat = match has_session {
             true => TerminalSession::start(&command, SIZE),
             false => TerminalSession::start_without_session(command, SIZE),
         };
         start_slow_call(&mut chat);
-        let status = chat.close_terminal(EXIT_LIMIT);
+        let status = chat.close_terminal(Duration::from_secs(5));
         assert_eq!(status.code(), Some(1), "nobody can read how to continue: {status}");
         env.wait_no_process();
         let command = env.scripted(&[json!({"text": "Here."})], &["--resume"]);
@@ -101,7 +105,9 @@ fn a_closed_terminal_ends_the_program_and_its_servers_and_keeps_the_conversation
         chat.wait_for_text("one.sleep");
         chat.type_keys("Are you there?\r");
         chat.wait_for_text("Here.");
-        quit(chat, &env);
+        chat.type_keys("\x03\x03");
+        chat.wait_exit(EXIT_LIMIT);
+        env.wait_no_process();
     }
 }
 
@@ -118,17 +124,20 @@ fn a_closed_terminal_ends_an_idle_program_that_gets_no_signal() {
 
 #[test]
 fn ctrl_c_twice_leaves_during_a_call_and_no_process_is_left() {
-    let env = ChatEnv::new(fixture("one"));
-    let command = env.scripted(&[slow_call()], &["--approve", "all"]);
-    let mut chat = TerminalSession::start(&command, SIZE);
-    start_slow_call(&mut chat);
-    chat.type_keys("\x03");
-    chat.wait_for_text("press Ctrl-C again to leave");
-    chat.type_keys("\x03");
-    let status = chat.wait_exit(Duration::from_secs(3));
-    assert_eq!(status.code(), Some(0), "{}", chat.text());
-    env.wait_no_process();
-    assert!(!chat.screen().alternate_screen());
+    let stubborn = fixture("one").switch("--ignore-eof").switch("--ignore-sigterm");
+    for (server, limit) in [(fixture("one"), 3), (stubborn, 5)] {
+        let env = ChatEnv::new(server);
+        let command = env.scripted(&[slow_call()], &["--approve", "all"]);
+        let mut chat = TerminalSession::start(&command, SIZE);
+        start_slow_call(&mut chat);
+        chat.type_keys("\x03");
+        chat.wait_for_text("press Ctrl-C again to leave");
+        chat.type_keys("\x03");
+        let status = chat.wait_exit(Duration::from_secs(limit));
+        assert_eq!(status.code(), Some(0), "{}", chat.text());
+        env.wait_no_process();
+        assert!(!chat.screen().alternate_screen());
+    }
 }
 
 #[test]

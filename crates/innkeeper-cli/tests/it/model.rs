@@ -20,7 +20,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_POLLS: usize = 500;
 
 /// Returns the directory of the installed model.
-fn models_dir() -> PathBuf {
+pub(crate) fn models_dir() -> PathBuf {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/models");
     let installed = models.join("smollm2-135m/model.json").is_file();
     assert!(installed, "the local model is not installed: run `cargo xtask install`");

@@ -49,6 +49,13 @@ pub(crate) struct ChatContext {
     pub(crate) log_lines: Receiver<String>,
 }
 
+/// What a chat leaves.
+pub(crate) struct ChatEnd {
+    pub(crate) session: ChatSession,
+    /// Whether the servers get little time to stop.
+    pub(crate) is_urgent: bool,
+}
+
 /// The result of work beside the run.
 enum WorkResult {
     ModelPrepared(Box<Result<PreparedModel, CliError>>),
@@ -75,6 +82,8 @@ struct App {
     end: TerminalEnd,
     is_dirty: bool,
     is_over: bool,
+    /// Whether the person, or the end of the terminal, leaves no time for servers to stop.
+    is_urgent: bool,
 }
 
 /// Runs the chat until the person leaves. `first_message` is sent at once.
@@ -82,7 +91,7 @@ pub(crate) async fn run(
     session: ChatSession,
     context: ChatContext,
     first_message: Option<String>,
-) -> Result<ChatSession, CliError> {
+) -> Result<ChatEnd, CliError> {
     let failure = |error| CliError::failure("cannot use the terminal").with_source(error);
     let end = TerminalEnd::watch().map_err(failure)?;
     let guard = ScreenGuard::enter().map_err(failure)?;
@@ -100,6 +109,7 @@ pub(crate) async fn run(
         end,
         is_dirty: true,
         is_over: false,
+        is_urgent: false,
     };
     app.greet();
     if let Some(message) = first_message {
@@ -109,7 +119,7 @@ pub(crate) async fn run(
     // Stores what was displayed of a response, also if the terminal is closed.
     app.interrupt();
     ended.map_err(failure)?;
-    Ok(app.session)
+    Ok(ChatEnd { session: app.session, is_urgent: app.is_urgent })
 }
 
 impl App {
@@ -157,10 +167,10 @@ impl App {
             };
             tokio::select! {
                 biased;
-                () = self.end.closed() => self.is_over = true,
+                () = self.end.closed() => self.leave_at_once(),
                 event = closing::next_event(&mut self.keys) => match event {
                     Some(event) => self.on_terminal_event(event?).await?,
-                    None => self.is_over = true,
+                    None => self.leave_at_once(),
                 },
                 Some(question) = self.context.questions.recv() => {
                     self.screen.on_question(question);
@@ -218,11 +228,15 @@ impl App {
         match action {
             Action::Send(text) => self.send(&text),
             Action::Interrupt => self.interrupt(),
-            Action::Quit => self.is_over = true,
+            Action::Quit => self.leave_at_once(),
             Action::Command(command, argument) => self.run_command(command, &argument).await?,
             Action::Complete(text) => self.complete(text),
         }
         Ok(())
+    }
+
+    fn leave_at_once(&mut self) {
+        (self.is_over, self.is_urgent) = (true, true);
     }
 
     /// Sends a message with the attachments.

@@ -42,7 +42,7 @@ pub(crate) enum Action {
     Command(SlashCommand, String),
     /// Stop the response and its calls.
     Interrupt,
-    /// Stop the servers and leave.
+    /// Leave at once: the servers get little time to stop.
     Quit,
     /// Look for values of the word at the end of the text.
     Complete(String),

@@ -67,6 +67,39 @@ impl ChatEnv {
         server.unwrap_or_else(|| panic!("no server: {processes:?}")).pid
     }
 
+    /// Repeats the messages of the only stored conversation this many times, with other ids of calls.
+    pub(super) fn repeat_stored_messages(&self, count: usize) {
+        let chats = std::fs::read_dir(self.path().join("state/innkeeper/chats")).unwrap();
+        let [file] = &*chats.map(|entry| entry.unwrap().path()).collect::<Vec<_>>() else {
+            panic!("more than one conversation");
+        };
+        let text = std::fs::read_to_string(file).unwrap();
+        let (header, messages) = text.split_once('\n').unwrap();
+        let id = messages.split(r#""id":""#).nth(1).unwrap().split('"').next().unwrap();
+        let repeated = (0..count).map(|number| messages.replace(id, &format!("{id}-{number}")));
+        std::fs::write(file, format!("{header}\n{}", repeated.collect::<String>())).unwrap();
+    }
+
+    /// Waits until no process has the directory in its command line, such as a server of the demo.
+    #[track_caller]
+    pub(super) fn wait_no_process_of_directory(&self) {
+        let path = self.path().display().to_string();
+        let mut running = Vec::new();
+        for _ in 0..500 {
+            let processes = std::fs::read_dir("/proc").unwrap().flatten();
+            let lines = processes.filter_map(|entry| {
+                let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+                Some(String::from_utf8_lossy(&line).into_owned())
+            });
+            running = lines.filter(|line| line.contains(&path)).collect();
+            if running.is_empty() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("processes are left: {running:?}");
+    }
+
     /// Waits until no process of the chat is left.
     #[track_caller]
     pub(super) fn wait_no_process(&self) {

@@ -136,7 +136,7 @@ impl Screen {
             }
             KeyCode::Tab => self.transcript.select(true),
             KeyCode::Char('d') if is_control(key, 'd') && self.editor.is_empty() => {
-                return Some(Action::Quit);
+                return Some(Action::Command(SlashCommand::Quit, String::new()));
             }
             _ => {
                 self.editor.on_key(key);
