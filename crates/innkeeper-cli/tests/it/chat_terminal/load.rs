@@ -107,7 +107,7 @@ fn keys_reach_the_screen_at_once_while_a_result_of_ten_megabytes_arrives() {
     chat.type_keys("Add.\r");
     let mut times = type_until(&mut chat, |chat| chat.text().contains("Done."));
     chat.type_keys(OPEN_CALLS);
-    chat.wait_for_text("bytes more; y copies all");
+    chat.wait_for_text("bytes more; y copies the text");
     let end = Instant::now() + Duration::from_secs(2);
     times.extend(type_until(&mut chat, |_| Instant::now() > end));
     let growth = memory(chat.id()) - before;

@@ -82,7 +82,8 @@ async fn control_d_leaves_only_with_an_empty_editor() {
     assert_eq!(control(&mut screen, 'd'), None);
     assert_eq!(screen.editor.shown_text(), "a");
     control(&mut screen, 'w');
-    assert_eq!(control(&mut screen, 'd'), Some(Action::Quit));
+    let quit = Action::Command(SlashCommand::Quit, String::new());
+    assert_eq!(control(&mut screen, 'd'), Some(quit));
 }
 
 #[tokio::test(start_paused = true)]
