@@ -88,7 +88,7 @@ impl QuestionPanel {
             lines.extend(wrap_text(&arguments, theme.style(Role::Code), width, &indent));
         }
         if let Some(description) = &question.description {
-            let said = format!("The tool says: {}", shown(description));
+            let said = format!("The tool says: {}", shown_start(description));
             lines.extend(wrap_text(&said, theme.style(Role::Text), width, &[]));
         }
         lines
@@ -106,7 +106,12 @@ impl QuestionPanel {
             RequestedInput::Url { .. } => "asks you to open an address",
         };
         let mut lines = draw_asker(&question.server, question.call.as_deref(), asks, width, theme);
-        lines.extend(wrap_text(shown(&question.message), theme.style(Role::Text), width, &[]));
+        lines.extend(wrap_text(
+            shown_start(&question.message),
+            theme.style(Role::Text),
+            width,
+            &[],
+        ));
         match &question.input {
             RequestedInput::Form(form) => {
                 for (index, field) in form.fields().iter().enumerate() {
@@ -120,7 +125,7 @@ impl QuestionPanel {
             RequestedInput::Url { url, host } => {
                 let host = format!("host: {host}");
                 lines.extend(wrap_text(&host, theme.style(Role::Strong), width, &[]));
-                lines.extend(wrap_text(shown(url), theme.style(Role::Link), width, &[]));
+                lines.extend(wrap_text(shown_start(url), theme.style(Role::Link), width, &[]));
                 let note = "This program opens nothing. Open the address yourself if you trust it.";
                 lines.extend(wrap_text(note, theme.style(Role::Dim), width, &[]));
             }
@@ -146,12 +151,12 @@ impl QuestionPanel {
         let mut lines =
             wrap_spans(&[Span::styled(line, theme.style(role))], width, &first, &indent);
         if is_current {
-            let description = field.description.as_deref().map(|text| shown(text).to_owned());
+            let description = field.description.as_deref().map(|text| shown_start(text).to_owned());
             let default = field.default.as_ref();
             let default = default.map(|value| format!("default: {}", input_text(value)));
             let notes = [description, Some(permitted_values(&field.kind)), default];
             for note in notes.into_iter().flatten() {
-                lines.extend(wrap_text(shown(&note), theme.style(Role::Dim), width, &indent));
+                lines.extend(wrap_text(shown_start(&note), theme.style(Role::Dim), width, &indent));
             }
         }
         lines
@@ -218,6 +223,6 @@ fn shown_line(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_LINE_BYTES)]
 }
 
-fn shown(text: &str) -> &str {
+fn shown_start(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
 }

@@ -137,7 +137,7 @@ impl Screen {
         );
         let Some(suggestions) = &self.suggestions else { return };
         let lines: Vec<Line<'_>> = suggestions
-            .shown()
+            .visible_values()
             .map(|(value, purpose, is_selected)| {
                 let role = if is_selected { Role::Selected } else { Role::Text };
                 let text = truncate(&format!("{value}  {purpose}"), width.into());

@@ -74,7 +74,7 @@ impl Suggestions {
     }
 
     /// Returns the shown values with their purposes, and whether a value is selected.
-    pub(super) fn shown(&self) -> impl Iterator<Item = (&str, &str, bool)> {
+    pub(super) fn visible_values(&self) -> impl Iterator<Item = (&str, &str, bool)> {
         let first = self.selected.saturating_sub(MAX_SHOWN - 1);
         let values = self.values.iter().enumerate().skip(first).take(MAX_SHOWN);
         values.map(|(at, (value, purpose))| (&**value, &**purpose, at == self.selected))
