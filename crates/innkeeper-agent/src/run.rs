@@ -570,7 +570,7 @@ impl Run {
 pub(crate) const INTERRUPTED_MESSAGE: &str = "interrupted: unknown whether the call completed";
 
 /// The end of a response that was interrupted.
-pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The user interrupted the response here.]";
+pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The response ends here: it was interrupted.]";
 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";

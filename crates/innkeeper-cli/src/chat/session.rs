@@ -191,9 +191,10 @@ impl ChatSession {
         Ok(removed.map(|content| content.to_text().into_owned()))
     }
 
-    /// Starts a new conversation, in `file` if there is one.
+    /// Starts a new conversation, in `file` if there is one. Its tokens count from zero.
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
+        self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
             None => Ok(()),

@@ -105,7 +105,7 @@ async fn a_model_gets_the_displayed_text_of_a_response_that_was_interrupted() {
     let agent = agent.with_provider(model.clone(), AgentSettings::default());
     assert_eq!(agent.run("Why?").await.text, "Sorry.");
     let texts: Vec<_> = model.requests()[0].messages.iter().map(text_of).collect();
-    let interrupted = "The answer is\n\n[The user interrupted the response here.]";
+    let interrupted = "The answer is\n\n[The response ends here: it was interrupted.]";
     assert_eq!(texts, ["What is it?", interrupted, "Why?"]);
 }
 
