@@ -23,7 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Number of questions that wait: each server has at most two, and a response one.
 const MAX_WAITING_QUESTIONS: usize = 64;
 
-/// Reason of a denial without words of the user.
+/// Reason of a denial, before the reason that the user gives.
 const DENIED_BY_USER: &str = "the user denied the call";
 /// Reason of a denial by a rule.
 const DENIED_BY_RULE: &str = "the user does not allow this tool in this conversation";
@@ -74,7 +74,8 @@ pub(crate) enum ApprovalAnswer {
     Allow(DecisionScope),
     /// Runs the call with other arguments, a JSON object.
     AllowWith(String),
-    Deny(DecisionScope),
+    /// Does not run the call. The model gets the reason.
+    Deny(DecisionScope, Option<String>),
 }
 
 /// A request of a server for a message of the model.
@@ -238,9 +239,12 @@ impl Approver for ChatApprover {
                 ApprovalDecision::Approve
             }
             Some(ApprovalAnswer::AllowWith(arguments)) => ApprovalDecision::ApproveWith(arguments),
-            Some(ApprovalAnswer::Deny(scope)) => {
+            Some(ApprovalAnswer::Deny(scope, reason)) => {
                 self.add_rule(&question, scope, ApprovalRule::Deny);
-                deny(DENIED_BY_USER)
+                match reason {
+                    Some(reason) => deny(&format!("{DENIED_BY_USER}: {reason}")),
+                    None => deny(DENIED_BY_USER),
+                }
             }
             None => deny("nobody can approve the call"),
         }

@@ -47,7 +47,8 @@ impl LineQuestion {
                 let said = description.map(|text| format!("\nThe tool says: {text}"));
                 format!(
                     "Run {} on {server} with {}? The tool {}.{}\n\
-                     y once, t this tool, s this server, n no, N never this tool",
+                     y once, t this tool, s this server, n no, N never this tool; another line is the \
+                     reason for a no",
                     call.tool,
                     call.arguments,
                     call.facts(),
@@ -99,11 +100,11 @@ impl LineQuestion {
                     "y" | "yes" => ApprovalAnswer::Allow(DecisionScope::Call),
                     "t" => ApprovalAnswer::Allow(DecisionScope::Tool),
                     "s" => ApprovalAnswer::Allow(DecisionScope::Server),
-                    "N" => ApprovalAnswer::Deny(DecisionScope::Tool),
-                    _ => ApprovalAnswer::Deny(DecisionScope::Call),
+                    "N" => ApprovalAnswer::Deny(DecisionScope::Tool, None),
+                    other => ApprovalAnswer::Deny(DecisionScope::Call, denial_reason(other)),
                 };
                 let text = match answer {
-                    ApprovalAnswer::Deny(_) => "denied",
+                    ApprovalAnswer::Deny(..) => "denied",
                     ApprovalAnswer::Allow(_) | ApprovalAnswer::AllowWith(_) => "allowed",
                 };
                 sent(reply.send(answer).is_ok(), &format!("{}: {text}", call.tool))
@@ -148,9 +149,36 @@ impl LineQuestion {
     }
 }
 
+/// Returns the reason for a denial: the line without a `n` or `no` at its start.
+fn denial_reason(line: &str) -> Option<String> {
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let reason = if matches!(first, "n" | "no" | "no,") { rest.trim() } else { line };
+    (!reason.is_empty()).then(|| reason.to_owned())
+}
+
 fn sent(is_sent: bool, text: &str) -> LineOutcome {
     LineOutcome::Answered(match is_sent {
         true => text.to_owned(),
         false => "the question was withdrawn".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_denies_a_call_is_its_reason_without_the_no() {
+        let reasons = [
+            ("n", None),
+            ("no", None),
+            ("", None),
+            ("no, use the other file", Some("use the other file")),
+            ("n not now", Some("not now")),
+            ("not this one", Some("not this one")),
+        ];
+        for (line, reason) in reasons {
+            assert_eq!(denial_reason(line).as_deref(), reason, "{line}");
+        }
+    }
 }

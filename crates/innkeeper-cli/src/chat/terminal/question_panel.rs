@@ -127,10 +127,10 @@ impl QuestionPanel {
                 (ApprovalAnswer::Allow(DecisionScope::Server), "allowed for this server")
             }
             KeyCode::Char('n') | KeyCode::Esc => {
-                (ApprovalAnswer::Deny(DecisionScope::Call), "denied")
+                (ApprovalAnswer::Deny(DecisionScope::Call, None), "denied")
             }
             KeyCode::Char('N') => {
-                (ApprovalAnswer::Deny(DecisionScope::Tool), "denied for this tool")
+                (ApprovalAnswer::Deny(DecisionScope::Tool, None), "denied for this tool")
             }
             KeyCode::Char('e') => {
                 if let Question::Approval(question, _) = &self.question {

@@ -76,8 +76,8 @@ async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
         ('y', ApprovalAnswer::Allow(DecisionScope::Call)),
         ('t', ApprovalAnswer::Allow(DecisionScope::Tool)),
         ('s', ApprovalAnswer::Allow(DecisionScope::Server)),
-        ('n', ApprovalAnswer::Deny(DecisionScope::Call)),
-        ('N', ApprovalAnswer::Deny(DecisionScope::Tool)),
+        ('n', ApprovalAnswer::Deny(DecisionScope::Call, None)),
+        ('N', ApprovalAnswer::Deny(DecisionScope::Tool, None)),
     ] {
         let mut screen = Screen::new(Theme::Plain);
         let (question, mut receiver) = approval();
