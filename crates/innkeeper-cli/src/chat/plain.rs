@@ -229,6 +229,13 @@ impl PlainChat<'_> {
             | SlashCommand::Detach
             | SlashCommand::Clear
             | SlashCommand::List
+            | SlashCommand::Redo
+            | SlashCommand::Fork
+            | SlashCommand::Resume
+            | SlashCommand::Remove
+            | SlashCommand::Export
+            | SlashCommand::Log
+            | SlashCommand::Details
             | SlashCommand::Copy
             | SlashCommand::Edit
             | SlashCommand::Quit => "this command needs the chat on a whole screen".to_owned(),

@@ -1,6 +1,7 @@
 //! The conversation of a chat with its host, model and file; shared by all forms of display.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{
@@ -22,6 +23,10 @@ use super::question::ChatApprover;
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
+
+/// Maximum number of removed exchanges that can be brought back: each one has a list of all messages
+/// before it.
+const MAX_UNDONE: usize = 100;
 
 /// The tokens of a conversation since the start of the program, as the providers report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +50,8 @@ pub(crate) struct ChatSession {
     /// Answers the requests of servers with the model.
     server_requests: Option<ServerRequestHandler>,
     tokens: TokenTotals,
+    /// The conversations before each removal of an exchange since the last message.
+    undone: Vec<Conversation>,
 }
 
 impl ChatSession {
@@ -69,6 +76,7 @@ impl ChatSession {
             file: None,
             server_requests: None,
             tokens: TokenTotals::default(),
+            undone: Vec::new(),
         }
     }
 
@@ -130,7 +138,8 @@ impl ChatSession {
 
     /// Sends a message; the stream has the events of the run. Dropping the stream interrupts the run;
     /// [`Self::sync_file`] then stores what the interruption left.
-    pub(crate) fn run(&self, message: Content) -> AgentStream {
+    pub(crate) fn run(&mut self, message: Content) -> AgentStream {
+        self.undone.clear();
         self.agent.stream(message)
     }
 
@@ -184,16 +193,60 @@ impl ChatSession {
 
     /// Removes the last exchange and returns the text of the user's message.
     pub(crate) fn remove_last_exchange(&mut self) -> io::Result<Option<String>> {
-        let removed = self.agent.remove_last_exchange();
-        if let Some(file) = self.file.as_mut().filter(|_| removed.is_some()) {
+        let before = self.agent.conversation();
+        let Some(removed) = self.agent.remove_last_exchange() else { return Ok(None) };
+        if self.undone.len() == MAX_UNDONE {
+            self.undone.remove(0);
+        }
+        self.undone.push(before);
+        if let Some(file) = &mut self.file {
             file.replace(&self.agent.conversation())?;
         }
-        Ok(removed.map(|content| content.to_text().into_owned()))
+        Ok(Some(removed.to_text().into_owned()))
+    }
+
+    /// Brings back the exchange that was removed last since the last message. Returns whether there is
+    /// one.
+    pub(crate) fn restore_exchange(&mut self) -> io::Result<bool> {
+        let Some(conversation) = self.undone.pop() else { return Ok(false) };
+        self.agent = self.agent.clone().with_conversation(conversation);
+        self.sync_file().map(|()| true)
+    }
+
+    /// Continues in a copy of the conversation. Returns the id of the copy and of the file until now;
+    /// `None` for an empty conversation.
+    pub(crate) fn fork(&mut self, directory: &Path) -> Result<Option<(String, String)>, CliError> {
+        let failure = |error| CliError::failure("cannot store the conversation").with_source(error);
+        let conversation = self.agent.conversation();
+        let Some(earlier) = self.file.as_ref().filter(|_| !conversation.messages().is_empty())
+        else {
+            return Ok(None);
+        };
+        let mut copy = ConversationFile::create(directory)?;
+        if let Some(title) = earlier.title() {
+            copy.set_title(title).map_err(failure)?;
+        }
+        copy.sync(&conversation).map_err(failure)?;
+        let ids = (copy.id(), earlier.id());
+        self.file = Some(copy);
+        Ok(Some(ids))
+    }
+
+    /// Continues a stored conversation in place of this one. Its tokens count from zero.
+    pub(crate) fn resume(
+        &mut self,
+        file: ConversationFile,
+        conversation: Conversation,
+    ) -> io::Result<()> {
+        let ended = self.clear(Some(file));
+        self.agent = self.agent.clone().with_conversation(conversation);
+        ended.and(self.sync_file())
     }
 
     /// Starts a new conversation, in `file` if there is one. Its tokens count from zero.
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
+        self.undone.clear();
         self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
@@ -231,6 +284,7 @@ impl ChatSession {
 
     /// Counts the tokens of a summary, and stores it.
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
+        self.undone.clear();
         self.count_tokens(compacted.usage);
         self.sync_file()
     }

@@ -19,6 +19,7 @@ use super::demo::load_servers;
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
 use crate::chat::question::{ChatApprover, Questioner};
+use crate::chat::server_log::DEFAULT_LOG_LEVEL;
 use crate::chat::session::ChatSession;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::app::{self, ChatContext};
@@ -66,7 +67,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let model = selected.prepare().await?;
     let (questioner, questions) = Questioner::new();
     let server_requests = server_request_handler(args.approve, &questioner);
-    let options = HostOptions { server_requests: server_requests.clone() };
+    let options = HostOptions {
+        server_requests: server_requests.clone(),
+        log_level: (!is_plain).then_some(DEFAULT_LOG_LEVEL),
+    };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();
     let settings = agent_settings(args);

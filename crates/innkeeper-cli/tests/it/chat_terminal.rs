@@ -1,6 +1,7 @@
 //! `chat` on the whole screen of a terminal: lost servers, models that hang, closed terminals.
 
 mod chat_env;
+mod commands;
 mod load;
 mod newcomer;
 mod token_stream;

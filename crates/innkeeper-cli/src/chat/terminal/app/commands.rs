@@ -61,6 +61,13 @@ impl App {
                 self.update_status();
             }
             SlashCommand::Undo => self.undo(),
+            SlashCommand::Redo => self.redo(),
+            SlashCommand::Fork => self.fork(),
+            SlashCommand::Resume => self.resume(argument),
+            SlashCommand::Remove => self.remove(argument),
+            SlashCommand::Export => self.export(argument),
+            SlashCommand::Log => self.set_log_level(argument),
+            SlashCommand::Details => self.screen.transcript.toggle_all_details(),
             SlashCommand::Compact => self.compact(),
             SlashCommand::Clear => self.clear(),
             SlashCommand::Save => self.save(argument),
@@ -71,18 +78,18 @@ impl App {
         Ok(())
     }
 
-    fn show(&mut self, text: String) {
+    pub(super) fn show(&mut self, text: String) {
         self.screen.transcript.notice(Role::Text, text);
         self.screen.transcript.scroll_to_end();
     }
 
-    fn show_error(&mut self, text: impl Into<String>) {
+    pub(super) fn show_error(&mut self, text: impl Into<String>) {
         self.screen.transcript.notice(Role::Error, text);
         self.screen.transcript.scroll_to_end();
     }
 
     /// Returns whether no run and no other work uses the conversation.
-    fn require_idle(&mut self) -> bool {
+    pub(super) fn require_idle(&mut self) -> bool {
         let is_idle = self.run.is_none() && self.work.is_empty();
         if !is_idle {
             self.show_error("wait for the end of the run, or stop it with Esc");
@@ -186,7 +193,7 @@ impl App {
                 let conversation = self.session.agent().conversation();
                 let transcript = &mut self.screen.transcript;
                 transcript.show_conversation(&conversation, |tool| server_of(&host, tool));
-                transcript.notice(Role::Dim, "removed the last exchange; what its tools did stays");
+                transcript.notice(Role::Dim, "removed the last exchange; what its tools did stays; /redo brings the exchange back");
                 self.screen.editor.set_text(&message);
             }
             Ok(None) => self.show_error("the conversation is empty"),
@@ -278,19 +285,6 @@ impl App {
         Ok(())
     }
 
-    pub(super) fn complete(&mut self, text: String) {
-        let host = self.session.host().clone();
-        let values = listings::completions(&host, &text);
-        if !values.is_empty() || !text.contains('=') {
-            return self.screen.on_completions(&text, &values);
-        }
-        let complete = async move {
-            let values = listings::server_completions(&host, &text).await;
-            WorkResult::Completions(text, values)
-        };
-        self.work.push(Box::pin(complete));
-    }
-
     pub(super) fn on_work(&mut self, result: WorkResult) {
         if self.work.is_empty() {
             self.screen.work = None;
@@ -329,11 +323,13 @@ impl App {
                 self.send_content(&text, content);
             }
             WorkResult::Prompt(Err(error)) => self.show_error(error.to_line()),
+            WorkResult::Opened(opened) => self.on_opened(opened),
+            WorkResult::Exported(file, written) => self.on_exported(&file, written),
+            WorkResult::LogLevelSet(level, problem) => self.on_log_level(level, problem),
             WorkResult::Restarted(server, None) => self.show(format!("{server} is ready")),
             WorkResult::Restarted(server, Some(problem)) => {
                 self.show_error(format!("{server} did not restart: {problem}"));
             }
-            WorkResult::Completions(text, values) => self.screen.on_completions(&text, &values),
         }
         self.update_status();
         self.send_queued();

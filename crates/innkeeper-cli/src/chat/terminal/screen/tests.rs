@@ -1,9 +1,11 @@
 //! Tests of the screen: keys and events against the drawn rows.
 
 mod builders;
+mod completion;
 mod editor_keys;
 mod features;
 mod frames;
+mod history;
 mod limits;
 mod questions;
 mod random_input;
