@@ -42,6 +42,9 @@ impl FileThreads {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
+
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -56,6 +59,7 @@ mod tests {
         tokio::select! {
             biased;
             _ = &mut slow => panic!("nothing released the thread"),
+            () = sleep(Duration::from_secs(60)) => panic!("a thread waits for another"),
             fast = threads.run(|| 7) => assert_eq!(fast, Some(7)),
         }
         release.send(()).unwrap();

@@ -149,6 +149,8 @@ async fn one_value_is_inserted_at_once_only_if_a_person_asked_for_values() {
     assert_eq!(key(&mut screen, KeyCode::Tab), Some(asked));
     let values = vec![CompletionValue::new("git://innkeeper/", "repo of git://{repo}/{+path}")];
     let completions = Completions { replaced: "git://in".to_owned(), values };
+    screen.on_completions("/attach git://in", completions.clone(), true);
+    assert_eq!(screen.editor.shown_text(), "/attach git://in");
     screen.on_completions("/attach git://in", completions, false);
     assert_eq!(screen.editor.shown_text(), "/attach git://innkeeper/");
     screen.on_completions("/attach git://innkeeper/", Completions::default(), false);
