@@ -12,11 +12,15 @@ use super::conversation_file;
 use super::file_thread::FileThreads;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::model_selection::provider_names;
+use crate::output::is_deceptive;
 use files::matching_files;
 pub(crate) use template::decode as decode_uri;
 
 /// Maximum number of values of one kind.
 const MAX_VALUES: usize = 50;
+
+/// Maximum number of bytes of a value.
+const MAX_VALUE_BYTES: usize = 4 << 10;
 
 /// What values come from.
 #[derive(Clone, Debug)]
@@ -25,6 +29,8 @@ pub(crate) struct CompletionSources {
     pub(crate) threads: FileThreads,
     /// The directory of the stored conversations.
     pub(crate) conversations: Option<PathBuf>,
+    /// The home directory, for paths that start with `~/`.
+    pub(crate) home: Option<String>,
 }
 
 /// The values for the end of a text.
@@ -76,8 +82,16 @@ impl Completions {
     }
 }
 
-/// Returns the values for the end of a text. Dropping the future cancels the request to a server.
+/// Returns the values for the end of a text. Dropping the future cancels the request to a server. A
+/// value with control characters is left out: nobody sees what the value inserts.
 pub(crate) async fn complete(sources: CompletionSources, text: String) -> Completions {
+    let mut completions = complete_text(sources, text).await;
+    let is_safe = |text: &str| text.len() <= MAX_VALUE_BYTES && !text.contains(is_deceptive);
+    completions.values.retain(|value| is_safe(&value.text));
+    completions
+}
+
+async fn complete_text(sources: CompletionSources, text: String) -> Completions {
     match parse_line(&text) {
         TypedLine::Command(command, _) => {
             let argument = text.split_once(char::is_whitespace).map_or("", |(_, rest)| rest);
@@ -193,7 +207,10 @@ fn templates(host: &Host, typed: &str) -> Vec<CompletionValue> {
 }
 
 async fn complete_path(sources: &CompletionSources, typed: &str) -> Vec<CompletionValue> {
-    let typed = typed.to_owned();
+    let typed = match (typed.strip_prefix("~/"), &sources.home) {
+        (Some(path), Some(home)) => format!("{}/{path}", home.trim_end_matches('/')),
+        (Some(_), None) | (None, _) => typed.to_owned(),
+    };
     let files = sources.threads.run(move || matching_files(&typed, MAX_VALUES)).await;
     let files = files.unwrap_or_default().into_iter();
     let purpose = |is_directory| if is_directory { "directory" } else { "file" };

@@ -139,6 +139,19 @@ impl ConversationFile {
         Ok((opened, stored.conversation))
     }
 
+    /// Opens the conversation with this id, which is not the current one.
+    pub(crate) fn open_other(
+        directory: &Path,
+        id: &str,
+        current: Option<&str>,
+    ) -> Result<(Self, Conversation), CliError> {
+        let found = id_of(&find(directory, id)?);
+        if Some(&*found) == current {
+            return Err(CliError::usage(format!("`{found}` is the current conversation")));
+        }
+        Self::open(directory, Some(&found))
+    }
+
     fn locked(path: PathBuf, file: File) -> Result<Self, CliError> {
         match file.try_lock() {
             Ok(()) => {}

@@ -33,7 +33,10 @@ impl TestHost {
         let features = features();
         let (host, _) = tokio::join!(builder.start(), server.handshake_legacy(&features));
         let (host, threads) = (host.unwrap(), FileThreads::new());
-        Self { server, sources: CompletionSources { host, threads, conversations: None } }
+        Self {
+            server,
+            sources: CompletionSources { host, threads, conversations: None, home: None },
+        }
     }
 
     /// Returns the inserted texts of the values without a request to the server.
@@ -119,4 +122,48 @@ async fn ids_of_stored_conversations_and_levels_are_completed() {
     for command in ["/resume 20", "/remove 20"] {
         assert_eq!(test.complete(command).await, [file.id()]);
     }
+}
+
+/// Attack: terminal | a server and the names of files propose terminal sequences and new lines | no
+/// completion inserts the value | Foreign text stays text
+#[cfg(unix)]
+#[tokio::test]
+async fn a_value_with_control_characters_completes_nothing() {
+    let mut test = TestHost::start().await;
+    let long = "x".repeat(MAX_VALUE_BYTES);
+    let values = ["Ada", "A\u{1b}[2J", "A\n/quit", "A\u{202e}b", &long];
+    let (_, values) = test.complete_by_server("/prompt one.find title=A", &values).await;
+    assert_eq!(values, ["title=Ada"]);
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["a\u{1b}[2J", "a\nb", "a\u{202e}b", "ab"] {
+        std::fs::write(directory.path().join(name), "").unwrap();
+    }
+    let typed = format!("{}/a", directory.path().to_str().unwrap());
+    assert_eq!(test.complete(&format!("/attach {typed}")).await, [format!("{typed}b")]);
+}
+
+/// Attack: flow control | a server does not respond to a request for values | the next key cancels
+/// the request | No unbounded wait
+#[tokio::test]
+async fn a_dropped_search_cancels_the_request_to_the_server() {
+    let mut test = TestHost::start().await;
+    let search = complete(test.sources.clone(), "/prompt one.find title=A".to_owned());
+    tokio::pin!(search);
+    let request = tokio::select! {
+        completions = &mut search => panic!("the server did not respond: {completions:?}"),
+        request = test.server.expect("completion/complete") => request,
+    };
+    search.set(complete(test.sources.clone(), "/log".to_owned()));
+    let cancelled = test.server.expect("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], request["id"]);
+}
+
+#[tokio::test]
+async fn a_path_in_the_home_directory_is_completed_as_an_absolute_path() {
+    let mut test = TestHost::start().await;
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("notes.md"), "").unwrap();
+    let home = home.path().to_str().unwrap();
+    test.sources.home = Some(home.to_owned());
+    assert_eq!(test.complete("/attach ~/no").await, [format!("{home}/notes.md")]);
 }

@@ -122,6 +122,17 @@ fn only_a_whole_id_removes_a_conversation_that_no_program_has_open() {
     assert!(list(directory.path()).is_empty());
 }
 
+#[test]
+fn the_start_of_the_current_id_names_the_current_conversation() {
+    let (directory, file, _) = stored(1);
+    let id = file.id();
+    let error = ConversationFile::open_other(directory.path(), &id[..9], Some(&id)).unwrap_err();
+    assert!(format!("{error:?}").contains("is the current conversation"), "{error:?}");
+    drop(file);
+    let (other, _) = ConversationFile::open_other(directory.path(), &id[..9], None).unwrap();
+    assert_eq!(other.id(), id);
+}
+
 fn set_age(file: &ConversationFile, seconds: u64) {
     let modified = SystemTime::now() - std::time::Duration::from_secs(seconds);
     file.file.set_modified(modified).unwrap();

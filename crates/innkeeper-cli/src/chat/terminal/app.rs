@@ -73,6 +73,7 @@ enum WorkResult {
     Prompt(Result<Content, CliError>),
     Restarted(String, Option<String>),
     Opened(OpenedConversation),
+    Removed(String, Result<String, CliError>),
     Exported(String, Result<(), CliError>),
     LogLevelSet(LogLevel, Option<String>),
 }

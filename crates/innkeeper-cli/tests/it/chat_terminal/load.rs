@@ -178,4 +178,12 @@ fn a_conversation_of_a_thousand_exchanges_is_on_the_screen_within_a_second() {
     let empty = start_time(&env, &[], "Ask something");
     let resumed = start_time(&env, &["--resume"], "A sentence");
     assert!(resumed < empty + MAX_RESUME_TIME, "{resumed:?} instead of {empty:?}");
+    // Another conversation finds the messages when a key needs them.
+    let mut chat = TerminalSession::start(&env.scripted(&[], &[]), SIZE);
+    chat.wait_for_text(EMPTY_EDITOR);
+    chat.type_keys("\x1b[A");
+    let found = "> Add two and three.";
+    chat.wait_within(MAX_RESUME_TIME, found, |chat| chat.text().contains(found));
+    chat.type_keys("\x15");
+    quit(chat, &env);
 }

@@ -30,6 +30,7 @@ const MAX_COPIED_BYTES: usize = 74_000;
 /// The keys, below the commands of `/help`.
 const KEYS_HELP: &str = "\nkeys\n  Enter sends, Alt-Enter or Ctrl-J starts a line, Esc stops the response\n  \
     Up and Down recall messages, Ctrl-R searches them, Ctrl-X opens an editor\n  \
+    @ suggests resources and files, Tab takes a suggestion, Up and Down select one for Enter\n  \
     PageUp and PageDown scroll, Ctrl-Home and Ctrl-End show the start and the end\n  \
     Tab selects a block, Ctrl-O opens and closes all calls and reasoning\n  \
     Ctrl-C stops the response, Ctrl-C twice leaves";
@@ -324,6 +325,7 @@ impl App {
             }
             WorkResult::Prompt(Err(error)) => self.show_error(error.to_line()),
             WorkResult::Opened(opened) => self.on_opened(opened),
+            WorkResult::Removed(id, removed) => self.on_removed(&id, removed),
             WorkResult::Exported(file, written) => self.on_exported(&file, written),
             WorkResult::LogLevelSet(level, problem) => self.on_log_level(level, problem),
             WorkResult::Restarted(server, None) => self.show(format!("{server} is ready")),

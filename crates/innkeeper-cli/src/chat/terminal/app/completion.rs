@@ -24,6 +24,7 @@ impl App {
             host: self.session.host().clone(),
             threads: self.threads.clone(),
             conversations: self.context.directory.clone(),
+            home: self.context.environment.get("HOME").map(str::to_owned),
         };
         let mut search: PendingCompletion = Box::pin(async move {
             let completions = completion::complete(sources, text.clone()).await;
@@ -36,6 +37,9 @@ impl App {
             }
             None => {
                 self.completion = Some(search);
+                if !is_automatic {
+                    self.screen.set_hint("looking for values".to_owned());
+                }
                 None
             }
         }

@@ -70,12 +70,11 @@ impl App {
         if id.is_empty() {
             return self.show_error("usage: /resume ID; Tab completes the id, /list shows all");
         }
-        if self.session.file().is_some_and(|file| file.id() == id) {
-            return self.show("this is the conversation".to_owned());
-        }
         let (threads, id) = (self.threads.clone(), id.to_owned());
+        let current = self.session.file().map(ConversationFile::id);
         let open = async move {
-            let opened = threads.run(move || ConversationFile::open(&directory, Some(&id))).await;
+            let open = move || ConversationFile::open_other(&directory, &id, current.as_deref());
+            let opened = threads.run(open).await;
             WorkResult::Opened(Box::new(opened.unwrap_or_else(|| Err(thread_error()))))
         };
         self.spawn_work("reading the conversation", Box::pin(open));
@@ -107,7 +106,18 @@ impl App {
             return self
                 .show_error("the current conversation cannot be removed; /clear starts another");
         }
-        match conversation_file::remove(&directory, id) {
+        let (threads, id) = (self.threads.clone(), id.to_owned());
+        let remove = async move {
+            let removed = id.clone();
+            let removed =
+                threads.run(move || conversation_file::remove(&directory, &removed)).await;
+            WorkResult::Removed(id, removed.unwrap_or_else(|| Err(thread_error())))
+        };
+        self.spawn_work("removing the conversation", Box::pin(remove));
+    }
+
+    pub(super) fn on_removed(&mut self, id: &str, removed: Result<String, CliError>) {
+        match removed {
             Ok(title) => self.show(format!("removed {id}: {title}")),
             Err(error) => self.show_error(error.to_line()),
         }

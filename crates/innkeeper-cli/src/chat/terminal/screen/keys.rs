@@ -256,6 +256,9 @@ impl Screen {
             return None;
         }
         self.suggestions = Suggestions::new(text, completions);
+        if !is_automatic {
+            self.hint = None;
+        }
         match &self.suggestions {
             _ if is_automatic => None,
             None => {
