@@ -274,3 +274,21 @@ async fn a_person_answers_each_question_with_a_line() {
     env.type_keys(&["--plain"], &typing);
     assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_gets_the_reason_that_a_person_writes_for_a_denial() {
+    let env = ChatEnv::new(fixture("one"), [add_call(), ScriptedReply::text("I multiply.")]).await;
+    let typing = [
+        Typing { shown: "Message, or / for commands", keys: "Add 2 and 3.\r" },
+        Typing { shown: "r no, reason", keys: "r" },
+        Typing { shown: "Enter deny with this reason", keys: "multiply instead\r" },
+        Typing { shown: "I multiply.", keys: "\u{3}\u{3}" },
+    ];
+    env.type_keys(&[], &typing);
+    let body = &env.llm.requests()[1].body;
+    let result = &body["messages"][2]["content"][0];
+    assert_eq!(result["is_error"], true, "{body}");
+    let reason = "not run: the user denied the call: multiply instead";
+    assert!(result.to_string().contains(reason), "{body}");
+    assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 0);
+}
