@@ -3,6 +3,7 @@
 pub(crate) mod conversation_file;
 pub(crate) mod first_run;
 pub(crate) mod listings;
+pub(crate) mod permanent_rules;
 pub(crate) mod plain;
 pub(crate) mod question;
 pub(crate) mod session;

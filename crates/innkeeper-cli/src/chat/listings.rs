@@ -8,6 +8,7 @@ use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
 
 use super::conversation_file;
+use super::permanent_rules;
 use super::question::ChatApprover;
 use super::session::TokenTotals;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
@@ -154,13 +155,14 @@ pub(crate) fn conversations(directory: &Path) -> String {
 
 /// Returns the values that complete the last word of a command, or `None` for a text that needs a
 /// server's answer.
-pub(crate) fn completions(host: &Host, text: &str) -> Vec<String> {
+pub(crate) fn completions(host: &Host, approver: &ChatApprover, text: &str) -> Vec<String> {
     let TypedLine::Command(command, _) = parse_line(text) else { return Vec::new() };
     let words = text.split_whitespace().count() + usize::from(text.ends_with(char::is_whitespace));
     match command {
         SlashCommand::Tools | SlashCommand::Restart => {
             host.status().keys().map(ToString::to_string).collect()
         }
+        SlashCommand::Rules => permanent_rules::completions(approver, words),
         SlashCommand::Model if words <= 2 => {
             provider_names().into_iter().map(str::to_owned).collect()
         }
@@ -191,7 +193,6 @@ pub(crate) fn completions(host: &Host, text: &str) -> Vec<String> {
         | SlashCommand::Clear
         | SlashCommand::Save
         | SlashCommand::List
-        | SlashCommand::Rules
         | SlashCommand::Tokens
         | SlashCommand::Copy
         | SlashCommand::Edit

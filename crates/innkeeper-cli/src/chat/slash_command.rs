@@ -43,7 +43,7 @@ impl SlashCommand {
         (Self::Clear, "clear", "", "start a new conversation"),
         (Self::Save, "save", "[TITLE]", "show where the conversation is stored, set its title"),
         (Self::List, "list", "", "list the stored conversations"),
-        (Self::Rules, "rules", "", "list what runs without a question"),
+        (Self::Rules, "rules", "[remove TOOL]", "list what runs without a question, remove a rule"),
         (Self::Tokens, "tokens", "", "show the tokens of this conversation"),
         (Self::Copy, "copy", "", "copy the selected block or the last response"),
         (Self::Edit, "edit", "", "write the message in $VISUAL or $EDITOR"),

@@ -14,6 +14,7 @@ use super::super::theme::Role;
 use super::{App, WorkResult};
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::listings;
+use crate::chat::permanent_rules;
 use crate::chat::session;
 use crate::chat::slash_command::{SlashCommand, help_text};
 use crate::cli::ModelSelectionArgs;
@@ -49,7 +50,12 @@ impl App {
             SlashCommand::Servers => self.show(listings::servers(&host)),
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
-            SlashCommand::Rules => self.show(listings::rules(&self.session.approver().rules())),
+            SlashCommand::Rules => {
+                match permanent_rules::run_command(self.session.approver(), argument) {
+                    Ok(text) => self.show(text),
+                    Err(error) => self.show_error(error.to_line()),
+                }
+            }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
             SlashCommand::List => self.list_conversations(),
             SlashCommand::Restart => self.restart(host, argument),
@@ -280,7 +286,7 @@ impl App {
 
     pub(super) fn complete(&mut self, text: String) {
         let host = self.session.host().clone();
-        let values = listings::completions(&host, &text);
+        let values = listings::completions(&host, self.session.approver(), &text);
         if !values.is_empty() || !text.contains('=') {
             return self.screen.on_completions(&text, &values);
         }

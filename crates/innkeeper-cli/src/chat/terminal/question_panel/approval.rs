@@ -19,6 +19,13 @@ impl QuestionPanel {
             KeyCode::Char('s') => {
                 (ApprovalAnswer::Allow(DecisionScope::Server), "allowed for this server")
             }
+            KeyCode::Char('a') => match self.permanent_obstacle() {
+                Some(obstacle) => {
+                    self.problem = Some(obstacle.to_owned());
+                    return PanelOutcome::Open;
+                }
+                None => (ApprovalAnswer::AllowAlways, "allowed always for this tool"),
+            },
             KeyCode::Char('n') | KeyCode::Esc => {
                 (ApprovalAnswer::Deny(DecisionScope::Call, None), "denied")
             }
@@ -39,6 +46,14 @@ impl QuestionPanel {
             _ => return PanelOutcome::Open,
         };
         self.answer_approval(answer, text)
+    }
+
+    /// Returns why no rule for later conversations can be stored.
+    pub(super) fn permanent_obstacle(&self) -> Option<&'static str> {
+        match &self.question {
+            Question::Approval(question, _) => question.permanent_obstacle,
+            Question::Sampling(..) | Question::Elicitation(..) => None,
+        }
     }
 
     fn open_editor(&mut self, input: ApprovalInput, text: &str) {

@@ -54,9 +54,16 @@ impl QuestionPanel {
                 ApprovalInput::Arguments => "Enter run with these arguments · Esc back",
                 ApprovalInput::DenialReason => "Enter deny with this reason · Esc back",
             },
-            Question::Approval(..) => {
-                "y once · t this tool · s this server · n no · r no, reason · N never this tool · e edit"
-            }
+            Question::Approval(..) => match self.permanent_obstacle() {
+                None => {
+                    "y once · t this tool · s this server · a always this tool · n no · \
+                     r no, reason · N never this tool · e edit"
+                }
+                Some(_) => {
+                    "y once · t this tool · s this server · n no · r no, reason · \
+                     N never this tool · e edit"
+                }
+            },
             Question::Sampling(..) => "y let the model answer · n no",
             Question::Elicitation(question, _) => match &question.input {
                 RequestedInput::Form(_) => {

@@ -9,7 +9,7 @@ use super::builders::{
     QUESTION_DELAY, approval, approval_of, ask, assert_shown, elicitation, form,
 };
 use super::{enter, press, rows, type_text};
-use crate::chat::question::ApprovalAnswer;
+use crate::chat::question::{ApprovalAnswer, Question};
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::screen::Screen;
 
@@ -62,7 +62,7 @@ async fn an_approval_says_that_it_shows_only_a_part_of_the_arguments() {
 async fn a_long_description_does_not_hide_the_arguments() {
     let mut screen = Screen::new(Theme::Plain);
     let (mut question, _answer) = approval();
-    if let crate::chat::question::Question::Approval(approval, _) = &mut question {
+    if let Question::Approval(approval, _) = &mut question {
         approval.description = Some("harmless\n".repeat(400));
     }
     ask(&mut screen, question);
@@ -132,4 +132,20 @@ async fn an_empty_reason_denies_the_call_without_a_reason() {
     type_text(&mut screen, "r ");
     enter(&mut screen);
     assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Deny(DecisionScope::Call, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_can_have_no_permanent_rule_does_not_offer_one_and_says_why() {
+    let mut screen = Screen::new(Theme::Plain);
+    let (mut question, mut answer) = approval();
+    if let Question::Approval(approval, _) = &mut question {
+        approval.permanent_obstacle = Some("the tool belongs to no server");
+    }
+    ask(&mut screen, question);
+    assert!(!rows(&mut screen, 80, 20).contains("always this tool"));
+    type_text(&mut screen, "a");
+    assert_shown(&mut screen, (80, 20), "the tool belongs to no server");
+    assert!(answer.try_recv().is_err(), "the question is answered");
+    type_text(&mut screen, "y");
+    assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Allow(DecisionScope::Call));
 }
