@@ -23,12 +23,15 @@ use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
 
-/// The tokens of a conversation since the start of the program, as the providers report them.
+/// The tokens and the cost of a conversation since the start of the program, as the providers report
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenTotals {
     pub(crate) usage: Usage,
     /// Whether a response did not report its tokens.
     pub(crate) has_gaps: bool,
+    /// Whether a response did not report its cost.
+    pub(crate) has_cost_gaps: bool,
 }
 
 /// A conversation with its host, model and file.
@@ -163,8 +166,11 @@ impl ChatSession {
     /// Counts the tokens of a response; `None` if the provider did not report them.
     fn count_tokens(&mut self, usage: Option<Usage>) {
         match usage {
-            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
-            None => self.tokens.has_gaps = true,
+            Some(usage) => {
+                self.tokens.usage = self.tokens.usage.saturating_add(usage);
+                self.tokens.has_cost_gaps |= usage.cost.is_none();
+            }
+            None => (self.tokens.has_gaps, self.tokens.has_cost_gaps) = (true, true),
         }
     }
 
@@ -178,7 +184,7 @@ impl ChatSession {
 
     /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
     pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
-        self.tokens.has_gaps = true;
+        self.count_tokens(None);
         self.sync_file()
     }
 

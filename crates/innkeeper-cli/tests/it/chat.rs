@@ -170,6 +170,41 @@ async fn each_event_of_json_has_its_documented_members() {
 }
 
 #[tokio::test]
+async fn the_cost_of_the_conversation_is_summed_and_a_response_without_a_cost_is_named() {
+    let costs = [Some(0.0125), Some(0.1), None];
+    let replies = costs.map(|cost| {
+        let reply = ScriptedReply::text("Hi.").with_usage(10, 5);
+        cost.map_or(reply.clone(), |cost| reply.with_cost(cost))
+    });
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let url = format!("{}/v1", env.llm.origin());
+    let model = ["--provider", "openai", "--model", "gpt-6-sol", "--base-url", &url, "--json"];
+    let mut command =
+        innkeeper(&[&["chat", "--config", "mcp.json"], &model[..]].concat(), env.path());
+    command.env("HOME", env.path()).env("OPENAI_API_KEY", "sk-planted");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = "/tokens\none\n/tokens\ntwo\n/tokens\nthree\n/tokens\n";
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
+    let events = json_events(&output);
+    let finished: Vec<_> = events.iter().filter(|event| event["event"] == "finished").collect();
+    assert_eq!([&finished[0]["cost"], &finished[1]["cost"]], [&json!(0.0125), &json!(0.1)]);
+    assert_eq!(finished[2].get("cost"), None);
+    let notices = events.iter().filter(|event| event["event"] == "notice");
+    let costs: Vec<_> =
+        notices.map(|event| event["text"].as_str().unwrap().split_once("\ncost ")).collect();
+    let costs: Vec<_> = costs.into_iter().map(|found| found.map(|(_, cost)| cost)).collect();
+    let unit = "in the unit of the provider";
+    let expected = [
+        None,
+        Some(format!("0.0125 {unit}")),
+        Some(format!("0.1125 {unit}")),
+        Some(format!("0.1125 {unit} or more: some responses report none")),
+    ];
+    assert_eq!(costs, expected.each_ref().map(Option::as_deref));
+}
+
+#[tokio::test]
 async fn a_question_of_json_follows_the_text_before_it_and_is_denied() {
     let replies = [add_call(), ScriptedReply::text("Not added.")];
     let env = ChatEnv::new(fixture("one"), replies).await;

@@ -307,7 +307,8 @@ impl App {
         let status = &mut self.screen.status;
         status.model = self.session.model_label();
         (status.ready_servers, status.servers) = (ready, all);
-        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens") };
+        let cost = totals.usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens{cost}") };
         status.attachments = self.attachments.iter().map(|(label, _)| label.clone()).collect();
         self.is_dirty = true;
     }
