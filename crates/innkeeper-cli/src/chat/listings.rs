@@ -142,12 +142,19 @@ pub(crate) fn tokens(totals: TokenTotals) -> String {
         let gaps = if totals.has_cost_gaps { " or more: some responses report none" } else { "" };
         format!("\ncost {cost} in the unit of the provider{gaps}")
     });
+    let share = totals.context.zip(totals.context_percent());
+    let share = share.map(|(context, percent)| format!(", {percent} % of {context} tokens"));
+    let last = totals.last.map(|tokens| {
+        let share = share.unwrap_or_default();
+        format!("\nthe last request with its response: {tokens} tokens{share}")
+    });
     format!(
-        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}{}",
+        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}{}{}",
         usage.prompt_tokens,
         usage.cached_tokens,
         usage.completion_tokens,
         usage.reasoning_tokens,
+        last.unwrap_or_default(),
         cost.unwrap_or_default()
     )
 }

@@ -32,6 +32,18 @@ pub(crate) struct TokenTotals {
     pub(crate) has_gaps: bool,
     /// Whether a response did not report its cost.
     pub(crate) has_cost_gaps: bool,
+    /// The tokens of the last request with its response; `None` without a report.
+    pub(crate) last: Option<u64>,
+    /// The tokens that a request with its response may have, if known.
+    pub(crate) context: Option<u32>,
+}
+
+impl TokenTotals {
+    /// Returns the share of the context that the last request took, in percent.
+    pub(crate) fn context_percent(&self) -> Option<u64> {
+        let context = u64::from(self.context.filter(|context| *context > 0)?);
+        Some(self.last?.saturating_mul(100).saturating_add(context / 2) / context)
+    }
 }
 
 /// A conversation with its host, model and file.
@@ -124,7 +136,7 @@ impl ChatSession {
     }
 
     pub(crate) fn tokens(&self) -> TokenTotals {
-        self.tokens
+        TokenTotals { context: self.agent.context_tokens(), ..self.tokens }
     }
 
     pub(crate) fn file(&self) -> Option<&ConversationFile> {
@@ -165,6 +177,7 @@ impl ChatSession {
 
     /// Counts the tokens of a response; `None` if the provider did not report them.
     fn count_tokens(&mut self, usage: Option<Usage>) {
+        self.tokens.last = usage.map(|usage| usage.total_tokens());
         match usage {
             Some(usage) => {
                 self.tokens.usage = self.tokens.usage.saturating_add(usage);
@@ -238,6 +251,8 @@ impl ChatSession {
     /// Counts the tokens of a summary, and stores it.
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
         self.count_tokens(compacted.usage);
+        // The next request has the summary in place of the messages.
+        self.tokens.last = None;
         self.sync_file()
     }
 

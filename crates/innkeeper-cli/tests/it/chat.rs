@@ -164,9 +164,35 @@ async fn each_event_of_json_has_its_documented_members() {
         {"event": "finished", "success": true, "text": "It is 5.", "problem": null,
             "promptTokens": 120, "completionTokens": 15},
         {"event": "notice", "text": "120 tokens to the model (0 cached), 15 tokens of the model \
-            (0 reasoning)"},
+            (0 reasoning)\nthe last request with its response: 75 tokens"},
     ]);
     assert_eq!(Value::from(events), expected);
+}
+
+#[tokio::test]
+async fn the_tokens_show_the_share_of_a_context_whose_size_the_server_reports() {
+    let replies = [("One.", 1500), ("Two.", 4000)]
+        .map(|(text, prompt)| ScriptedReply::text(text).with_usage(prompt, 96));
+    let script = Script::new(replies).chat_template_caps(&json!({"supports_tools": true}));
+    let (folder, llm) = (tempfile::tempdir().unwrap(), ScriptedLlm::start(script).await);
+    std::fs::write(folder.path().join("mcp.json"), mcp_json([fixture("one")]).to_string()).unwrap();
+    let url = format!("{}/v1", llm.origin());
+    let mut command = innkeeper(
+        &["chat", "--config", "mcp.json", "--provider", "openai-compatible", "--base-url", &url],
+        folder.path(),
+    );
+    command.env("HOME", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.args(["--model", "m", "--no-store"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"one\n/tokens\ntwo\n/tokens\n").unwrap();
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
+    let stdout = text(&output.stdout);
+    let lines: Vec<&str> =
+        stdout.lines().filter(|line| line.starts_with("the last request")).collect();
+    let expected = [
+        "the last request with its response: 1596 tokens, 19 % of 8192 tokens",
+        "the last request with its response: 4096 tokens, 50 % of 8192 tokens",
+    ];
+    assert_eq!(lines, expected, "{stdout}");
 }
 
 #[tokio::test]
