@@ -6,6 +6,7 @@ pub(crate) mod export;
 pub(crate) mod file_thread;
 pub(crate) mod first_run;
 pub(crate) mod listings;
+pub(crate) mod permanent_rules;
 pub(crate) mod plain;
 pub(crate) mod question;
 pub(crate) mod server_log;

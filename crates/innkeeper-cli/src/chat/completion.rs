@@ -29,6 +29,8 @@ pub(crate) struct CompletionSources {
     pub(crate) threads: FileThreads,
     /// The directory of the stored conversations.
     pub(crate) conversations: Option<PathBuf>,
+    /// The tools with a rule of the person.
+    pub(crate) rules: Vec<String>,
     /// The home directory, for paths that start with `~/`.
     pub(crate) home: Option<String>,
 }
@@ -117,6 +119,8 @@ async fn complete_command(
             Completions::of_names(word, sources.host.status().keys().map(ToString::to_string))
         }
         SlashCommand::Model if is_first_word => Completions::of_names(word, provider_names()),
+        SlashCommand::Rules if is_first_word => Completions::of_names(word, ["remove"]),
+        SlashCommand::Rules => Completions::of_names(word, sources.rules),
         SlashCommand::Log => {
             let levels = LogLevel::ALL.map(LogLevel::as_str);
             Completions::of_names(word, levels.into_iter().chain(["off"]))
@@ -143,7 +147,6 @@ async fn complete_command(
         | SlashCommand::Clear
         | SlashCommand::Save
         | SlashCommand::List
-        | SlashCommand::Rules
         | SlashCommand::Tokens
         | SlashCommand::Details
         | SlashCommand::Copy

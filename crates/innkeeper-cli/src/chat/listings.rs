@@ -127,16 +127,31 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
 }
 
-/// Describes the tokens of a conversation, as the providers report them.
+/// Describes the tokens and the cost of a conversation, as the providers report them.
 pub(crate) fn tokens(totals: TokenTotals) -> String {
     let usage = totals.usage;
     if usage.total_tokens() == 0 {
         return "the provider reports no tokens".to_owned();
     }
     let gaps = if totals.has_gaps { " or more: some responses report none" } else { "" };
+    let cost = usage.cost.map(|cost| {
+        let gaps = if totals.has_cost_gaps { " or more: some responses report none" } else { "" };
+        format!("\ncost {cost} in the unit of the provider{gaps}")
+    });
+    let share = totals.context.zip(totals.context_percent());
+    let share = share.map(|(context, percent)| format!(", {percent} % of {context} tokens"));
+    let last = totals.last.map(|tokens| {
+        let share = share.unwrap_or_default();
+        format!("\nthe last request with its response: {tokens} tokens{share}")
+    });
     format!(
-        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}",
-        usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens
+        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}{}{}",
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        usage.reasoning_tokens,
+        last.unwrap_or_default(),
+        cost.unwrap_or_default()
     )
 }
 

@@ -12,6 +12,7 @@ use innkeeper_agent::run::RunOutcome;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::listings;
+use super::permanent_rules;
 use super::question::Question;
 use super::session::ChatSession;
 use super::slash_command::{SlashCommand, TypedLine, help_text, parse_line};
@@ -197,7 +198,8 @@ impl PlainChat<'_> {
             SlashCommand::Servers => listings::servers(&host),
             SlashCommand::Prompts => listings::prompts(&host),
             SlashCommand::Resources => listings::resources(&host),
-            SlashCommand::Rules => listings::rules(&self.session.approver().rules()),
+            SlashCommand::Rules => permanent_rules::run_command(self.session.approver(), argument)
+                .unwrap_or_else(|error| error.to_line()),
             SlashCommand::Tokens => listings::tokens(self.session.tokens()),
             SlashCommand::Restart => match host.restart_server(argument).await {
                 Ok(()) => format!("{argument} is ready"),

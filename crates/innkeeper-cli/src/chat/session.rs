@@ -28,12 +28,27 @@ use crate::model_selection::PreparedModel;
 /// before it.
 const MAX_UNDONE: usize = 100;
 
-/// The tokens of a conversation since the start of the program, as the providers report them.
+/// The tokens and the cost of a conversation since the start of the program, as the providers report
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenTotals {
     pub(crate) usage: Usage,
     /// Whether a response did not report its tokens.
     pub(crate) has_gaps: bool,
+    /// Whether a response did not report its cost.
+    pub(crate) has_cost_gaps: bool,
+    /// The tokens of the last request with its response; `None` without a report.
+    pub(crate) last: Option<u64>,
+    /// The tokens that a request with its response may have, if known.
+    pub(crate) context: Option<u32>,
+}
+
+impl TokenTotals {
+    /// Returns the share of the context that the last request took, in percent.
+    pub(crate) fn context_percent(&self) -> Option<u64> {
+        let context = u64::from(self.context.filter(|context| *context > 0)?);
+        Some(self.last?.saturating_mul(100).saturating_add(context / 2) / context)
+    }
 }
 
 /// A conversation with its host, model and file.
@@ -129,7 +144,7 @@ impl ChatSession {
     }
 
     pub(crate) fn tokens(&self) -> TokenTotals {
-        self.tokens
+        TokenTotals { context: self.agent.context_tokens(), ..self.tokens }
     }
 
     pub(crate) fn file(&self) -> Option<&ConversationFile> {
@@ -171,9 +186,13 @@ impl ChatSession {
 
     /// Counts the tokens of a response; `None` if the provider did not report them.
     fn count_tokens(&mut self, usage: Option<Usage>) {
+        self.tokens.last = usage.map(|usage| usage.total_tokens());
         match usage {
-            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
-            None => self.tokens.has_gaps = true,
+            Some(usage) => {
+                self.tokens.usage = self.tokens.usage.saturating_add(usage);
+                self.tokens.has_cost_gaps |= usage.cost.is_none();
+            }
+            None => (self.tokens.has_gaps, self.tokens.has_cost_gaps) = (true, true),
         }
     }
 
@@ -187,7 +206,7 @@ impl ChatSession {
 
     /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
     pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
-        self.tokens.has_gaps = true;
+        self.count_tokens(None);
         self.sync_file()
     }
 
@@ -286,6 +305,8 @@ impl ChatSession {
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
         self.undone.clear();
         self.count_tokens(compacted.usage);
+        // The next request has the summary in place of the messages.
+        self.tokens.last = None;
         self.sync_file()
     }
 

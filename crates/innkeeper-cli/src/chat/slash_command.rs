@@ -55,7 +55,7 @@ impl SlashCommand {
         (Self::Resume, "resume", "ID", "continue a stored conversation"),
         (Self::Remove, "remove", "ID", "remove a stored conversation"),
         (Self::Export, "export", "FILE", "write the conversation to a new Markdown file"),
-        (Self::Rules, "rules", "", "list what runs without a question"),
+        (Self::Rules, "rules", "[remove TOOL]", "list what runs without a question, remove a rule"),
         (Self::Tokens, "tokens", "", "show the tokens of this conversation"),
         (Self::Log, "log", "[LEVEL|off]", "show log messages of servers from this level on"),
         (Self::Details, "details", "", "open or close all calls and reasoning"),

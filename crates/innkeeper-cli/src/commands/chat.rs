@@ -18,6 +18,7 @@ use super::CommandContext;
 use super::demo::load_servers;
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
+use crate::chat::permanent_rules::RuleStore;
 use crate::chat::question::{ChatApprover, Questioner};
 use crate::chat::server_log::DEFAULT_LOG_LEVEL;
 use crate::chat::session::ChatSession;
@@ -75,8 +76,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let environment = context.environment.clone();
     let settings = agent_settings(args);
     let filters = approval_filters(&config, context.discovered_config.is_none());
+    let permanent = open_permanent_rules(context, args, setup.uses_demo)?;
     let operation = async |host: &Host, output: &mut Output| {
-        let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters));
+        let approver =
+            Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters, permanent));
         let provider = model.provider.clone();
         let mut session = ChatSession::new(host.clone(), model, approver, settings)
             .with_server_requests(server_requests, provider);
@@ -122,6 +125,22 @@ fn approval_filters(config: &Config, may_approve: bool) -> HashMap<String, ToolF
         (name.clone(), filter)
     });
     filters.collect()
+}
+
+/// Opens the rules for later conversations. The servers of the demo have none, and `--approve all` and
+/// `--approve never` need none.
+fn open_permanent_rules(
+    context: &CommandContext,
+    args: &ChatArgs,
+    uses_demo: bool,
+) -> Result<RuleStore, CliError> {
+    match args.approve {
+        ApprovalArg::Ask if !uses_demo => {}
+        ApprovalArg::Ask | ApprovalArg::All | ApprovalArg::Never => return Ok(RuleStore::default()),
+    }
+    let directory = state_dir(&context.environment).map(|state| state.join("rules"));
+    let source = select_source(context)?;
+    RuleStore::open(directory.as_deref(), source.files(), args.no_store)
 }
 
 /// Returns the handler that asks the person about the requests of servers; `None` if the servers

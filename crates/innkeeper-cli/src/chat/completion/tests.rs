@@ -35,7 +35,13 @@ impl TestHost {
         let (host, threads) = (host.unwrap(), FileThreads::new());
         Self {
             server,
-            sources: CompletionSources { host, threads, conversations: None, home: None },
+            sources: CompletionSources {
+                host,
+                threads,
+                conversations: None,
+                rules: Vec::new(),
+                home: None,
+            },
         }
     }
 

@@ -1,6 +1,7 @@
 //! The events of `chat --json`, one JSON object a line.
 
 use innkeeper_agent::agent::AgentEvent;
+use innkeeper_agent::provider::Cost;
 use serde::Serialize;
 
 use crate::chat::question::Question;
@@ -53,6 +54,9 @@ pub(super) enum JsonEvent<'e> {
         problem: Option<String>,
         prompt_tokens: u64,
         completion_tokens: u64,
+        /// In the unit of the provider; without a member if no response reported a cost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
 }
 
@@ -85,6 +89,7 @@ impl<'e> JsonEvent<'e> {
                 problem: outcome_text(&result.outcome),
                 prompt_tokens: result.stats.usage.prompt_tokens,
                 completion_tokens: result.stats.usage.completion_tokens,
+                cost: result.stats.usage.cost,
             },
             AgentEvent::ToolCallDetected { .. }
             | AgentEvent::Planned(_)

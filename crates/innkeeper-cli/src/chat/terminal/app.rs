@@ -340,7 +340,10 @@ impl App {
         let status = &mut self.screen.status;
         status.model = self.session.model_label();
         (status.ready_servers, status.servers) = (ready, all);
-        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens") };
+        let cost = totals.usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens{cost}") };
+        let percent = totals.context_percent();
+        status.context = percent.map(|percent| format!("context {percent} %")).unwrap_or_default();
         status.attachments = self.attachments.iter().map(|(label, _)| label.clone()).collect();
         self.is_dirty = true;
     }

@@ -57,6 +57,8 @@ pub(crate) struct StatusFacts {
     pub(crate) servers: usize,
     /// The tokens so far, as the providers report them.
     pub(crate) tokens: String,
+    /// The share of the context that the last request took, shown if there is room.
+    pub(crate) context: String,
     /// What is attached to the next message.
     pub(crate) attachments: Vec<String>,
 }

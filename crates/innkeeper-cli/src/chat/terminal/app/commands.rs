@@ -14,6 +14,7 @@ use super::super::theme::Role;
 use super::{App, WorkResult};
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::listings;
+use crate::chat::permanent_rules;
 use crate::chat::session;
 use crate::chat::slash_command::{SlashCommand, help_text};
 use crate::cli::ModelSelectionArgs;
@@ -50,7 +51,12 @@ impl App {
             SlashCommand::Servers => self.show(listings::servers(&host)),
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
-            SlashCommand::Rules => self.show(listings::rules(&self.session.approver().rules())),
+            SlashCommand::Rules => {
+                match permanent_rules::run_command(self.session.approver(), argument) {
+                    Ok(text) => self.show(text),
+                    Err(error) => self.show_error(error.to_line()),
+                }
+            }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
             SlashCommand::List => self.list_conversations(),
             SlashCommand::Restart => self.restart(host, argument),
