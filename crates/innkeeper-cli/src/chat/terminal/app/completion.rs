@@ -5,6 +5,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::screen::Action;
 use super::App;
 use crate::chat::completion::{self, CompletionSources, Completions};
+use crate::chat::conversation_file::ConversationFile;
 
 /// The values for a text, when they are known.
 pub(super) type PendingCompletion = BoxFuture<'static, FinishedCompletion>;
@@ -24,6 +25,7 @@ impl App {
             host: self.session.host().clone(),
             threads: self.threads.clone(),
             conversations: self.context.directory.clone(),
+            current: self.session.file().map(ConversationFile::id),
             home: self.context.environment.get("HOME").map(str::to_owned),
         };
         let mut search: PendingCompletion = Box::pin(async move {
