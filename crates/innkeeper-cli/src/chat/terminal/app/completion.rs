@@ -23,7 +23,7 @@ impl App {
     pub(super) fn complete(&mut self, text: String, is_automatic: bool) -> Option<Action> {
         let sources = CompletionSources {
             host: self.session.host().clone(),
-            threads: self.threads.clone(),
+            threads: self.search_threads.clone(),
             conversations: self.context.directory.clone(),
             current: self.session.file().map(ConversationFile::id),
             home: self.context.environment.get("HOME").map(str::to_owned),
