@@ -89,7 +89,9 @@ struct App {
     /// The search for the messages of earlier conversations.
     earlier_messages: Option<BoxFuture<'static, Vec<String>>>,
     server_log: ServerLog,
-    /// The threads of the search for values.
+    /// The threads of the searches. A file system that does not respond stops no command.
+    search_threads: FileThreads,
+    /// The threads of commands.
     threads: FileThreads,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
@@ -123,6 +125,7 @@ pub(crate) async fn run(
         completion: None,
         earlier_messages: None,
         server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
+        search_threads: FileThreads::new(),
         threads: FileThreads::new(),
         attachments: Vec::new(),
         terminal: ManuallyDrop::new(terminal),

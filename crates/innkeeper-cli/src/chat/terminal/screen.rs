@@ -227,6 +227,15 @@ impl Screen {
         }
     }
 
+    /// Shows a line of a server. While the model writes, the line is above the response, which continues
+    /// below the line.
+    pub(crate) fn on_server_line(&mut self, role: Role, line: String) {
+        match self.run.is_some() {
+            true => self.transcript.notice_before_response(role, line),
+            false => self.transcript.notice(role, line),
+        }
+    }
+
     /// Returns whether a key needs the messages of earlier conversations for the first time.
     pub(crate) fn take_wish_for_earlier_messages(&mut self) -> bool {
         std::mem::take(&mut self.wants_earlier_messages) && !self.editor.has_earlier_messages()
