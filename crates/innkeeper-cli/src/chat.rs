@@ -6,6 +6,7 @@ pub(crate) mod listings;
 pub(crate) mod permanent_rules;
 pub(crate) mod plain;
 pub(crate) mod question;
+pub(crate) mod servers;
 pub(crate) mod session;
 pub(crate) mod slash_command;
 pub(crate) mod terminal;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use innkeeper_agent::safety::{ApprovalRule, ApprovalRules};
+use innkeeper_agent::tools::HiddenServers;
 use innkeeper_host::{CallOptions, CompletionReference, Host, ServerState};
 use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
@@ -23,12 +24,18 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 const MAX_STDERR_LINES: usize = 3;
 
 /// Lists the tools of all servers, or of one, with what happens to their calls.
-pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> String {
+pub(crate) fn tools(
+    host: &Host,
+    approver: &ChatApprover,
+    hidden: &HiddenServers,
+    server: &str,
+) -> String {
     let catalog = host.catalog();
     let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
     let lines = tools.map(|tool| {
         let view = &tool.definition.view;
         let mark = match approver.rule_for(&tool) {
+            _ if hidden.contains(tool.server) => "hidden",
             Some(ApprovalRule::Allow) => "runs  ",
             Some(ApprovalRule::Deny) => "denied",
             None => "asks  ",
@@ -39,13 +46,16 @@ pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> Strin
 }
 
 /// Lists the servers with their state, their latency and the end of their stderr.
-pub(crate) fn servers(host: &Host) -> String {
+pub(crate) fn servers(host: &Host, hidden: &HiddenServers) -> String {
     let metrics = host.metrics();
     let mut lines = Vec::new();
     for (name, status) in host.status() {
         let mut line = format!("{name}  {}", status.state.as_str());
         if let Some(reason) = &status.reason {
             line.push_str(&format!(": {reason}"));
+        }
+        if hidden.contains(&name) {
+            line.push_str("  disabled in this conversation");
         }
         if let Some(metrics) = metrics.get(&name).filter(|metrics| metrics.request_count > 0) {
             line.push_str(&format!(
@@ -174,9 +184,10 @@ pub(crate) fn completions(host: &Host, approver: &ChatApprover, text: &str) -> V
     let TypedLine::Command(command, _) = parse_line(text) else { return Vec::new() };
     let words = text.split_whitespace().count() + usize::from(text.ends_with(char::is_whitespace));
     match command {
-        SlashCommand::Tools | SlashCommand::Restart => {
-            host.status().keys().map(ToString::to_string).collect()
-        }
+        SlashCommand::Tools
+        | SlashCommand::Restart
+        | SlashCommand::Disable
+        | SlashCommand::Enable => host.status().keys().map(ToString::to_string).collect(),
         SlashCommand::Rules => permanent_rules::completions(approver, words),
         SlashCommand::Model if words <= 2 => {
             provider_names().into_iter().map(str::to_owned).collect()
@@ -199,6 +210,7 @@ pub(crate) fn completions(host: &Host, approver: &ChatApprover, text: &str) -> V
         }
         SlashCommand::Help
         | SlashCommand::Servers
+        | SlashCommand::Reload
         | SlashCommand::Model
         | SlashCommand::Prompts
         | SlashCommand::Resources

@@ -156,7 +156,7 @@ pub(crate) struct ChatApprover {
     host: Host,
     lock: Option<Lock>,
     /// The rules of the configuration, by servers.
-    filters: HashMap<String, ToolFilter>,
+    filters: Mutex<HashMap<String, ToolFilter>>,
     rules: Mutex<ApprovalRules>,
     permanent: RuleStore,
 }
@@ -169,7 +169,13 @@ impl ChatApprover {
         filters: HashMap<String, ToolFilter>,
         permanent: RuleStore,
     ) -> Self {
-        Self { questioner, host, lock, filters, rules: Mutex::default(), permanent }
+        let (filters, rules) = (Mutex::new(filters), Mutex::default());
+        Self { questioner, host, lock, filters, rules, permanent }
+    }
+
+    /// Replaces the rules of the configuration for these servers.
+    pub(crate) fn update_filters(&self, filters: HashMap<String, ToolFilter>) {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).extend(filters);
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -219,7 +225,8 @@ impl ChatApprover {
         {
             return DefaultDecision::Allow;
         }
-        let filter = self.filters.get(listed.server);
+        let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        let filter = filters.get(listed.server);
         match filter.and_then(|filter| filter.is_approved(&listed.definition.view.name)) {
             Some(true) => DefaultDecision::Allow,
             Some(false) => DefaultDecision::AlwaysAsk,

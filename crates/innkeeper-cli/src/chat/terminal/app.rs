@@ -64,6 +64,7 @@ enum WorkResult {
     Attached(String, Result<Content, CliError>),
     Prompt(Result<Content, CliError>),
     Restarted(String, Option<String>),
+    Reloaded(Result<String, CliError>),
     Completions(String, Vec<String>),
 }
 
