@@ -135,7 +135,7 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     };
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
     let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
-    let default = "`tools.approve` and `tools.ask` of the configuration decide about other tools; \
+    let default = "`tools.approve`, `tools.approveArguments` and `tools.ask` of the configuration decide about other tools; \
                    without them, read-only tools run and all other tools ask"
         .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")

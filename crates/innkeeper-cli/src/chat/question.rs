@@ -219,6 +219,7 @@ impl ChatApprover {
         listed: &CatalogTool<'_>,
         definition: &RawValue,
         annotations: ToolAnnotations,
+        arguments: Option<&str>,
     ) -> DefaultDecision {
         if self.permanent.has_rule(listed)
             && self.permanent.allows(&ToolIdentity::new(&self.host, listed, definition))
@@ -227,7 +228,11 @@ impl ChatApprover {
         }
         let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
         let filter = filters.get(listed.server);
-        match filter.and_then(|filter| filter.is_approved(&listed.definition.view.name)) {
+        let tool = &*listed.definition.view.name;
+        let approves =
+            |arguments| filter.is_some_and(|filter| filter.approves_arguments(tool, arguments));
+        match filter.and_then(|filter| filter.is_approved(tool)) {
+            None if arguments.is_some_and(approves) => DefaultDecision::Allow,
             Some(true) => DefaultDecision::Allow,
             Some(false) => DefaultDecision::AlwaysAsk,
             None => DefaultDecision::for_annotations(annotations),
@@ -237,7 +242,7 @@ impl ChatApprover {
     /// Returns the rule for the calls of a tool; `None` if each call asks.
     pub(crate) fn rule_for(&self, listed: &CatalogTool<'_>) -> Option<ApprovalRule> {
         let annotations = ToolAnnotations::from(&listed.definition.view.annotations);
-        let default = self.default_decision(listed, &listed.definition.raw, annotations);
+        let default = self.default_decision(listed, &listed.definition.raw, annotations, None);
         self.rules().find(listed.public_name, Some(listed.server), default)
     }
 
@@ -247,7 +252,7 @@ impl ChatApprover {
         let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
         let default = match (&listed, call.definition) {
             (Some(listed), Some(definition)) => {
-                self.default_decision(listed, definition, call.annotations)
+                self.default_decision(listed, definition, call.annotations, Some(call.arguments))
             }
             (Some(_) | None, _) => DefaultDecision::for_annotations(call.annotations),
         };

@@ -88,7 +88,7 @@ pub(crate) fn approval_filters(config: &Config, may_approve: bool) -> HashMap<St
     let filters = config.servers.iter().map(|(name, server)| {
         let mut filter = server.tools.clone();
         if !may_approve {
-            filter.approve.clear();
+            filter.remove_approvals();
         }
         (name.clone(), filter)
     });

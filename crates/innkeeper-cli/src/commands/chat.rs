@@ -295,11 +295,15 @@ mod tests {
     /// | Approval first
     #[test]
     fn a_file_that_was_found_in_a_directory_approves_no_call() {
-        let config = json!({"servers": {"a": {"command": "x", "tools": {"approve": ["*"]}}}});
+        let config = json!({"servers": {"a": {"command": "x", "tools": {
+            "approve": ["*"], "approveArguments": {"*": [{}]},
+        }}}});
         let config = Config::from_value(&config, "test", Path::new("."), &Environment::default());
         let config = config.unwrap();
-        let is_approved =
-            |may_approve| approval_filters(&config, may_approve)["a"].is_approved("t");
-        assert_eq!([is_approved(true), is_approved(false)], [Some(true), None]);
+        for may_approve in [true, false] {
+            let filter = &approval_filters(&config, may_approve)["a"];
+            assert_eq!(filter.is_approved("t"), may_approve.then_some(true));
+            assert_eq!(filter.approves_arguments("t", "{}"), may_approve);
+        }
     }
 }

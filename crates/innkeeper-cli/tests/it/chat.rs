@@ -1,5 +1,6 @@
 //! Tests of `chat` line by line and with `--json`: a scripted model and the fixture server.
 
+mod argument_rules;
 mod permanent_rules;
 mod servers;
 
