@@ -10,6 +10,7 @@ pub(crate) mod permanent_rules;
 pub(crate) mod plain;
 pub(crate) mod question;
 pub(crate) mod server_log;
+pub(crate) mod servers;
 pub(crate) mod session;
 pub(crate) mod slash_command;
 pub(crate) mod terminal;

@@ -117,7 +117,10 @@ async fn complete_command(
     let word = argument.rsplit(char::is_whitespace).next().unwrap_or_default();
     let is_first_word = word.len() == argument.len();
     match command {
-        SlashCommand::Tools | SlashCommand::Restart => {
+        SlashCommand::Tools
+        | SlashCommand::Restart
+        | SlashCommand::Disable
+        | SlashCommand::Enable => {
             Completions::of_names(word, sources.host.status().keys().map(ToString::to_string))
         }
         SlashCommand::Model if is_first_word => Completions::of_names(word, provider_names()),
@@ -138,6 +141,7 @@ async fn complete_command(
         }
         SlashCommand::Help
         | SlashCommand::Servers
+        | SlashCommand::Reload
         | SlashCommand::Model
         | SlashCommand::Prompts
         | SlashCommand::Resources

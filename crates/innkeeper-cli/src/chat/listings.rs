@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use innkeeper_agent::safety::{ApprovalRule, ApprovalRules};
+use innkeeper_agent::tools::HiddenServers;
 use innkeeper_host::{Host, ServerState};
 use serde_json::{Value, json};
 
@@ -19,12 +20,18 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 const MAX_STDERR_LINES: usize = 3;
 
 /// Lists the tools of all servers, or of one, with what happens to their calls.
-pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> String {
+pub(crate) fn tools(
+    host: &Host,
+    approver: &ChatApprover,
+    hidden: &HiddenServers,
+    server: &str,
+) -> String {
     let catalog = host.catalog();
     let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
     let lines = tools.map(|tool| {
         let view = &tool.definition.view;
         let mark = match approver.rule_for(&tool) {
+            _ if hidden.contains(tool.server) => "hidden",
             Some(ApprovalRule::Allow) => "runs  ",
             Some(ApprovalRule::Deny) => "denied",
             None => "asks  ",
@@ -35,13 +42,16 @@ pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> Strin
 }
 
 /// Lists the servers with their state, their latency and the end of their stderr.
-pub(crate) fn servers(host: &Host) -> String {
+pub(crate) fn servers(host: &Host, hidden: &HiddenServers) -> String {
     let metrics = host.metrics();
     let mut lines = Vec::new();
     for (name, status) in host.status() {
         let mut line = format!("{name}  {}", status.state.as_str());
         if let Some(reason) = &status.reason {
             line.push_str(&format!(": {reason}"));
+        }
+        if hidden.contains(&name) {
+            line.push_str("  disabled in this conversation");
         }
         if let Some(metrics) = metrics.get(&name).filter(|metrics| metrics.request_count > 0) {
             line.push_str(&format!(
@@ -121,7 +131,7 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     };
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
     let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
-    let default = "`tools.approve` and `tools.ask` of the configuration decide about other tools; \
+    let default = "`tools.approve`, `tools.approveArguments` and `tools.ask` of the configuration decide about other tools; \
                    without them, read-only tools run and all other tools ask"
         .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")

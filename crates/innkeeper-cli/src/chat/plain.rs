@@ -194,13 +194,24 @@ impl PlainChat<'_> {
         let host = self.session.host().clone();
         let text = match command {
             SlashCommand::Help => help_text(),
-            SlashCommand::Tools => listings::tools(&host, self.session.approver(), argument),
-            SlashCommand::Servers => listings::servers(&host),
+            SlashCommand::Tools => {
+                let hidden = self.session.hidden_servers();
+                listings::tools(&host, self.session.approver(), hidden, argument)
+            }
+            SlashCommand::Servers => listings::servers(&host, self.session.hidden_servers()),
             SlashCommand::Prompts => listings::prompts(&host),
             SlashCommand::Resources => listings::resources(&host),
             SlashCommand::Rules => permanent_rules::run_command(self.session.approver(), argument)
                 .unwrap_or_else(|error| error.to_line()),
             SlashCommand::Tokens => listings::tokens(self.session.tokens()),
+            SlashCommand::Disable | SlashCommand::Enable => {
+                let is_hidden = command == SlashCommand::Disable;
+                let done = self.session.set_hidden(argument, is_hidden);
+                done.unwrap_or_else(|error| error.to_line())
+            }
+            SlashCommand::Reload => {
+                self.session.reload().await.unwrap_or_else(|error| error.to_line())
+            }
             SlashCommand::Restart => match host.restart_server(argument).await {
                 Ok(()) => format!("{argument} is ready"),
                 Err(error) => error.to_string(),

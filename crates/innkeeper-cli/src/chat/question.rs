@@ -156,7 +156,7 @@ pub(crate) struct ChatApprover {
     host: Host,
     lock: Option<Lock>,
     /// The rules of the configuration, by servers.
-    filters: HashMap<String, ToolFilter>,
+    filters: Mutex<HashMap<String, ToolFilter>>,
     rules: Mutex<ApprovalRules>,
     permanent: RuleStore,
 }
@@ -169,7 +169,13 @@ impl ChatApprover {
         filters: HashMap<String, ToolFilter>,
         permanent: RuleStore,
     ) -> Self {
-        Self { questioner, host, lock, filters, rules: Mutex::default(), permanent }
+        let (filters, rules) = (Mutex::new(filters), Mutex::default());
+        Self { questioner, host, lock, filters, rules, permanent }
+    }
+
+    /// Replaces the rules of the configuration for these servers.
+    pub(crate) fn update_filters(&self, filters: HashMap<String, ToolFilter>) {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).extend(filters);
     }
 
     pub(crate) fn host(&self) -> &Host {
@@ -213,14 +219,20 @@ impl ChatApprover {
         listed: &CatalogTool<'_>,
         definition: &RawValue,
         annotations: ToolAnnotations,
+        arguments: Option<&str>,
     ) -> DefaultDecision {
         if self.permanent.has_rule(listed)
             && self.permanent.allows(&ToolIdentity::new(&self.host, listed, definition))
         {
             return DefaultDecision::Allow;
         }
-        let filter = self.filters.get(listed.server);
-        match filter.and_then(|filter| filter.is_approved(&listed.definition.view.name)) {
+        let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        let filter = filters.get(listed.server);
+        let tool = &*listed.definition.view.name;
+        let approves =
+            |arguments| filter.is_some_and(|filter| filter.approves_arguments(tool, arguments));
+        match filter.and_then(|filter| filter.is_approved(tool)) {
+            None if arguments.is_some_and(approves) => DefaultDecision::Allow,
             Some(true) => DefaultDecision::Allow,
             Some(false) => DefaultDecision::AlwaysAsk,
             None => DefaultDecision::for_annotations(annotations),
@@ -230,7 +242,7 @@ impl ChatApprover {
     /// Returns the rule for the calls of a tool; `None` if each call asks.
     pub(crate) fn rule_for(&self, listed: &CatalogTool<'_>) -> Option<ApprovalRule> {
         let annotations = ToolAnnotations::from(&listed.definition.view.annotations);
-        let default = self.default_decision(listed, &listed.definition.raw, annotations);
+        let default = self.default_decision(listed, &listed.definition.raw, annotations, None);
         self.rules().find(listed.public_name, Some(listed.server), default)
     }
 
@@ -240,7 +252,7 @@ impl ChatApprover {
         let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
         let default = match (&listed, call.definition) {
             (Some(listed), Some(definition)) => {
-                self.default_decision(listed, definition, call.annotations)
+                self.default_decision(listed, definition, call.annotations, Some(call.arguments))
             }
             (Some(_) | None, _) => DefaultDecision::for_annotations(call.annotations),
         };

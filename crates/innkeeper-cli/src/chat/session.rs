@@ -11,7 +11,7 @@ use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{LlmProvider, Usage};
 use innkeeper_agent::server_requests::ServerRequestHandler;
-use innkeeper_agent::tools::ResourceTools;
+use innkeeper_agent::tools::{HiddenServers, ResourceTools};
 use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::conversation_file::ConversationFile;
 use super::question::ChatApprover;
+use super::servers::{self, ServerReloader};
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
@@ -64,6 +65,9 @@ pub(crate) struct ChatSession {
     file: Option<ConversationFile>,
     /// Answers the requests of servers with the model.
     server_requests: Option<ServerRequestHandler>,
+    /// The servers that the person disabled for this conversation.
+    hidden: HiddenServers,
+    reloader: Option<Arc<ServerReloader>>,
     tokens: TokenTotals,
     /// The conversations before each removal of an exchange since the last message.
     undone: Vec<Conversation>,
@@ -79,7 +83,9 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
         let model_settings = settings_for(&settings, local.is_some());
-        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        let hidden = HiddenServers::default();
+        let tools = ResourceTools::after_first_link(host.clone());
+        let tools = Arc::new(tools.with_hidden_servers(hidden.clone()));
         let agent = Agent::new(provider, tools, model_settings).with_approver(approver.clone());
         Self {
             host,
@@ -90,6 +96,8 @@ impl ChatSession {
             local_model: local,
             file: None,
             server_requests: None,
+            hidden,
+            reloader: None,
             tokens: TokenTotals::default(),
             undone: Vec::new(),
         }
@@ -107,6 +115,12 @@ impl ChatSession {
         }
         self.server_requests = handler;
         self
+    }
+
+    /// Reads the configuration with this reloader.
+    #[must_use]
+    pub(crate) fn with_reloader(self, reloader: ServerReloader) -> Self {
+        Self { reloader: Some(Arc::new(reloader)), ..self }
     }
 
     /// Stores the conversation in a file from now on; `conversation` is the content of the file.
@@ -129,6 +143,28 @@ impl ChatSession {
 
     pub(crate) fn approver(&self) -> &ChatApprover {
         &self.approver
+    }
+
+    /// Returns the servers that the person disabled for this conversation.
+    pub(crate) fn hidden_servers(&self) -> &HiddenServers {
+        &self.hidden
+    }
+
+    /// Disables a server for this conversation, or enables the server again. Returns what is now.
+    pub(crate) fn set_hidden(&self, server: &str, is_hidden: bool) -> Result<String, CliError> {
+        servers::set_hidden(&self.host, &self.hidden, server, is_hidden)
+    }
+
+    /// Applies the present configuration to the servers, and returns what changed.
+    pub(crate) fn reload(&self) -> impl Future<Output = Result<String, CliError>> + Send + 'static {
+        let (host, approver) = (self.host.clone(), self.approver.clone());
+        let reloader = self.reloader.clone();
+        async move {
+            match reloader {
+                Some(reloader) => reloader.reload(&host, &approver).await,
+                None => Err(CliError::usage("the chat has no configuration to read again")),
+            }
+        }
     }
 
     pub(crate) fn agent(&self) -> &Agent {
@@ -266,6 +302,7 @@ impl ChatSession {
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
         self.undone.clear();
+        self.hidden.show_all();
         self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
@@ -337,7 +374,12 @@ fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
 }
 
 /// Reads a resource as content for the next message.
-pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, CliError> {
+pub(crate) async fn read_resource(
+    host: Host,
+    hidden: HiddenServers,
+    uri: String,
+) -> Result<Content, CliError> {
+    servers::check_resource(&host, &hidden, &uri)?;
     let result = host
         .read_resource(&uri, None, CallOptions::default())
         .await
@@ -350,9 +392,11 @@ pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, Cl
 /// Gets a prompt of a server as the content of a message.
 pub(crate) async fn get_prompt(
     host: Host,
+    hidden: HiddenServers,
     name: String,
     arguments: Map<String, Value>,
 ) -> Result<Content, CliError> {
+    servers::check_prompt(&host, &hidden, &name)?;
     let result = host
         .get_prompt(&name, &arguments, CallOptions::default())
         .await

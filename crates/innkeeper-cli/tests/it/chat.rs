@@ -1,6 +1,8 @@
 //! Tests of `chat` line by line and with `--json`: a scripted model and the fixture server.
 
+mod argument_rules;
 mod permanent_rules;
+mod servers;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -76,6 +76,7 @@ enum WorkResult {
     Removed(String, Result<String, CliError>),
     Exported(String, Result<(), CliError>),
     LogLevelSet(LogLevel, Option<String>),
+    Reloaded(Result<String, CliError>),
 }
 
 struct App {

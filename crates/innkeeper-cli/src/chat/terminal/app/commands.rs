@@ -46,9 +46,12 @@ impl App {
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),
             SlashCommand::Tools => {
-                self.show(listings::tools(&host, self.session.approver(), argument));
+                let hidden = self.session.hidden_servers();
+                self.show(listings::tools(&host, self.session.approver(), hidden, argument));
             }
-            SlashCommand::Servers => self.show(listings::servers(&host)),
+            SlashCommand::Servers => {
+                self.show(listings::servers(&host, self.session.hidden_servers()));
+            }
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
             SlashCommand::Rules => {
@@ -59,6 +62,14 @@ impl App {
             }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
             SlashCommand::List => self.list_conversations(),
+            SlashCommand::Disable | SlashCommand::Enable => {
+                let is_hidden = command == SlashCommand::Disable;
+                match self.session.set_hidden(argument, is_hidden) {
+                    Ok(text) => self.show(text),
+                    Err(error) => self.show_error(error.to_line()),
+                }
+            }
+            SlashCommand::Reload => self.reload(),
             SlashCommand::Restart => self.restart(host, argument),
             SlashCommand::Model => self.switch_model(argument),
             SlashCommand::Prompt => self.send_prompt(host, argument),
@@ -124,6 +135,14 @@ impl App {
         self.spawn_work(&label, Box::pin(restart));
     }
 
+    fn reload(&mut self) {
+        if self.require_idle() {
+            let reload = self.session.reload();
+            let reload = async { WorkResult::Reloaded(reload.await) };
+            self.spawn_work("applying the configuration", Box::pin(reload));
+        }
+    }
+
     fn switch_model(&mut self, argument: &str) {
         let mut words = argument.split_whitespace();
         let Some(provider) = words.next() else {
@@ -164,7 +183,12 @@ impl App {
             };
             arguments.insert(key.to_owned(), Value::from(value));
         }
-        let get = session::get_prompt(host, name.clone(), arguments);
+        let get = session::get_prompt(
+            host,
+            self.session.hidden_servers().clone(),
+            name.clone(),
+            arguments,
+        );
         self.spawn_work("getting the prompt", Box::pin(async { WorkResult::Prompt(get.await) }));
     }
 
@@ -177,7 +201,8 @@ impl App {
             let read = read_file(Path::new(argument));
             return self.on_attached(label, read);
         }
-        let read = session::read_resource(host, label.clone());
+        let read =
+            session::read_resource(host, self.session.hidden_servers().clone(), label.clone());
         let read = async move { WorkResult::Attached(label, read.await) };
         self.spawn_work("reading the resource", Box::pin(read));
     }
@@ -338,6 +363,8 @@ impl App {
             WorkResult::Restarted(server, Some(problem)) => {
                 self.show_error(format!("{server} did not restart: {problem}"));
             }
+            WorkResult::Reloaded(Ok(text)) => self.show(text),
+            WorkResult::Reloaded(Err(error)) => self.show_error(error.to_line()),
         }
         self.update_status();
         self.send_queued();
