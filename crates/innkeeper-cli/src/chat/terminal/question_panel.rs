@@ -153,13 +153,10 @@ impl QuestionPanel {
             }
             KeyCode::Enter if key.modifiers.is_empty() => {
                 let text = self.editor.as_ref().map(Editor::text).unwrap_or_default();
-                match serde_json::from_str::<Map<String, Value>>(&text) {
-                    Ok(_) => self.answer_approval(
-                        ApprovalAnswer::AllowWith(text),
-                        "allowed with changed arguments",
-                    ),
-                    Err(error) => {
-                        self.problem = Some(format!("the arguments are no JSON object: {error}"));
+                match ApprovalAnswer::with_arguments(text) {
+                    Ok(answer) => self.answer_approval(answer, "allowed with changed arguments"),
+                    Err(problem) => {
+                        self.problem = Some(problem);
                         PanelOutcome::Open
                     }
                 }
