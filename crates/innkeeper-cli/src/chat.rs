@@ -1,8 +1,12 @@
 //! The interactive chat: a conversation between a person, a model and the tools of all servers.
 
+pub(crate) mod attachment;
+pub(crate) mod call_text;
+pub(crate) mod command_work;
 pub(crate) mod completion;
 pub(crate) mod conversation_file;
 pub(crate) mod export;
+pub(crate) mod external_editor;
 pub(crate) mod file_thread;
 pub(crate) mod first_run;
 pub(crate) mod listings;

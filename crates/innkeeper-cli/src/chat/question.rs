@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use innkeeper_agent::ToolAnnotations;
@@ -18,6 +19,7 @@ use innkeeper_host::config::ToolFilter;
 use innkeeper_host::{CallReference, CatalogTool, Host, Lock};
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::permanent_rules::{RuleStore, ToolIdentity};
@@ -87,6 +89,20 @@ pub(crate) enum ApprovalAnswer {
     Deny(DecisionScope, Option<String>),
 }
 
+impl ApprovalAnswer {
+    /// Runs the call with other arguments.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the text is no JSON object.
+    pub(crate) fn with_arguments(text: String) -> Result<Self, String> {
+        match serde_json::from_str::<Map<String, Value>>(&text) {
+            Ok(_) => Ok(Self::AllowWith(text)),
+            Err(error) => Err(format!("the arguments are no JSON object: {error}")),
+        }
+    }
+}
+
 /// A request of a server for a message of the model.
 #[derive(Clone, Debug)]
 pub(crate) struct SamplingQuestion {
@@ -123,6 +139,15 @@ impl Question {
             Self::Approval(_, reply) => reply.is_closed(),
             Self::Sampling(_, reply) => reply.is_closed(),
             Self::Elicitation(_, reply) => reply.is_closed(),
+        }
+    }
+
+    /// Waits until nobody waits for the answer any more.
+    pub(crate) fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Approval(_, reply) => reply.poll_closed(context),
+            Self::Sampling(_, reply) => reply.poll_closed(context),
+            Self::Elicitation(_, reply) => reply.poll_closed(context),
         }
     }
 }

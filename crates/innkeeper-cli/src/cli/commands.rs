@@ -278,6 +278,9 @@ pub(crate) struct ChatArgs {
     /// Read messages from stdin and print lines; default if stdin or stdout is no terminal
     #[arg(long)]
     pub(crate) plain: bool,
+    /// With `--json`: a program answers questions with JSON objects on stdin
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) respond: bool,
     /// Colours for the background of the terminal; default: from COLORFGBG, else dark
     #[arg(long, value_name = "THEME", value_enum)]
     pub(crate) theme: Option<ThemeArg>,

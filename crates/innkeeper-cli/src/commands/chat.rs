@@ -16,14 +16,15 @@ use super::CommandContext;
 use super::demo::load_servers;
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
+use crate::chat::listings;
 use crate::chat::permanent_rules::RuleStore;
+use crate::chat::plain::{self, PlainContext};
 use crate::chat::question::{ChatApprover, Questioner};
 use crate::chat::server_log::DEFAULT_LOG_LEVEL;
 use crate::chat::servers::{ServerReloader, approval_filters};
 use crate::chat::session::ChatSession;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::app::{self, ChatContext};
-use crate::chat::{listings, plain};
 use crate::cli::{
     ApprovalArg, ChatArgs, ModelCommand, ModelFetchArgs, ModelSelectionArgs, ThemeArg,
 };
@@ -42,6 +43,9 @@ use crate::pins;
 const URGENT_STOP_TIME: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result<(), CliError> {
+    if args.respond && !context.output.is_json() {
+        return Err(CliError::usage("`--respond` needs `--json`"));
+    }
     let directory = conversation_directory(&context.environment);
     if args.list {
         return list(context, directory);
@@ -92,7 +96,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         let message = args.message.clone();
         let session = if is_plain {
             print_failed_servers(host, output)?;
-            plain::run(session, output, questions, message).await?
+            let has_responder = args.respond;
+            let chat = PlainContext { environment, directory, questions, has_responder };
+            plain::run(session, chat, output, message).await?
         } else {
             let (redirection, log_lines) = output.progress_lines().redirect_stderr();
             let theme = theme(args, &environment);

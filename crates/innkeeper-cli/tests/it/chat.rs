@@ -1,7 +1,10 @@
 //! Tests of `chat` line by line and with `--json`: a scripted model and the fixture server.
 
 mod argument_rules;
+mod commands;
 mod permanent_rules;
+mod plain;
+mod respond;
 mod servers;
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -27,9 +30,17 @@ struct ChatEnv {
 
 impl ChatEnv {
     async fn new(server: Fixture, replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        Self::with_servers([server], replies).await
+    }
+
+    async fn with_servers(
+        servers: impl IntoIterator<Item = Fixture>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
+    ) -> Self {
         let (folder, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
-        let server = server.process_tag(&tag).journal(&folder.path().join("journal"));
-        std::fs::write(folder.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
+        let journal = folder.path().join("journal");
+        let servers = servers.into_iter().map(|it| it.process_tag(&tag).journal(&journal));
+        std::fs::write(folder.path().join("mcp.json"), mcp_json(servers).to_string()).unwrap();
         Self { folder, tag, llm: ScriptedLlm::start(Script::new(replies)).await }
     }
 
@@ -101,6 +112,15 @@ fn json_events(output: &Output) -> Vec<Value> {
         }
     }
     events
+}
+
+/// Returns two servers that request input in each call, and a response with a call of each.
+fn two_servers_with_forms() -> ([Fixture; 2], ScriptedReply) {
+    let servers = ["one", "two"].map(|name| fixture(name).switch("--ask-elicit"));
+    let arguments = json!({"a": 2, "b": 3});
+    let calls =
+        ScriptedReply::tool_call("one.add", &arguments).with_tool_call("two.add", &arguments);
+    (servers, calls)
 }
 
 fn add_call() -> ScriptedReply {

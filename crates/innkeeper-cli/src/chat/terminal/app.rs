@@ -17,7 +17,7 @@ use crossterm::event::{Event, EventStream};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_agent::agent::{AgentEvent, AgentStream, CompactError, CompactedHistory};
-use innkeeper_agent::content::{Content, ContentBlock};
+use innkeeper_agent::content::Content;
 use innkeeper_host::{Environment, LogLevel};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::screen::{Action, Screen};
 use super::theme::{Role, Theme};
+use crate::chat::attachment;
 use crate::chat::file_thread::FileThreads;
 use crate::chat::listings;
 use crate::chat::question::Question;
@@ -71,12 +72,10 @@ enum WorkResult {
     Compacted(Result<CompactedHistory, CompactError>),
     Attached(String, Result<Content, CliError>),
     Prompt(Result<Content, CliError>),
-    Restarted(String, Option<String>),
     Opened(OpenedConversation),
-    Removed(String, Result<String, CliError>),
-    Exported(String, Result<(), CliError>),
+    /// The text of a command that changes nothing on the screen.
+    Done(Result<String, CliError>),
     LogLevelSet(LogLevel, Option<String>),
-    Reloaded(Result<String, CliError>),
 }
 
 struct App {
@@ -279,11 +278,8 @@ impl App {
     /// Sends a message with the attachments.
     fn send(&mut self, text: &str) {
         let attached = std::mem::take(&mut self.attachments);
-        let blocks = attached.iter().flat_map(|(_, content)| content.blocks().to_vec());
-        let blocks: Vec<ContentBlock> = blocks.chain([text.into()]).collect();
-        let labels = attached.iter().map(|(label, _)| format!("[{label}] "));
-        let shown = format!("{}{text}", labels.collect::<String>());
-        self.send_content(&shown, blocks.into());
+        let (shown, content) = attachment::to_message(&attached, text);
+        self.send_content(&shown, content);
     }
 
     fn send_content(&mut self, shown: &str, content: Content) {

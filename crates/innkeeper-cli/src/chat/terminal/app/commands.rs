@@ -5,25 +5,18 @@ use std::path::Path;
 
 use base64::Engine as _;
 use crossterm::event::EventStream;
-use innkeeper_agent::content::{Content, ContentBlock, MediaContent};
+use futures_util::FutureExt as _;
+use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Message;
 use innkeeper_host::Host;
-use serde_json::{Map, Value};
 
 use super::super::theme::Role;
 use super::{App, WorkResult};
-use crate::chat::conversation_file::ConversationFile;
-use crate::chat::listings;
-use crate::chat::permanent_rules;
-use crate::chat::session;
+use crate::chat::attachment::{is_uri, read_file};
+use crate::chat::command_work::{self, CommandWork};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::cli::ModelSelectionArgs;
+use crate::chat::{external_editor, listings, permanent_rules, session};
 use crate::exit::CliError;
-use crate::input_file;
-use crate::model_selection::select_model;
-
-/// Maximum number of bytes of an attached file.
-const MAX_ATTACHED_BYTES: u64 = 8 << 20;
 
 /// Maximum number of bytes for the clipboard: terminals accept no more in one sequence.
 const MAX_COPIED_BYTES: usize = 74_000;
@@ -55,21 +48,19 @@ impl App {
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
             SlashCommand::Rules => {
-                match permanent_rules::run_command(self.session.approver(), argument) {
-                    Ok(text) => self.show(text),
-                    Err(error) => self.show_error(error.to_line()),
-                }
+                let listed = permanent_rules::run_command(self.session.approver(), argument);
+                self.show_outcome(listed);
             }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
-            SlashCommand::List => self.list_conversations(),
             SlashCommand::Disable | SlashCommand::Enable => {
                 let is_hidden = command == SlashCommand::Disable;
-                match self.session.set_hidden(argument, is_hidden) {
-                    Ok(text) => self.show(text),
-                    Err(error) => self.show_error(error.to_line()),
-                }
+                let changed = self.session.set_hidden(argument, is_hidden);
+                self.show_outcome(changed);
             }
             SlashCommand::Reload => self.reload(),
+            SlashCommand::List => {
+                self.show_outcome(command_work::list(self.context.directory.as_deref()));
+            }
             SlashCommand::Restart => self.restart(host, argument),
             SlashCommand::Model => self.switch_model(argument),
             SlashCommand::Prompt => self.send_prompt(host, argument),
@@ -88,7 +79,10 @@ impl App {
             SlashCommand::Details => self.screen.transcript.toggle_all_details(),
             SlashCommand::Compact => self.compact(),
             SlashCommand::Clear => self.clear(),
-            SlashCommand::Save => self.save(argument),
+            SlashCommand::Save => {
+                let saved = command_work::save(&mut self.session, argument);
+                self.show_outcome(saved);
+            }
             SlashCommand::Copy => self.copy()?,
             SlashCommand::Edit => self.edit().await?,
             SlashCommand::Quit => self.is_over = true,
@@ -115,55 +109,48 @@ impl App {
         is_idle
     }
 
-    fn list_conversations(&mut self) {
-        match self.context.directory.clone() {
-            Some(directory) => self.show(listings::conversations(&directory)),
-            None => self.show_error("conversations are not stored"),
+    /// Shows the text or the error of a command.
+    pub(super) fn show_outcome(&mut self, outcome: Result<String, CliError>) {
+        match outcome {
+            Ok(text) => self.show(text),
+            Err(error) => self.show_error(error.to_line()),
+        }
+    }
+
+    /// Does the work of a command, and shows its text or its error.
+    pub(super) fn spawn_command(&mut self, label: &str, work: Result<CommandWork, CliError>) {
+        match work {
+            Ok(work) => self.spawn_work(label, work.map(WorkResult::Done).boxed()),
+            Err(error) => self.show_error(error.to_line()),
         }
     }
 
     fn restart(&mut self, host: Host, server: &str) {
-        if server.is_empty() {
-            return self.show_error("usage: /restart SERVER");
-        }
-        let server = server.to_owned();
         let label = format!("restarting {server}");
-        let restart = async move {
-            let problem = host.restart_server(&server).await.err().map(|error| error.to_string());
-            WorkResult::Restarted(server, problem)
-        };
-        self.spawn_work(&label, Box::pin(restart));
+        self.spawn_command(&label, command_work::restart(host, server));
     }
 
     fn reload(&mut self) {
         if self.require_idle() {
-            let reload = self.session.reload();
-            let reload = async { WorkResult::Reloaded(reload.await) };
-            self.spawn_work("applying the configuration", Box::pin(reload));
+            let reload = self.session.reload().boxed();
+            self.spawn_command("applying the configuration", Ok(reload));
         }
     }
 
     fn switch_model(&mut self, argument: &str) {
-        let mut words = argument.split_whitespace();
-        let Some(provider) = words.next() else {
-            let text =
-                format!("model: {}\nusage: /model PROVIDER [MODEL]", self.session.model_label());
-            return self.show(text);
-        };
+        if argument.is_empty() {
+            return self.show(command_work::model_text(&self.session));
+        }
         if !self.require_idle() {
             return;
         }
-        let selection = ModelSelectionArgs {
-            provider: Some(provider.to_owned()),
-            name: words.next().map(str::to_owned),
-            ..ModelSelectionArgs::default()
-        };
-        match select_model(&selection, &self.context.environment) {
-            Ok(selected) => {
+        match command_work::select(argument, &self.context.environment) {
+            Ok(Some(selected)) => {
                 let prepare =
                     async move { WorkResult::ModelPrepared(Box::new(selected.prepare().await)) };
                 self.spawn_work("preparing the model", Box::pin(prepare));
             }
+            Ok(None) => self.show(command_work::model_text(&self.session)),
             Err(error) => self.show_error(error.to_line()),
         }
     }
@@ -172,24 +159,11 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        let words = shlex::split(argument).unwrap_or_default();
-        let Some((name, pairs)) = words.split_first() else {
-            return self.show_error("usage: /prompt SERVER.NAME [KEY=VALUE …]");
-        };
-        let mut arguments = Map::new();
-        for pair in pairs {
-            let Some((key, value)) = pair.split_once('=') else {
-                return self.show_error(format!("`{pair}` is not KEY=VALUE"));
-            };
-            arguments.insert(key.to_owned(), Value::from(value));
+        let hidden = self.session.hidden_servers().clone();
+        match command_work::prompt(host, hidden, argument) {
+            Ok(get) => self.spawn_work("getting the prompt", get.map(WorkResult::Prompt).boxed()),
+            Err(error) => self.show_error(error.to_line()),
         }
-        let get = session::get_prompt(
-            host,
-            self.session.hidden_servers().clone(),
-            name.clone(),
-            arguments,
-        );
-        self.spawn_work("getting the prompt", Box::pin(async { WorkResult::Prompt(get.await) }));
     }
 
     fn attach(&mut self, host: Host, argument: &str) {
@@ -245,31 +219,11 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        let file = match self.context.directory.as_deref().map(ConversationFile::create) {
-            Some(Ok(file)) => Some(file),
-            Some(Err(error)) => return self.show_error(error.to_line()),
-            None => None,
-        };
-        let cleared = self.session.clear(file);
-        self.screen.transcript.clear();
-        self.show("new conversation".to_owned());
-        self.report_storage(cleared);
-    }
-
-    fn save(&mut self, title: &str) {
-        let stored = match title.is_empty() {
-            true => Ok(self.session.file().is_some()),
-            false => self.session.set_title(title),
-        };
-        match (stored, self.session.file()) {
-            (Ok(true), Some(file)) => {
-                let id = file.id();
-                let title = file.title().map(|title| format!(" as `{title}`")).unwrap_or_default();
-                self.show(format!("stored{title}; continue with: innkeeper chat --resume {id}"));
-            }
-            (Ok(_), _) => self.show_error("the conversation is not stored"),
-            (Err(error), _) => self.report_storage(Err(error)),
+        let cleared = command_work::clear(&mut self.session, self.context.directory.as_deref());
+        if cleared.is_ok() {
+            self.screen.transcript.clear();
         }
+        self.show_outcome(cleared);
     }
 
     /// Copies a text with the sequence OSC 52, which also works over SSH.
@@ -293,26 +247,15 @@ impl App {
 
     /// Opens the message in the editor of the user.
     async fn edit(&mut self) -> io::Result<()> {
-        let environment = &self.context.environment;
-        let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
-        let words = shlex::split(editor.unwrap_or("vi")).unwrap_or_default();
-        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-        let mut file = tempfile::Builder::new().prefix("innkeeper-").suffix(".md").tempfile()?;
-        file.write_all(self.screen.editor.text().as_bytes())?;
+        let text = self.screen.editor.text();
         self.guard.suspend()?;
-        #[expect(clippy::disallowed_methods, reason = "the editor of the user needs the terminal")]
-        let mut editor = tokio::process::Command::new(program);
-        let status = editor.args(arguments).arg(file.path()).status().await;
+        let edited = external_editor::edit(&self.context.environment, &text).await;
         self.guard.resume()?;
         self.keys = EventStream::new();
         self.terminal.clear()?;
-        match status {
-            Ok(status) if status.success() => {
-                let text = input_file::read(file.path(), MAX_ATTACHED_BYTES)?;
-                self.screen.editor.set_text(text.trim_end());
-            }
-            Ok(status) => self.show_error(format!("`{program}` failed: {status}")),
-            Err(error) => self.show_error(format!("cannot start `{program}`: {error}")),
+        match edited {
+            Ok(text) => self.screen.editor.set_text(&text),
+            Err(error) => self.show_error(error.to_line()),
         }
         Ok(())
     }
@@ -324,11 +267,8 @@ impl App {
         match result {
             WorkResult::ModelPrepared(prepared) => match *prepared {
                 Ok(model) => {
-                    let earlier = self.session.set_model(model);
-                    self.show(format!(
-                        "the conversation continues with {}",
-                        self.session.model_label()
-                    ));
+                    let (text, earlier) = command_work::set_model(&mut self.session, model);
+                    self.show(text);
                     if let Some(local) = earlier {
                         self.stop_local_model(local);
                     }
@@ -341,12 +281,8 @@ impl App {
                 }
             }
             WorkResult::Compacted(Ok(compacted)) => {
-                let stored = self.session.on_compacted(&compacted);
-                self.show(format!(
-                    "a summary replaces {} messages for the model",
-                    compacted.messages
-                ));
-                self.report_storage(stored);
+                let text = command_work::compacted(&mut self.session, &compacted);
+                self.show_outcome(text);
             }
             WorkResult::Compacted(Err(error)) => self.show_error(error.to_string()),
             WorkResult::Attached(label, content) => self.on_attached(label, content),
@@ -356,15 +292,8 @@ impl App {
             }
             WorkResult::Prompt(Err(error)) => self.show_error(error.to_line()),
             WorkResult::Opened(opened) => self.on_opened(opened),
-            WorkResult::Removed(id, removed) => self.on_removed(&id, removed),
-            WorkResult::Exported(file, written) => self.on_exported(&file, written),
             WorkResult::LogLevelSet(level, problem) => self.on_log_level(level, problem),
-            WorkResult::Restarted(server, None) => self.show(format!("{server} is ready")),
-            WorkResult::Restarted(server, Some(problem)) => {
-                self.show_error(format!("{server} did not restart: {problem}"));
-            }
-            WorkResult::Reloaded(Ok(text)) => self.show(text),
-            WorkResult::Reloaded(Err(error)) => self.show_error(error.to_line()),
+            WorkResult::Done(outcome) => self.show_outcome(outcome),
         }
         self.update_status();
         self.send_queued();
@@ -384,35 +313,4 @@ pub(super) fn user_text(message: &Message) -> Option<String> {
         Message::User(content) => Some(content.to_text().into_owned()),
         Message::Assistant(_) | Message::ToolResults(_) => None,
     }
-}
-
-/// Returns whether a text is a URI and not a path.
-fn is_uri(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(scheme, rest)| {
-        scheme.len() > 1
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-            && (rest.starts_with('/') || !Path::new(text).exists())
-    })
-}
-
-/// Reads a file as an attachment: an image by its extension, else text.
-fn read_file(path: &Path) -> Result<Content, CliError> {
-    let failure =
-        |error| CliError::failure(format!("cannot read `{}`", path.display())).with_source(error);
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let mime_type = match &*extension {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "gif" => Some("image/gif"),
-        "webp" => Some("image/webp"),
-        _ => None,
-    };
-    let Some(mime_type) = mime_type else {
-        let text = input_file::read(path, MAX_ATTACHED_BYTES).map_err(failure)?;
-        return Ok(format!("File `{}`:\n{text}", path.display()).into());
-    };
-    let bytes = input_file::read_bytes(path, MAX_ATTACHED_BYTES).map_err(failure)?;
-    let data = base64::prelude::BASE64_STANDARD.encode(bytes);
-    let image = MediaContent { mime_type: Some(mime_type.to_owned()), data: data.into() };
-    Ok(ContentBlock::Image(image).into())
 }

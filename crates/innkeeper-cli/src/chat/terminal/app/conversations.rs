@@ -1,42 +1,28 @@
 //! The commands for conversations: redo, copy, change, removal and export.
 
-use std::path::{Path, PathBuf};
-
+use futures_util::FutureExt as _;
 use innkeeper_agent::conversation::Conversation;
 
 use super::super::theme::Role;
 use super::commands::{server_of, user_text};
 use super::{App, WorkResult};
+use crate::chat::command_work;
 use crate::chat::conversation_file::{self, ConversationFile};
-use crate::chat::export;
 use crate::exit::CliError;
 
 /// A conversation with its file.
 pub(super) type OpenedConversation = Box<Result<(ConversationFile, Conversation), CliError>>;
 
 impl App {
-    /// Returns the directory of the stored conversations; shows an error if there is none.
-    fn conversation_directory(&mut self) -> Option<PathBuf> {
-        if self.context.directory.is_none() {
-            self.show_error("conversations are not stored");
-        }
-        self.context.directory.clone()
-    }
-
     pub(super) fn redo(&mut self) {
         if !self.require_idle() {
             return;
         }
-        match self.session.restore_exchange() {
-            Ok(true) => {
-                self.show_conversation();
-                self.show("brought back the exchange".to_owned());
-            }
-            Ok(false) => {
-                self.show_error("no removed exchange; a new message forgets what /undo removed");
-            }
-            Err(error) => self.report_storage(Err(error)),
+        let restored = command_work::redo(&mut self.session);
+        if restored.is_ok() {
+            self.show_conversation();
         }
+        self.show_outcome(restored);
     }
 
     /// Replaces the transcript by the messages of the conversation.
@@ -52,32 +38,22 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        let Some(directory) = self.conversation_directory() else { return };
-        match self.session.fork(&directory) {
-            Ok(Some((id, earlier))) => self.show(format!(
-                "the conversation continues as {id}; its state until now stays as {earlier}"
-            )),
-            Ok(None) => self.show_error("the conversation is empty"),
-            Err(error) => self.show_error(error.to_line()),
-        }
+        let forked = command_work::fork(&mut self.session, self.context.directory.as_deref());
+        self.show_outcome(forked);
     }
 
     pub(super) fn resume(&mut self, id: &str) {
         if !self.require_idle() {
             return;
         }
-        let Some(directory) = self.conversation_directory() else { return };
-        if id.is_empty() {
-            return self.show_error("usage: /resume ID; Tab completes the id, /list shows all");
+        let directory = self.context.directory.as_deref();
+        match command_work::open(&self.session, directory, &self.threads, id) {
+            Ok(open) => {
+                let open = open.map(|opened| WorkResult::Opened(Box::new(opened))).boxed();
+                self.spawn_work("reading the conversation", open);
+            }
+            Err(error) => self.show_error(error.to_line()),
         }
-        let (threads, id) = (self.threads.clone(), id.to_owned());
-        let current = self.session.file().map(ConversationFile::id);
-        let open = async move {
-            let open = move || ConversationFile::open_other(&directory, &id, current.as_deref());
-            let opened = threads.run(open).await;
-            WorkResult::Opened(Box::new(opened.unwrap_or_else(|| Err(thread_error()))))
-        };
-        self.spawn_work("reading the conversation", Box::pin(open));
     }
 
     pub(super) fn on_opened(&mut self, opened: OpenedConversation) {
@@ -98,59 +74,14 @@ impl App {
     }
 
     pub(super) fn remove(&mut self, id: &str) {
-        let Some(directory) = self.conversation_directory() else { return };
-        if id.is_empty() {
-            return self.show_error("usage: /remove ID, with the whole id; Tab completes the id");
-        }
-        if self.session.file().is_some_and(|file| file.id() == id) {
-            return self
-                .show_error("the current conversation cannot be removed; /clear starts another");
-        }
-        let (threads, id) = (self.threads.clone(), id.to_owned());
-        let remove = async move {
-            let removed = id.clone();
-            let removed =
-                threads.run(move || conversation_file::remove(&directory, &removed)).await;
-            WorkResult::Removed(id, removed.unwrap_or_else(|| Err(thread_error())))
-        };
-        self.spawn_work("removing the conversation", Box::pin(remove));
-    }
-
-    pub(super) fn on_removed(&mut self, id: &str, removed: Result<String, CliError>) {
-        match removed {
-            Ok(title) => self.show(format!("removed {id}: {title}")),
-            Err(error) => self.show_error(error.to_line()),
-        }
+        let directory = self.context.directory.as_deref();
+        let remove = command_work::remove(&self.session, directory, &self.threads, id);
+        self.spawn_command("removing the conversation", remove);
     }
 
     pub(super) fn export(&mut self, file: &str) {
-        if file.is_empty() {
-            return self.show_error("usage: /export FILE");
-        }
-        let conversation = self.session.agent().conversation();
-        let title = self.session.file().and_then(|file| file.title().map(str::to_owned));
-        let (threads, name) = (self.threads.clone(), file.to_owned());
-        let write = async move {
-            let path = name.clone();
-            let written = threads.run(move || {
-                let text = export::to_markdown(&conversation, title.as_deref());
-                export::write_new_file(Path::new(&path), &text)
-            });
-            let written = written.await.map(|written| {
-                written.map_err(|error| {
-                    CliError::failure(format!("cannot write `{name}`")).with_source(error)
-                })
-            });
-            WorkResult::Exported(name, written.unwrap_or_else(|| Err(thread_error())))
-        };
-        self.spawn_work("writing the conversation", Box::pin(write));
-    }
-
-    pub(super) fn on_exported(&mut self, file: &str, written: Result<(), CliError>) {
-        match written {
-            Ok(()) => self.show(format!("wrote `{file}`")),
-            Err(error) => self.show_error(error.to_line()),
-        }
+        let export = command_work::export(&self.session, &self.threads, file);
+        self.spawn_command("writing the conversation", export);
     }
 
     /// Reads the messages of earlier conversations if a key needs them.
@@ -168,8 +99,4 @@ impl App {
             threads.run(read).await.unwrap_or_default()
         }));
     }
-}
-
-fn thread_error() -> CliError {
-    CliError::failure("cannot start a thread")
 }
