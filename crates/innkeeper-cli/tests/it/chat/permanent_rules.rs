@@ -87,7 +87,8 @@ async fn a_rule_is_listed_removed_and_asks_again() {
     let stdout = text(&output.stdout);
     let lines: Vec<&str> = stdout.lines().collect();
     assert_eq!(lines[0], "one.say runs without a question, also in later conversations");
-    assert!(stdout.contains("no rule for `one.other`"), "{stdout}");
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("no rule for `one.other`"), "{stderr}");
     assert!(stdout.contains("removed the rule for one.say"), "{stdout}");
     assert_eq!(stdout.matches("later conversations").count(), 1, "{stdout}");
     assert_eq!(rules.calls(), 1, "the call ran without a rule");

@@ -14,8 +14,8 @@ use crate::terminal::Typing;
 async fn a_disabled_server_is_refused_and_marked_until_it_is_enabled() {
     let replies = [add_call(), ScriptedReply::text("No."), add_call(), ScriptedReply::text("Yes.")];
     let env = ChatEnv::new(fixture("one"), replies).await;
-    let lines = "/disable one\n/disable one\n/servers\n/tools\nAdd.\n/enable one\nAdd.\n\
-                 /disable nobody\n/disable\n/prompt one.plain\n";
+    let lines = "/disable one\n/disable one\n/servers\n/tools\nAdd.\n/prompt one.plain\n\
+                 /enable one\nAdd.\n/disable nobody\n/disable\n";
     let output = env.run(&["--approve", "all"], lines).await;
     let stdout = text(&output.stdout);
     for shown in [
@@ -24,10 +24,12 @@ async fn a_disabled_server_is_refused_and_marked_until_it_is_enabled() {
         "ready  disabled in this conversation",
         "hidden  one.add",
         "one is enabled",
-        "no server `nobody`",
-        "usage: /disable SERVER",
     ] {
         assert!(stdout.contains(shown), "{shown}: {stdout}");
+    }
+    let stderr = text(&output.stderr);
+    for problem in ["hint: type /enable one", "no server `nobody`", "usage: /disable SERVER"] {
+        assert!(stderr.contains(problem), "{problem}: {stderr}");
     }
     let requests = env.llm.requests();
     let refusal = "not run: the user disabled the server `one` in this conversation";
@@ -47,7 +49,8 @@ async fn on_the_screen_a_server_is_completed_disabled_and_its_items_are_not_used
         Typing { shown: "one is disabled in this conversation", keys: "/attach fx://one/static\r" },
         Typing { shown: "hint: type /enable one", keys: "/clear\r" },
         Typing { shown: "new conversation", keys: "/prompt one.plain\r" },
-        Typing { shown: "Hello.", keys: "/reload\r" },
+        Typing { shown: "Hello.", keys: "" },
+        Typing { shown: "Enter sends", keys: "/reload\r" },
         Typing { shown: "the configuration has no changes", keys: "\u{3}\u{3}" },
     ];
     env.type_keys(&[], &typing);
