@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use innkeeper_agent::agent::CompactedHistory;
 use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
+use innkeeper_agent::tools::HiddenServers;
 use innkeeper_host::{Environment, Host};
 use serde_json::{Map, Value};
 
@@ -84,6 +85,7 @@ pub(crate) fn set_model(
 /// Gets the prompt of `/prompt SERVER.NAME [KEY=VALUE …]` as the content of a message.
 pub(crate) fn prompt(
     host: Host,
+    hidden: HiddenServers,
     argument: &str,
 ) -> Result<BoxFuture<'static, Result<Content, CliError>>, CliError> {
     let words = shlex::split(argument)
@@ -98,7 +100,7 @@ pub(crate) fn prompt(
         };
         arguments.insert(key.to_owned(), Value::from(value));
     }
-    Ok(session::get_prompt(host, name.clone(), arguments).boxed())
+    Ok(session::get_prompt(host, hidden, name.clone(), arguments).boxed())
 }
 
 /// Stores a summary and returns its text.

@@ -29,6 +29,10 @@ pub(crate) struct CompletionSources {
     pub(crate) threads: FileThreads,
     /// The directory of the stored conversations.
     pub(crate) conversations: Option<PathBuf>,
+    /// The id of the current conversation.
+    pub(crate) current: Option<String>,
+    /// The tools with a rule of the person.
+    pub(crate) rules: Vec<String>,
     /// The home directory, for paths that start with `~/`.
     pub(crate) home: Option<String>,
 }
@@ -113,10 +117,15 @@ async fn complete_command(
     let word = argument.rsplit(char::is_whitespace).next().unwrap_or_default();
     let is_first_word = word.len() == argument.len();
     match command {
-        SlashCommand::Tools | SlashCommand::Restart => {
+        SlashCommand::Tools
+        | SlashCommand::Restart
+        | SlashCommand::Disable
+        | SlashCommand::Enable => {
             Completions::of_names(word, sources.host.status().keys().map(ToString::to_string))
         }
         SlashCommand::Model if is_first_word => Completions::of_names(word, provider_names()),
+        SlashCommand::Rules if is_first_word => Completions::of_names(word, ["remove"]),
+        SlashCommand::Rules => Completions::of_names(word, sources.rules),
         SlashCommand::Log => {
             let levels = LogLevel::ALL.map(LogLevel::as_str);
             Completions::of_names(word, levels.into_iter().chain(["off"]))
@@ -132,6 +141,7 @@ async fn complete_command(
         }
         SlashCommand::Help
         | SlashCommand::Servers
+        | SlashCommand::Reload
         | SlashCommand::Model
         | SlashCommand::Prompts
         | SlashCommand::Resources
@@ -143,7 +153,6 @@ async fn complete_command(
         | SlashCommand::Clear
         | SlashCommand::Save
         | SlashCommand::List
-        | SlashCommand::Rules
         | SlashCommand::Tokens
         | SlashCommand::Details
         | SlashCommand::Copy
@@ -159,15 +168,18 @@ async fn complete_attachment(sources: CompletionSources, argument: &str) -> Comp
     let listed = resources(&sources.host).into_iter().chain(templates(&sources.host, argument));
     values.extend(Completions::matching(argument, listed).values);
     values.extend(complete_path(&sources, argument).await);
+    // Tab takes the first value: the sort is stable.
+    values.sort_by_key(|value| !value.label.starts_with(argument));
     Completions { replaced: argument.to_owned(), values }
 }
 
 /// Returns the resources and files for a name behind `@`. A file or resource is attached, and its
 /// name stays in the message.
 async fn complete_mention(sources: CompletionSources, name: &str) -> Completions {
-    let listed = Completions::matching(name, resources(&sources.host)).values;
-    let values = listed.into_iter().chain(complete_path(&sources, name).await);
-    let values = values.map(|value| match value.text.ends_with('/') {
+    let mut values = Completions::matching(name, resources(&sources.host)).values;
+    values.extend(complete_path(&sources, name).await);
+    values.sort_by_key(|value| !value.label.starts_with(name));
+    let values = values.into_iter().map(|value| match value.text.ends_with('/') {
         true => CompletionValue { text: format!("@{}", value.text), ..value },
         false => CompletionValue {
             text: format!("{} ", value.text),
@@ -220,7 +232,8 @@ async fn complete_path(sources: &CompletionSources, typed: &str) -> Vec<Completi
 async fn complete_conversation(sources: &CompletionSources, typed: &str) -> Completions {
     let Some(directory) = sources.conversations.clone() else { return Completions::default() };
     let stored = sources.threads.run(move || conversation_file::list(&directory)).await;
-    let values = stored.unwrap_or_default().into_iter();
+    let stored = stored.unwrap_or_default().into_iter();
+    let values = stored.filter(|it| Some(&it.id) != sources.current.as_ref());
     Completions::matching(typed, values.map(|it| CompletionValue::new(it.id, it.title)))
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use innkeeper_agent::safety::{ApprovalRule, ApprovalRules};
+use innkeeper_agent::tools::HiddenServers;
 use innkeeper_host::{Host, ServerState};
 use serde_json::{Value, json};
 
@@ -19,12 +20,18 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 const MAX_STDERR_LINES: usize = 3;
 
 /// Lists the tools of all servers, or of one, with what happens to their calls.
-pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> String {
+pub(crate) fn tools(
+    host: &Host,
+    approver: &ChatApprover,
+    hidden: &HiddenServers,
+    server: &str,
+) -> String {
     let catalog = host.catalog();
     let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
     let lines = tools.map(|tool| {
         let view = &tool.definition.view;
         let mark = match approver.rule_for(&tool) {
+            _ if hidden.contains(tool.server) => "hidden",
             Some(ApprovalRule::Allow) => "runs  ",
             Some(ApprovalRule::Deny) => "denied",
             None => "asks  ",
@@ -35,13 +42,16 @@ pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> Strin
 }
 
 /// Lists the servers with their state, their latency and the end of their stderr.
-pub(crate) fn servers(host: &Host) -> String {
+pub(crate) fn servers(host: &Host, hidden: &HiddenServers) -> String {
     let metrics = host.metrics();
     let mut lines = Vec::new();
     for (name, status) in host.status() {
         let mut line = format!("{name}  {}", status.state.as_str());
         if let Some(reason) = &status.reason {
             line.push_str(&format!(": {reason}"));
+        }
+        if hidden.contains(&name) {
+            line.push_str("  disabled in this conversation");
         }
         if let Some(metrics) = metrics.get(&name).filter(|metrics| metrics.request_count > 0) {
             line.push_str(&format!(
@@ -121,22 +131,37 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     };
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
     let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
-    let default = "`tools.approve` and `tools.ask` of the configuration decide about other tools; \
+    let default = "`tools.approve`, `tools.approveArguments` and `tools.ask` of the configuration decide about other tools; \
                    without them, read-only tools run and all other tools ask"
         .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
 }
 
-/// Describes the tokens of a conversation, as the providers report them.
+/// Describes the tokens and the cost of a conversation, as the providers report them.
 pub(crate) fn tokens(totals: TokenTotals) -> String {
     let usage = totals.usage;
     if usage.total_tokens() == 0 {
         return "the provider reports no tokens".to_owned();
     }
     let gaps = if totals.has_gaps { " or more: some responses report none" } else { "" };
+    let cost = usage.cost.map(|cost| {
+        let gaps = if totals.has_cost_gaps { " or more: some responses report none" } else { "" };
+        format!("\ncost {cost} in the unit of the provider{gaps}")
+    });
+    let share = totals.context.zip(totals.context_percent());
+    let share = share.map(|(context, percent)| format!(", {percent} % of {context} tokens"));
+    let last = totals.last.map(|tokens| {
+        let share = share.unwrap_or_default();
+        format!("\nthe last request with its response: {tokens} tokens{share}")
+    });
     format!(
-        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}",
-        usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens
+        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}{}{}",
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        usage.reasoning_tokens,
+        last.unwrap_or_default(),
+        cost.unwrap_or_default()
     )
 }
 

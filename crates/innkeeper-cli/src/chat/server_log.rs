@@ -15,7 +15,7 @@ pub(crate) const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Warning;
 
 /// Number of messages of a server that are shown at once; further messages of the server are shown
 /// after an interval each, and else counted.
-const MAX_BURST: u32 = 20;
+const MAX_BURST: u32 = 10;
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Maximum number of characters of a shown message.
@@ -211,20 +211,20 @@ mod tests {
         assert_eq!(send(&mut log, "a", "emergency", "1"), LogMessageOutcome::Hidden);
     }
 
-    /// Attack: terminal | a server logs ten thousand messages | 20 are shown, others are counted, and
+    /// Attack: terminal | a server logs ten thousand messages | 10 are shown, others are counted, and
     /// another server is shown | No unbounded memory
     #[tokio::test(start_paused = true)]
     async fn messages_of_a_flood_are_counted_and_other_servers_are_shown() {
         let mut log = ServerLog::new(DEFAULT_LOG_LEVEL);
         let outcomes: Vec<_> = (0..10_000).map(|_| send(&mut log, "a", "error", "1")).collect();
         let left_out = |it: &&LogMessageOutcome| **it == LogMessageOutcome::LeftOut;
-        assert_eq!(outcomes.iter().filter(left_out).count(), 9_980);
+        assert_eq!(outcomes.iter().filter(left_out).count(), 9_990);
         assert_ne!(send(&mut log, "b", "error", "1"), LogMessageOutcome::LeftOut);
-        let text = "log messages left out: 9980 of a; /log LEVEL changes what is shown".to_owned();
+        let text = "log messages left out: 9990 of a; /log LEVEL changes what is shown".to_owned();
         assert_eq!(log.take_note(|_| false), Some((None, text.clone())));
         assert_eq!(log.take_note(|_| true), None);
         send(&mut log, "a", "error", "1");
-        let more = text.replace("9980", "9981");
+        let more = text.replace("9990", "9991");
         assert_eq!(log.take_note(|last| last == text), Some((Some(text), more)));
         send(&mut log, "a", "error", "1");
         log.on_lost();

@@ -11,7 +11,7 @@ use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{LlmProvider, Usage};
 use innkeeper_agent::server_requests::ServerRequestHandler;
-use innkeeper_agent::tools::ResourceTools;
+use innkeeper_agent::tools::{HiddenServers, ResourceTools};
 use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::conversation_file::ConversationFile;
 use super::question::ChatApprover;
+use super::servers::{self, ServerReloader};
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
@@ -28,12 +29,27 @@ use crate::model_selection::PreparedModel;
 /// before it.
 const MAX_UNDONE: usize = 100;
 
-/// The tokens of a conversation since the start of the program, as the providers report them.
+/// The tokens and the cost of a conversation since the start of the program, as the providers report
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenTotals {
     pub(crate) usage: Usage,
     /// Whether a response did not report its tokens.
     pub(crate) has_gaps: bool,
+    /// Whether a response did not report its cost.
+    pub(crate) has_cost_gaps: bool,
+    /// The tokens of the last request with its response; `None` without a report.
+    pub(crate) last: Option<u64>,
+    /// The tokens that a request with its response may have, if known.
+    pub(crate) context: Option<u32>,
+}
+
+impl TokenTotals {
+    /// Returns the share of the context that the last request took, in percent.
+    pub(crate) fn context_percent(&self) -> Option<u64> {
+        let context = u64::from(self.context.filter(|context| *context > 0)?);
+        Some(self.last?.saturating_mul(100).saturating_add(context / 2) / context)
+    }
 }
 
 /// A conversation with its host, model and file.
@@ -49,6 +65,9 @@ pub(crate) struct ChatSession {
     file: Option<ConversationFile>,
     /// Answers the requests of servers with the model.
     server_requests: Option<ServerRequestHandler>,
+    /// The servers that the person disabled for this conversation.
+    hidden: HiddenServers,
+    reloader: Option<Arc<ServerReloader>>,
     tokens: TokenTotals,
     /// The conversations before each removal of an exchange since the last message.
     undone: Vec<Conversation>,
@@ -64,7 +83,9 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
         let model_settings = settings_for(&settings, local.is_some());
-        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        let hidden = HiddenServers::default();
+        let tools = ResourceTools::after_first_link(host.clone());
+        let tools = Arc::new(tools.with_hidden_servers(hidden.clone()));
         let agent = Agent::new(provider, tools, model_settings).with_approver(approver.clone());
         Self {
             host,
@@ -75,6 +96,8 @@ impl ChatSession {
             local_model: local,
             file: None,
             server_requests: None,
+            hidden,
+            reloader: None,
             tokens: TokenTotals::default(),
             undone: Vec::new(),
         }
@@ -92,6 +115,12 @@ impl ChatSession {
         }
         self.server_requests = handler;
         self
+    }
+
+    /// Reads the configuration with this reloader.
+    #[must_use]
+    pub(crate) fn with_reloader(self, reloader: ServerReloader) -> Self {
+        Self { reloader: Some(Arc::new(reloader)), ..self }
     }
 
     /// Stores the conversation in a file from now on; `conversation` is the content of the file.
@@ -116,6 +145,28 @@ impl ChatSession {
         &self.approver
     }
 
+    /// Returns the servers that the person disabled for this conversation.
+    pub(crate) fn hidden_servers(&self) -> &HiddenServers {
+        &self.hidden
+    }
+
+    /// Disables a server for this conversation, or enables the server again. Returns what is now.
+    pub(crate) fn set_hidden(&self, server: &str, is_hidden: bool) -> Result<String, CliError> {
+        servers::set_hidden(&self.host, &self.hidden, server, is_hidden)
+    }
+
+    /// Applies the present configuration to the servers, and returns what changed.
+    pub(crate) fn reload(&self) -> impl Future<Output = Result<String, CliError>> + Send + 'static {
+        let (host, approver) = (self.host.clone(), self.approver.clone());
+        let reloader = self.reloader.clone();
+        async move {
+            match reloader {
+                Some(reloader) => reloader.reload(&host, &approver).await,
+                None => Err(CliError::usage("the chat has no configuration to read again")),
+            }
+        }
+    }
+
     pub(crate) fn agent(&self) -> &Agent {
         &self.agent
     }
@@ -129,7 +180,7 @@ impl ChatSession {
     }
 
     pub(crate) fn tokens(&self) -> TokenTotals {
-        self.tokens
+        TokenTotals { context: self.agent.context_tokens(), ..self.tokens }
     }
 
     pub(crate) fn file(&self) -> Option<&ConversationFile> {
@@ -171,9 +222,13 @@ impl ChatSession {
 
     /// Counts the tokens of a response; `None` if the provider did not report them.
     fn count_tokens(&mut self, usage: Option<Usage>) {
+        self.tokens.last = usage.map(|usage| usage.total_tokens());
         match usage {
-            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
-            None => self.tokens.has_gaps = true,
+            Some(usage) => {
+                self.tokens.usage = self.tokens.usage.saturating_add(usage);
+                self.tokens.has_cost_gaps |= usage.cost.is_none();
+            }
+            None => (self.tokens.has_gaps, self.tokens.has_cost_gaps) = (true, true),
         }
     }
 
@@ -187,7 +242,7 @@ impl ChatSession {
 
     /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
     pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
-        self.tokens.has_gaps = true;
+        self.count_tokens(None);
         self.sync_file()
     }
 
@@ -247,6 +302,7 @@ impl ChatSession {
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
         self.undone.clear();
+        self.hidden.show_all();
         self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
@@ -286,6 +342,8 @@ impl ChatSession {
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
         self.undone.clear();
         self.count_tokens(compacted.usage);
+        // The next request has the summary in place of the messages.
+        self.tokens.last = None;
         self.sync_file()
     }
 
@@ -316,7 +374,12 @@ fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
 }
 
 /// Reads a resource as content for the next message.
-pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, CliError> {
+pub(crate) async fn read_resource(
+    host: Host,
+    hidden: HiddenServers,
+    uri: String,
+) -> Result<Content, CliError> {
+    servers::check_resource(&host, &hidden, &uri)?;
     let result = host
         .read_resource(&uri, None, CallOptions::default())
         .await
@@ -329,9 +392,11 @@ pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, Cl
 /// Gets a prompt of a server as the content of a message.
 pub(crate) async fn get_prompt(
     host: Host,
+    hidden: HiddenServers,
     name: String,
     arguments: Map<String, Value>,
 ) -> Result<Content, CliError> {
+    servers::check_prompt(&host, &hidden, &name)?;
     let result = host
         .get_prompt(&name, &arguments, CallOptions::default())
         .await

@@ -7,6 +7,9 @@ pub(crate) enum SlashCommand {
     Tools,
     Servers,
     Restart,
+    Disable,
+    Enable,
+    Reload,
     Model,
     Prompts,
     Prompt,
@@ -34,11 +37,14 @@ pub(crate) enum SlashCommand {
 
 impl SlashCommand {
     /// All commands with their arguments and purposes, in the order of `/help`.
-    pub(crate) const ALL: [(Self, &str, &str, &str); 27] = [
+    pub(crate) const ALL: [(Self, &str, &str, &str); 30] = [
         (Self::Help, "help", "", "list the commands and the keys"),
         (Self::Tools, "tools", "[SERVER]", "list the tools"),
         (Self::Servers, "servers", "", "list the servers with their state, latency and stderr"),
         (Self::Restart, "restart", "SERVER", "restart a server"),
+        (Self::Disable, "disable", "SERVER", "hide a server from the model in this conversation"),
+        (Self::Enable, "enable", "SERVER", "take the disabling of a server back"),
+        (Self::Reload, "reload", "", "apply changes of the configuration file"),
         (Self::Model, "model", "PROVIDER [MODEL]", "continue with another model"),
         (Self::Prompts, "prompts", "", "list the prompts of the servers"),
         (Self::Prompt, "prompt", "SERVER.NAME [KEY=VALUE …]", "send a prompt of a server"),
@@ -55,7 +61,7 @@ impl SlashCommand {
         (Self::Resume, "resume", "ID", "continue a stored conversation"),
         (Self::Remove, "remove", "ID", "remove a stored conversation"),
         (Self::Export, "export", "FILE", "write the conversation to a new Markdown file"),
-        (Self::Rules, "rules", "", "list what runs without a question"),
+        (Self::Rules, "rules", "[remove TOOL]", "list what runs without a question, remove a rule"),
         (Self::Tokens, "tokens", "", "show the tokens of this conversation"),
         (Self::Log, "log", "[LEVEL|off]", "show log messages of servers from this level on"),
         (Self::Details, "details", "", "open or close all calls and reasoning"),

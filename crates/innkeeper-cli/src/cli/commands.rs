@@ -260,7 +260,7 @@ pub(crate) struct ChatArgs {
     /// List the stored conversations
     #[arg(long, conflicts_with_all = ["message", "resume"])]
     pub(crate) list: bool,
-    /// Do not store the conversation
+    /// Do not store the conversation, and no rule of an approval
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_store: bool,
     /// System prompt

@@ -35,7 +35,14 @@ impl TestHost {
         let (host, threads) = (host.unwrap(), FileThreads::new());
         Self {
             server,
-            sources: CompletionSources { host, threads, conversations: None, home: None },
+            sources: CompletionSources {
+                host,
+                threads,
+                conversations: None,
+                current: None,
+                rules: Vec::new(),
+                home: None,
+            },
         }
     }
 
@@ -113,6 +120,14 @@ async fn a_name_behind_an_at_sign_completes_resources_and_files() {
 }
 
 #[tokio::test]
+async fn values_that_start_with_the_text_are_before_values_that_contain_the_text() {
+    let mut test = TestHost::start().await;
+    let (params, values) = test.complete_by_server("/attach git://read", &["zread"]).await;
+    assert_eq!(params["argument"]["value"], "read");
+    assert_eq!(values, ["git://readme", "git://zread/"]);
+}
+
+#[tokio::test]
 async fn ids_of_stored_conversations_and_levels_are_completed() {
     let mut test = TestHost::start().await;
     assert_eq!(test.complete("/log e").await, ["error", "emergency"]);
@@ -122,6 +137,8 @@ async fn ids_of_stored_conversations_and_levels_are_completed() {
     for command in ["/resume 20", "/remove 20"] {
         assert_eq!(test.complete(command).await, [file.id()]);
     }
+    test.sources.current = Some(file.id());
+    assert_eq!(test.complete("/resume ").await, Vec::<String>::new());
 }
 
 /// Attack: terminal | a server and the names of files propose terminal sequences and new lines | no

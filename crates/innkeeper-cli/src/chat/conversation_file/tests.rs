@@ -139,6 +139,21 @@ fn set_age(file: &ConversationFile, seconds: u64) {
 }
 
 #[test]
+fn without_an_id_the_conversation_that_changed_last_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let files: Vec<_> = [5, 1, 9]
+        .into_iter()
+        .map(|age| {
+            let file = ConversationFile::create(directory.path()).unwrap();
+            set_age(&file, age);
+            file.id()
+        })
+        .collect();
+    let (newest, _) = ConversationFile::open(directory.path(), None).unwrap();
+    assert_eq!(newest.id(), files[1]);
+}
+
+#[test]
 fn messages_of_other_conversations_are_found_newest_first_and_each_once() {
     let directory = tempfile::tempdir().unwrap();
     let texts: [&[&str]; 3] = [&["newest", "same"], &["middle", "same", "same"], &["current"]];

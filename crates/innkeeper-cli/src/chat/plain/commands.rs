@@ -6,7 +6,7 @@ use super::json_event::JsonEvent;
 use super::{MAX_SHOWN_CHARS, PlainChat};
 use crate::chat::attachment::{is_uri, read_file};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::chat::{command_work, external_editor, listings, session};
+use crate::chat::{command_work, external_editor, listings, permanent_rules, session};
 use crate::exit::CliError;
 use crate::output::shorten;
 
@@ -49,11 +49,17 @@ impl PlainChat<'_> {
         let directory = self.context.directory.as_deref();
         match command {
             SlashCommand::Help => Ok(help_text()),
-            SlashCommand::Tools => Ok(listings::tools(&host, session.approver(), argument)),
-            SlashCommand::Servers => Ok(listings::servers(&host)),
+            SlashCommand::Tools => {
+                let hidden = session.hidden_servers();
+                Ok(listings::tools(&host, session.approver(), hidden, argument))
+            }
+            SlashCommand::Servers => Ok(listings::servers(&host, session.hidden_servers())),
             SlashCommand::Prompts => Ok(listings::prompts(&host)),
             SlashCommand::Resources => Ok(listings::resources(&host)),
-            SlashCommand::Rules => Ok(listings::rules(&session.approver().rules())),
+            SlashCommand::Rules => permanent_rules::run_command(session.approver(), argument),
+            SlashCommand::Disable => session.set_hidden(argument, true),
+            SlashCommand::Enable => session.set_hidden(argument, false),
+            SlashCommand::Reload => session.reload().await,
             SlashCommand::Tokens => Ok(listings::tokens(session.tokens())),
             SlashCommand::Restart => command_work::restart(host, argument)?.await,
             SlashCommand::Undo => match session.remove_last_exchange() {
@@ -123,7 +129,9 @@ impl PlainChat<'_> {
         }
         let content = match is_uri(argument) {
             true => {
-                session::read_resource(self.session.host().clone(), argument.to_owned()).await?
+                let host = self.session.host().clone();
+                let hidden = self.session.hidden_servers().clone();
+                session::read_resource(host, hidden, argument.to_owned()).await?
             }
             false => read_file(Path::new(argument))?,
         };
@@ -133,7 +141,9 @@ impl PlainChat<'_> {
 
     /// Sends a prompt of a server.
     async fn send_prompt(&mut self, argument: &str) -> Result<(), CliError> {
-        let content = match command_work::prompt(self.session.host().clone(), argument) {
+        let host = self.session.host().clone();
+        let hidden = self.session.hidden_servers().clone();
+        let content = match command_work::prompt(host, hidden, argument) {
             Ok(get) => get.await,
             Err(error) => Err(error),
         };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use innkeeper_agent::agent::AgentEvent;
+use innkeeper_agent::provider::Cost;
 use innkeeper_agent::server_requests::form::{ChoiceOption, FieldKind, FormField};
 use serde::Serialize;
 use serde_json::Value;
@@ -89,6 +90,9 @@ pub(super) enum JsonEvent<'e> {
         problem: Option<String>,
         prompt_tokens: u64,
         completion_tokens: u64,
+        /// In the unit of the provider; without a member if no response reported a cost.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
 }
 
@@ -121,6 +125,7 @@ impl<'e> JsonEvent<'e> {
                 problem: outcome_text(&result.outcome),
                 prompt_tokens: result.stats.usage.prompt_tokens,
                 completion_tokens: result.stats.usage.completion_tokens,
+                cost: result.stats.usage.cost,
             },
             AgentEvent::Warned(warning) => {
                 Self::Warning { id: &warning.call_id, tool: &warning.tool, text: &warning.text }
@@ -164,6 +169,8 @@ pub(super) enum QuestionDetails<'e> {
         destructive: bool,
         open_world: bool,
         pinned: bool,
+        /// Whether the answer may have the scope `always`.
+        can_allow_always: bool,
     },
     Sampling {
         call: Option<&'e str>,
@@ -219,6 +226,7 @@ impl<'e> QuestionDetails<'e> {
                 destructive: call.annotations.destructive,
                 open_world: call.annotations.open_world,
                 pinned: call.is_pinned,
+                can_allow_always: call.permanent_obstacle.is_none(),
             },
             Question::Sampling(request, _) => Self::Sampling {
                 call: request.call.as_deref(),

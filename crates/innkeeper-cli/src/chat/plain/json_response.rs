@@ -7,7 +7,10 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::chat::question::{ApprovalAnswer, Question, RequestedInput};
+use crate::chat::question::{ApprovalAnswer, ApprovalQuestion, Question, RequestedInput};
+
+/// What is wrong with an `allow` that has a reason.
+const REASON_OF_DENIAL: &str = "`reason` needs the decision `deny`";
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
@@ -23,6 +26,7 @@ enum Scope {
     Call,
     Tool,
     Server,
+    Always,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -77,7 +81,10 @@ pub(super) fn send_response(question: Question, line: &str) -> Result<(), Box<(Q
     // A question that is withdrawn at this moment needs no answer.
     match question {
         Question::Approval(call, reply) => {
-            match serde_json::from_str(line).map_err(invalid).and_then(approval_answer) {
+            let answer = serde_json::from_str(line)
+                .map_err(invalid)
+                .and_then(|response| approval_answer(response, &call));
+            match answer {
                 Ok(answer) => drop(reply.send(answer)),
                 Err(text) => return Err(Box::new((Question::Approval(call, reply), text))),
             }
@@ -101,10 +108,21 @@ pub(super) fn send_response(question: Question, line: &str) -> Result<(), Box<(Q
     Ok(())
 }
 
-fn approval_answer(response: ApprovalResponse) -> Result<ApprovalAnswer, String> {
+fn approval_answer(
+    response: ApprovalResponse,
+    call: &ApprovalQuestion,
+) -> Result<ApprovalAnswer, String> {
     let ApprovalResponse { decision, scope, arguments, reason, .. } = response;
     let scope = match (scope, arguments.is_some()) {
-        (Some(Scope::Tool | Scope::Server), true) => {
+        (Some(Scope::Always), false) => {
+            return match (decision, reason, call.permanent_obstacle) {
+                (Decision::Allow, None, None) => Ok(ApprovalAnswer::AllowAlways),
+                (Decision::Allow, None, Some(obstacle)) => Err(obstacle.to_owned()),
+                (Decision::Allow, Some(_), _) => Err(REASON_OF_DENIAL.to_owned()),
+                (Decision::Deny, ..) => Err("`always` needs the decision `allow`".to_owned()),
+            };
+        }
+        (Some(Scope::Tool | Scope::Server | Scope::Always), true) => {
             return Err("`arguments` apply to this call only: leave out `scope`".to_owned());
         }
         (Some(Scope::Call) | None, _) => DecisionScope::Call,
@@ -112,7 +130,7 @@ fn approval_answer(response: ApprovalResponse) -> Result<ApprovalAnswer, String>
         (Some(Scope::Server), false) => DecisionScope::Server,
     };
     match (decision, arguments, reason) {
-        (Decision::Allow, _, Some(_)) => Err("`reason` needs the decision `deny`".to_owned()),
+        (Decision::Allow, _, Some(_)) => Err(REASON_OF_DENIAL.to_owned()),
         (Decision::Allow, Some(arguments), None) => {
             ApprovalAnswer::with_arguments(arguments.get().to_owned())
         }

@@ -53,11 +53,15 @@ impl LineQuestion {
             Question::Approval(call, _) => {
                 let server = call.server.as_deref().unwrap_or("this program");
                 let description = call.description.as_deref();
+                let always = match call.permanent_obstacle {
+                    Some(_) => "",
+                    None => " a always this tool,",
+                };
                 let said = description.map(|text| format!("\nThe tool says: {text}"));
                 format!(
                     "Run {} on {server} with {}? The tool {}.{}\n\
-                     y once, t this tool, s this server, e change the arguments, n no, N never this \
-                     tool; another line is the reason for a no",
+                     y once, t this tool, s this server,{always} e change the arguments, n no, N never \
+                     this tool; another line is the reason for a no",
                     call.tool,
                     call.arguments,
                     call.facts(),
@@ -136,16 +140,23 @@ impl LineQuestion {
                     self.question = Question::Approval(call, reply);
                     return self.on_arguments(arguments.to_owned());
                 }
+                if let ("a", Some(obstacle)) = (word, call.permanent_obstacle) {
+                    self.question = Question::Approval(call, reply);
+                    return LineOutcome::Open(Box::new(self), obstacle.to_owned());
+                }
                 let answer = match word {
                     "y" | "yes" => ApprovalAnswer::Allow(DecisionScope::Call),
                     "t" => ApprovalAnswer::Allow(DecisionScope::Tool),
                     "s" => ApprovalAnswer::Allow(DecisionScope::Server),
+                    "a" => ApprovalAnswer::AllowAlways,
                     "N" => ApprovalAnswer::Deny(DecisionScope::Tool, None),
                     other => ApprovalAnswer::Deny(DecisionScope::Call, denial_reason(other)),
                 };
                 let text = match answer {
                     ApprovalAnswer::Deny(..) => "denied",
-                    ApprovalAnswer::Allow(_) | ApprovalAnswer::AllowWith(_) => "allowed",
+                    ApprovalAnswer::Allow(_)
+                    | ApprovalAnswer::AllowAlways
+                    | ApprovalAnswer::AllowWith(_) => "allowed",
                 };
                 sent(reply.send(answer).is_ok(), &format!("{}: {text}", call.tool))
             }
@@ -214,7 +225,10 @@ fn sent(is_sent: bool, text: &str) -> LineOutcome {
 
 #[cfg(test)]
 mod tests {
+    use innkeeper_agent::ToolAnnotations;
+
     use super::*;
+    use crate::chat::question::ApprovalQuestion;
 
     #[test]
     fn a_line_that_denies_a_call_is_its_reason_without_the_no() {
@@ -229,5 +243,36 @@ mod tests {
         for (line, reason) in reasons {
             assert_eq!(denial_reason(line).as_deref(), reason, "{line}");
         }
+    }
+    fn approval(
+        permanent_obstacle: Option<&'static str>,
+    ) -> (LineQuestion, tokio::sync::oneshot::Receiver<ApprovalAnswer>) {
+        let (reply, receiver) = tokio::sync::oneshot::channel();
+        let call = ApprovalQuestion {
+            tool: "files.write".to_owned(),
+            server: Some("files".to_owned()),
+            arguments: "{}".to_owned(),
+            description: None,
+            annotations: ToolAnnotations::default(),
+            is_pinned: false,
+            permanent_obstacle,
+        };
+        (LineQuestion::new(Question::Approval(call, reply)), receiver)
+    }
+
+    #[test]
+    fn a_line_allows_a_tool_always_if_a_rule_can_be_stored() {
+        let (question, mut receiver) = approval(None);
+        assert!(question.text().contains("a always this tool"), "{}", question.text());
+        assert!(matches!(question.on_line("a"), LineOutcome::Answered(_)));
+        assert_eq!(receiver.try_recv().unwrap(), ApprovalAnswer::AllowAlways);
+        let (question, mut receiver) = approval(Some("nothing is stored"));
+        assert!(!question.text().contains("always"), "{}", question.text());
+        let LineOutcome::Open(question, problem) = question.on_line("a") else {
+            panic!("the question is answered");
+        };
+        assert_eq!(problem, "nothing is stored");
+        question.on_line("y");
+        assert_eq!(receiver.try_recv().unwrap(), ApprovalAnswer::Allow(DecisionScope::Call));
     }
 }

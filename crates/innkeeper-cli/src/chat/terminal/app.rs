@@ -89,7 +89,9 @@ struct App {
     /// The search for the messages of earlier conversations.
     earlier_messages: Option<BoxFuture<'static, Vec<String>>>,
     server_log: ServerLog,
-    /// The threads of the search for values.
+    /// The threads of the searches. A file system that does not respond stops no command.
+    search_threads: FileThreads,
+    /// The threads of commands.
     threads: FileThreads,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
@@ -123,6 +125,7 @@ pub(crate) async fn run(
         completion: None,
         earlier_messages: None,
         server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
+        search_threads: FileThreads::new(),
         threads: FileThreads::new(),
         attachments: Vec::new(),
         terminal: ManuallyDrop::new(terminal),
@@ -337,7 +340,10 @@ impl App {
         let status = &mut self.screen.status;
         status.model = self.session.model_label();
         (status.ready_servers, status.servers) = (ready, all);
-        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens") };
+        let cost = totals.usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens{cost}") };
+        let percent = totals.context_percent();
+        status.context = percent.map(|percent| format!("context {percent} %")).unwrap_or_default();
         status.attachments = self.attachments.iter().map(|(label, _)| label.clone()).collect();
         self.is_dirty = true;
     }

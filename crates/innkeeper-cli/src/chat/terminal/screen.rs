@@ -57,6 +57,8 @@ pub(crate) struct StatusFacts {
     pub(crate) servers: usize,
     /// The tokens so far, as the providers report them.
     pub(crate) tokens: String,
+    /// The share of the context that the last request took, shown if there is room.
+    pub(crate) context: String,
     /// What is attached to the next message.
     pub(crate) attachments: Vec<String>,
 }
@@ -222,6 +224,15 @@ impl Screen {
             (self.panel_start, self.is_panel_ready) = (Some(now), false);
         } else if let Some(start) = self.panel_start {
             self.is_panel_ready |= now.saturating_duration_since(start) >= READING_TIME;
+        }
+    }
+
+    /// Shows a line of a server. While the model writes, the line is above the response, which continues
+    /// below the line.
+    pub(crate) fn on_server_line(&mut self, role: Role, line: String) {
+        match self.run.is_some() {
+            true => self.transcript.notice_before_response(role, line),
+            false => self.transcript.notice(role, line),
         }
     }
 

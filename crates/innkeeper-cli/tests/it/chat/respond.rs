@@ -81,7 +81,7 @@ async fn a_program_allows_changes_and_denies_calls_by_the_id_of_the_question() {
     let expected = json!({
         "event": "question", "kind": "approval", "server": "one", "text": "one.add", "id": 1,
         "arguments": "{\"a\":1,\"b\":3}", "description": question["description"],
-        "readOnly": false, "destructive": true, "openWorld": true, "pinned": false,
+        "readOnly": false, "destructive": true, "openWorld": true, "pinned": false, "canAllowAlways": true,
     });
     assert_eq!(question, expected);
     assert!(question["description"].is_string());

@@ -143,7 +143,10 @@ fn a_call_of_a_server_that_is_killed_says_that_nothing_shows_whether_the_tool_ra
 
 #[test]
 fn log_messages_of_servers_are_shown_from_a_level_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
     let server = fixture("one").with("--log-flood", 1).with("--log-level", "notice");
+    let server = server.journal(&journal);
     let env = ChatEnv::new(server);
     let replies = [add_call(), text("Five."), add_call(), text("Five again.")];
     let mut chat = start(&env, &replies, &["--approve", "all"]);
@@ -153,6 +156,10 @@ fn log_messages_of_servers_are_shown_from_a_level_on() {
     type_and_wait(&mut chat, "/log loud\r", "no level `loud`");
     converse(&mut chat, "Add.", "Five again.");
     chat.wait_for_text("log one notice (flood): 0");
+    let journal = std::fs::read_to_string(&journal).unwrap();
+    let levels = journal.lines().filter(|line| line.contains("logging/setLevel"));
+    let levels: Vec<bool> = levels.map(|line| line.contains("notice")).collect();
+    assert_eq!(levels, [false, true], "the server gets the level at its start, and each new one");
     quit(chat, &env);
 }
 

@@ -17,6 +17,7 @@ fn approval() -> (Question, oneshot::Receiver<ApprovalAnswer>) {
         description: None,
         annotations: ToolAnnotations::default(),
         is_pinned: false,
+        permanent_obstacle: None,
     };
     (Question::Approval(question, reply), receiver)
 }
@@ -38,6 +39,7 @@ fn each_decision_about_a_call_has_its_scope_its_arguments_or_its_reason() {
             json!({"decision": "allow", "scope": "server"}),
             ApprovalAnswer::Allow(DecisionScope::Server),
         ),
+        (json!({"decision": "allow", "scope": "always"}), ApprovalAnswer::AllowAlways),
         (
             json!({"decision": "allow", "arguments": {"a": 1}}),
             ApprovalAnswer::AllowWith(r#"{"a":1}"#.to_owned()),
@@ -54,6 +56,17 @@ fn each_decision_about_a_call_has_its_scope_its_arguments_or_its_reason() {
     }
 }
 
+#[test]
+fn a_rule_for_later_conversations_that_cannot_be_stored_keeps_the_question_open() {
+    let (mut question, mut receiver) = approval();
+    if let Question::Approval(call, _) = &mut question {
+        call.permanent_obstacle = Some("nothing is stored");
+    }
+    let problem = respond(question, json!({"decision": "allow", "scope": "always"}));
+    assert_eq!(problem, Err("nothing is stored".to_owned()));
+    assert!(receiver.try_recv().is_err());
+}
+
 /// Attack: data | a program answers a question with members that do not fit together | the question
 /// stays open, and nothing runs | Approval first
 #[test]
@@ -61,7 +74,10 @@ fn a_response_whose_members_do_not_fit_keeps_the_question_open() {
     for (members, problem) in [
         (json!({}), "missing field `decision`"),
         (json!({"decision": "yes"}), "unknown variant `yes`"),
-        (json!({"decision": "allow", "scope": "always"}), "unknown variant `always`"),
+        (json!({"decision": "allow", "scope": "ever"}), "unknown variant `ever`"),
+        (json!({"decision": "deny", "scope": "always"}), "`always` needs"),
+        (json!({"decision": "allow", "scope": "always", "reason": "x"}), "`reason` needs"),
+        (json!({"decision": "allow", "scope": "always", "arguments": {}}), "this call only"),
         (json!({"decision": "allow", "arguments": [1]}), "no JSON object"),
         (json!({"decision": "allow", "arguments": {}, "scope": "tool"}), "this call only"),
         (json!({"decision": "allow", "reason": "x"}), "`reason` needs"),

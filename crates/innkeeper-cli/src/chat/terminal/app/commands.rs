@@ -15,7 +15,7 @@ use super::{App, WorkResult};
 use crate::chat::attachment::{is_uri, read_file};
 use crate::chat::command_work::{self, CommandWork};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::chat::{external_editor, listings, session};
+use crate::chat::{external_editor, listings, permanent_rules, session};
 use crate::exit::CliError;
 
 /// Maximum number of bytes for the clipboard: terminals accept no more in one sequence.
@@ -39,13 +39,25 @@ impl App {
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),
             SlashCommand::Tools => {
-                self.show(listings::tools(&host, self.session.approver(), argument));
+                let hidden = self.session.hidden_servers();
+                self.show(listings::tools(&host, self.session.approver(), hidden, argument));
             }
-            SlashCommand::Servers => self.show(listings::servers(&host)),
+            SlashCommand::Servers => {
+                self.show(listings::servers(&host, self.session.hidden_servers()));
+            }
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
-            SlashCommand::Rules => self.show(listings::rules(&self.session.approver().rules())),
+            SlashCommand::Rules => {
+                let listed = permanent_rules::run_command(self.session.approver(), argument);
+                self.show_outcome(listed);
+            }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
+            SlashCommand::Disable | SlashCommand::Enable => {
+                let is_hidden = command == SlashCommand::Disable;
+                let changed = self.session.set_hidden(argument, is_hidden);
+                self.show_outcome(changed);
+            }
+            SlashCommand::Reload => self.reload(),
             SlashCommand::List => {
                 self.show_outcome(command_work::list(self.context.directory.as_deref()));
             }
@@ -118,6 +130,13 @@ impl App {
         self.spawn_command(&label, command_work::restart(host, server));
     }
 
+    fn reload(&mut self) {
+        if self.require_idle() {
+            let reload = self.session.reload().boxed();
+            self.spawn_command("applying the configuration", Ok(reload));
+        }
+    }
+
     fn switch_model(&mut self, argument: &str) {
         if argument.is_empty() {
             return self.show(command_work::model_text(&self.session));
@@ -140,7 +159,8 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        match command_work::prompt(host, argument) {
+        let hidden = self.session.hidden_servers().clone();
+        match command_work::prompt(host, hidden, argument) {
             Ok(get) => self.spawn_work("getting the prompt", get.map(WorkResult::Prompt).boxed()),
             Err(error) => self.show_error(error.to_line()),
         }
@@ -155,7 +175,8 @@ impl App {
             let read = read_file(Path::new(argument));
             return self.on_attached(label, read);
         }
-        let read = session::read_resource(host, label.clone());
+        let read =
+            session::read_resource(host, self.session.hidden_servers().clone(), label.clone());
         let read = async move { WorkResult::Attached(label, read.await) };
         self.spawn_work("reading the resource", Box::pin(read));
     }

@@ -5,6 +5,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::screen::Action;
 use super::App;
 use crate::chat::completion::{self, CompletionSources, Completions};
+use crate::chat::conversation_file::ConversationFile;
+use crate::chat::permanent_rules;
 
 /// The values for a text, when they are known.
 pub(super) type PendingCompletion = BoxFuture<'static, FinishedCompletion>;
@@ -22,8 +24,10 @@ impl App {
     pub(super) fn complete(&mut self, text: String, is_automatic: bool) -> Option<Action> {
         let sources = CompletionSources {
             host: self.session.host().clone(),
-            threads: self.threads.clone(),
+            threads: self.search_threads.clone(),
             conversations: self.context.directory.clone(),
+            current: self.session.file().map(ConversationFile::id),
+            rules: permanent_rules::tools_with_rules(self.session.approver()),
             home: self.context.environment.get("HOME").map(str::to_owned),
         };
         let mut search: PendingCompletion = Box::pin(async move {

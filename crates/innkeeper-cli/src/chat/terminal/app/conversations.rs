@@ -92,7 +92,8 @@ impl App {
         let Some(directory) = self.context.directory.clone() else {
             return self.screen.on_earlier_messages(Vec::new());
         };
-        let (threads, current) = (self.threads.clone(), self.session.file().map(|file| file.id()));
+        let threads = self.search_threads.clone();
+        let current = self.session.file().map(ConversationFile::id);
         self.earlier_messages = Some(Box::pin(async move {
             let read = move || conversation_file::earlier_messages(&directory, current.as_deref());
             threads.run(read).await.unwrap_or_default()

@@ -72,7 +72,7 @@ impl App {
                     | LogLevel::Alert
                     | LogLevel::Emergency => Role::Error,
                 };
-                self.screen.transcript.notice_before_response(role, line);
+                self.screen.on_server_line(role, line);
                 self.is_dirty = true;
             }
             LogMessageOutcome::LeftOut => self.is_dirty = true,
@@ -85,7 +85,7 @@ impl App {
         let is_shown = |text: &str| transcript.has_recent_notice(text);
         match self.server_log.take_note(is_shown) {
             Some((Some(replaced), note)) => transcript.replace_recent_notice(&replaced, note),
-            Some((None, note)) => transcript.notice_before_response(Role::Dim, note),
+            Some((None, note)) => self.screen.on_server_line(Role::Dim, note),
             None => {}
         }
     }

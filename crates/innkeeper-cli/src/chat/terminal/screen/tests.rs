@@ -78,6 +78,7 @@ async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
         ('y', ApprovalAnswer::Allow(DecisionScope::Call)),
         ('t', ApprovalAnswer::Allow(DecisionScope::Tool)),
         ('s', ApprovalAnswer::Allow(DecisionScope::Server)),
+        ('a', ApprovalAnswer::AllowAlways),
         ('n', ApprovalAnswer::Deny(DecisionScope::Call, None)),
         ('N', ApprovalAnswer::Deny(DecisionScope::Tool, None)),
     ] {
@@ -183,6 +184,7 @@ async fn sequences_for_the_terminal_never_reach_a_cell() {
             description: Some(evil.to_owned()),
             annotations: ToolAnnotations::default(),
             is_pinned: true,
+            permanent_obstacle: None,
         },
         sender,
     ));

@@ -224,17 +224,20 @@ async fn log_messages_leave_the_streamed_response_whole_and_their_note_is_replac
     let mut screen = screen();
     screen.on_sent("Add.", Instant::now());
     show(&mut screen, &AgentEvent::Text("The model **wri".to_owned()));
-    let transcript = &mut screen.transcript;
-    transcript.notice_before_response(Role::Warning, "log one warning: disk is full".to_owned());
-    transcript.notice_before_response(Role::Error, "log one error (db): no disk".to_owned());
+    screen.on_server_line(Role::Warning, "log one warning: disk is full".to_owned());
+    screen.on_server_line(Role::Error, "log one error (db): no disk".to_owned());
     let note = "log messages left out: 7 of one; /log LEVEL changes what is shown".to_owned();
-    transcript.notice_before_response(Role::Dim, note.clone());
+    screen.on_server_line(Role::Dim, note.clone());
+    let transcript = &mut screen.transcript;
     assert!(transcript.has_recent_notice(&note));
     transcript.replace_recent_notice(&note, note.replace('7', "9000"));
     assert!(!transcript.has_recent_notice(&note));
     show(&mut screen, &AgentEvent::Text("tes**.".to_owned()));
     let mut frames = Frames::default();
     frames.add("log messages", &mut screen);
+    show(&mut screen, &run_finished(&json!("completed")));
+    screen.on_server_line(Role::Error, "log one error: after the response".to_owned());
+    frames.add("after the run", &mut screen);
     insta::assert_snapshot!(frames.text());
 }
 

@@ -195,7 +195,7 @@ impl Session {
                 self.screen.on_earlier_messages(vec![text.clone(), String::new(), text]);
             }
             Step::Log(text) => {
-                self.screen.transcript.notice_before_response(Role::Dim, text.clone());
+                self.screen.on_server_line(Role::Dim, text.clone());
                 self.screen.transcript.replace_recent_notice(&text, text.repeat(2));
             }
         }
