@@ -3,7 +3,7 @@
 use innkeeper_testkit::{Journal, ScriptedReply, fixture};
 use serde_json::{Value, json};
 
-use super::{ChatEnv, add_call, text, two_servers_with_forms};
+use super::{ChatEnv, add_call, text};
 use crate::terminal::Typing;
 
 fn typing(shown: &'static str, keys: &'static str) -> Typing {
@@ -18,13 +18,6 @@ fn call(a: u8) -> ScriptedReply {
 fn called_arguments(env: &ChatEnv) -> Vec<Value> {
     let journal = Journal::read(&env.path().join("journal"));
     journal.params("tools/call").iter().map(|params| params["arguments"].clone()).collect()
-}
-
-/// Returns the responses that the server got to its requests.
-fn responses(env: &ChatEnv) -> Vec<Value> {
-    let journal = Journal::read(&env.path().join("journal"));
-    let responses = journal.responses().into_iter();
-    responses.map(|response| response.get("result").unwrap_or(&response["error"]).clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,21 +65,37 @@ async fn the_model_gets_the_reason_of_a_denial_and_a_denied_tool_asks_no_more() 
     }
 }
 
+#[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_question_waits_until_the_first_is_answered() {
+    use std::time::Duration;
+
+    use super::two_servers_with_forms;
+    use crate::terminal::TerminalSession;
+
     let (servers, calls) = two_servers_with_forms();
     let env = ChatEnv::with_servers(servers, [calls, ScriptedReply::text("Both done.")]).await;
-    let typed = [
-        typing(">", "Add.\n"),
-        typing("which colour?", "blue\n"),
-        typing("sent the form", "red\n"),
-        typing("Both done.", "/quit\n"),
-    ];
-    env.type_keys(&["--plain", "--approve", "all"], &typed);
+    let command = env.command(&["--plain", "--approve", "all"]);
+    let mut chat = TerminalSession::start(&command, (24, 80));
+    chat.wait_for_text(">");
+    chat.type_keys("Add.\n");
+    chat.wait_for_text("which colour?");
+    let is_called = || Journal::read_unchecked(&env.path().join("journal")).count("tools/call");
+    chat.wait_for("call of each server", |_| is_called() == 2);
+    // Shows the second question, if nothing holds the question back.
+    chat.watch(Duration::from_millis(300));
+    assert_eq!(chat.text().matches("which colour?").count(), 1, "{}", chat.text());
+    chat.type_keys("blue\n");
+    chat.wait_for("second question", |chat| chat.text().matches("which colour?").count() == 2);
+    chat.type_keys("red\n");
+    chat.wait_for_text("Both done.");
+    chat.type_keys("/quit\n");
+    assert_eq!(chat.wait_exit(Duration::from_secs(10)).code(), Some(0), "{}", chat.text());
     let form = |colour: &str| json!({"action": "accept", "content": {"colour": colour}});
-    let responses = responses(&env);
+    let journal = Journal::read(&env.path().join("journal"));
+    let responses: Vec<&Value> = journal.responses().iter().map(|it| &it["result"]).collect();
     assert_eq!(responses.len(), 2, "{responses:?}");
-    assert!(["blue", "red"].iter().all(|it| responses.contains(&form(it))), "{responses:?}");
+    assert!(["blue", "red"].iter().all(|it| responses.contains(&&form(it))), "{responses:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,5 +159,8 @@ async fn a_line_above_the_limit_is_not_sent() {
     let stdin = format!("{}\nHi\n", "x".repeat((4 << 20) + 1));
     let output = env.run(&[], &stdin).await;
     assert_eq!(text(&output.stdout), "Hello.\n");
+    let requests = env.llm.requests();
+    let [request] = &*requests else { panic!("{} requests", requests.len()) };
+    assert_eq!(request.body["messages"][0]["content"][0]["text"], "Hi");
     assert!(text(&output.stderr).contains("note: the line is longer than 4 MiB"));
 }
