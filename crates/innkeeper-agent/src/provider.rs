@@ -107,3 +107,47 @@ pub trait LlmProvider: Send + Sync {
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A provider with the required methods only, and with one optional method.
+    struct Minimal;
+    struct WithTools;
+
+    #[async_trait]
+    impl LlmProvider for Minimal {
+        async fn generate(&self, _: Request) -> Result<Response, LlmError> {
+            Ok(Response::default())
+        }
+
+        fn name(&self) -> &str {
+            "minimal"
+        }
+    }
+
+    #[async_trait]
+    impl LlmProvider for WithTools {
+        async fn generate(&self, _: Request) -> Result<Response, LlmError> {
+            Ok(Response::default())
+        }
+
+        fn name(&self) -> &str {
+            "with tools"
+        }
+
+        fn supports_tools(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_provider_has_no_native_tools_and_its_own_name_as_model_by_default() {
+        assert!(!Minimal.supports_tools());
+        assert_eq!(Minimal.capabilities(), Capabilities::default());
+        assert_eq!(Minimal.model(), "minimal");
+        let native = Capabilities { native_tools: true, ..Capabilities::default() };
+        assert_eq!(WithTools.capabilities(), native);
+    }
+}

@@ -196,3 +196,26 @@ impl SegmentClassifier {
         self.held_markup.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_size_of_a_segment_counts_all_of_its_texts() {
+        let text = || "a".repeat(100);
+        let placeholder = TextSegment::Placeholder { replacement: text(), original: "b".into() };
+        let rejected = TextSegment::RejectedCall { text: text(), reason: "no".into() };
+        for (segment, bytes) in [
+            (TextSegment::Narrative(text()), 100),
+            (TextSegment::Reasoning(text()), 100),
+            (TextSegment::ToolCall(text()), 100),
+            (TextSegment::Buffered(text()), 100),
+            (placeholder, 101),
+            (rejected, 102),
+        ] {
+            let overhead = size_of::<TextSegment>();
+            assert_eq!(segment.memory_bytes(), overhead + bytes, "{segment:?}");
+        }
+    }
+}

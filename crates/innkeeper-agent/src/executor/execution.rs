@@ -115,3 +115,54 @@ pub(super) fn json_memory_bytes(json: &Json) -> usize {
     };
     size_of::<Json>() + inside
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn output(json: &serde_json::Value, is_error: bool) -> Result<Arc<ToolOutput>, ToolError> {
+        let raw = serde_json::value::to_raw_value(json).unwrap();
+        Ok(Arc::new(ToolOutput::new(raw, is_error)))
+    }
+
+    #[test]
+    fn the_audit_event_tells_a_failure_of_the_tool_from_a_result_and_a_refusal() {
+        let (tool, reason) = ("read".to_owned(), "no".to_owned());
+        let runner = ToolError::Runner { tool: tool.clone(), source: "gone".into() };
+        let invalid = ToolError::InvalidArguments { tool: tool.clone(), violations: Vec::new() };
+        for (outcome, expected) in [
+            (output(&json!({"content": []}), false), Some("done")),
+            (output(&json!({"content": []}), true), Some("tool_error")),
+            (Err(ToolError::Refused { tool: tool.clone(), reason }), Some("refused")),
+            (Err(ToolError::BufferFull { tool: tool.clone(), limit: 1 }), Some("refused")),
+            (Err(invalid), None),
+            (Err(runner), Some("failed")),
+            (Err(ToolError::Panicked { tool }), Some("failed")),
+        ] {
+            assert_eq!(audit_outcome(&outcome), expected, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn the_memory_size_of_a_call_counts_its_arguments_as_value_and_as_text() {
+        let arguments = Json::from(&json!({"at": "a".repeat(1000), "list": [1, null, 23]}));
+        let text = arguments.to_string().len();
+        // The object, its two values and three items; the keys, the string and the numbers.
+        let value = 6 * size_of::<Json>() + "atlist".len() + 1000 + "123".len();
+        assert_eq!(json_memory_bytes(&arguments), value);
+        let call = innkeeper_toolcall::ResolvedCall {
+            name: "read".to_owned(),
+            arguments,
+            repairs: Vec::new(),
+        };
+        let queued = QueuedCall::new(0, call);
+        assert_eq!(queued.memory_bytes(), value + text);
+
+        let outcome = output(&json!("a".repeat(2000)), false);
+        let execution = ToolExecution::record(queued, outcome, (Duration::ZERO, false));
+        let record = size_of::<ToolExecution>() + "read".len();
+        assert_eq!(execution.memory_bytes(), record + value + 2002);
+    }
+}

@@ -133,3 +133,21 @@ impl Response {
         chunks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::ContentPart;
+
+    #[test]
+    fn reasoning_without_text_is_no_chunk() {
+        let reasoning = |text: &str| ContentPart::new(PartContent::Reasoning(text.to_owned()));
+        let parts = vec![reasoning(""), reasoning("hm")];
+        let message = AssistantMessage { parts };
+        let chunks = Response { message, ..Response::default() }.into_chunks();
+        let [StreamChunk::Reasoning(text), StreamChunk::Done(_)] = &chunks[..] else {
+            panic!("{chunks:?}")
+        };
+        assert_eq!(text, "hm");
+    }
+}

@@ -73,3 +73,62 @@ impl Neighbours {
         now >= busy_until
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_protocol::method;
+    use innkeeper_testkit::InMemoryServer;
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::callback::CallbackRegistry;
+    use crate::event::EventPublisher;
+    use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
+    use crate::tasks::BackgroundTasks;
+
+    fn open_session(server: &str, sessions: &SessionDirectory) -> (InMemoryServer, Session) {
+        let (peer, reader, writer) = InMemoryServer::new();
+        let owner = SessionContext {
+            server: server.into(),
+            callbacks: CallbackRegistry::default(),
+            events: EventPublisher::new(),
+            tasks: BackgroundTasks::default(),
+            sessions: sessions.clone(),
+        };
+        (peer, Session::open(owner, reader, writer, SessionLimits::default()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_servers_are_idle_without_an_open_call_and_a_while_after_the_last_request() {
+        let sessions = SessionDirectory::default();
+        let (_peer, own) = open_session("own", &sessions);
+        let (_other_peer, other) = open_session("other", &sessions);
+        let neighbours = Neighbours::new(sessions.clone());
+        assert!(neighbours.are_idle("own"));
+        own.next_id();
+        assert!(neighbours.are_idle("own"), "the request is the server's own");
+
+        other.next_id();
+        assert!(!neighbours.are_idle("own"));
+        advance(QUIET_TIME - Duration::from_millis(1)).await;
+        assert!(!neighbours.are_idle("own"));
+        advance(Duration::from_millis(1)).await;
+        assert!(neighbours.are_idle("own"));
+
+        let (nothing, deadline) = (json!({}), Instant::now() + Duration::from_hours(1));
+        let outgoing =
+            OutgoingRequest::new(other.next_id(), method::TOOLS_CALL, &nothing, deadline);
+        let call = other.request(outgoing);
+        let mut call = Box::pin(call);
+        assert!(futures_util::poll!(call.as_mut()).is_pending());
+        assert!(!neighbours.are_idle("own"));
+        advance(QUIET_TIME * 2).await;
+        assert!(!neighbours.are_idle("own"), "the call is open");
+        assert!(!Neighbours::new(sessions).are_idle("own"), "the call is open");
+        drop(call);
+        assert!(!neighbours.are_idle("own"));
+        advance(QUIET_TIME).await;
+        assert!(neighbours.are_idle("own"));
+    }
+}

@@ -34,3 +34,29 @@ async fn the_times_of_a_log_are_those_of_its_clock() {
     let at = 1_700_000_000_123;
     assert_eq!(times, [(at, None), (at, Some(90_000.0)), (at, Some(90_000.0))]);
 }
+
+#[test]
+fn the_next_written_entry_has_the_number_of_dropped_entries_once() {
+    let (sender, mut lines) = mpsc::channel(1);
+    let open = OpenLog {
+        timing: Timing::default(),
+        sender,
+        token_classifications: false,
+        performance_metrics: false,
+        dropped_entries: AtomicUsize::new(0),
+    };
+    let send = || open.send(LogEventKind::ToolDetectionStart, json!({}), None);
+    let mut next_details = || match lines.try_recv().unwrap() {
+        WriterCommand::Write(entry) => entry.details,
+        WriterCommand::Flush(_) => panic!("no flush was requested"),
+    };
+    // The queue has room for the first entry only.
+    for _ in 0..3 {
+        send();
+    }
+    assert_eq!(next_details(), json!({}));
+    send();
+    assert_eq!(next_details(), json!({"lines_left_out": 2}));
+    send();
+    assert_eq!(next_details(), json!({}));
+}

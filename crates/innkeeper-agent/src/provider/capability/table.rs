@@ -163,3 +163,22 @@ const OLLAMA: ModelTable = &[(&[""], || Capabilities {
     constraints: JSON_SCHEMA,
     ..Capabilities::default()
 })];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_apis_of_openai_and_gemini_enforce_a_json_schema_and_no_grammar() {
+        for (api, model) in [
+            (ProviderApi::OpenAiChat, "gpt-5"),
+            (ProviderApi::OpenAiChat, "gpt-4o"),
+            (ProviderApi::OpenAiChat, "other"),
+            (ProviderApi::OpenAiResponses, "gpt-5"),
+            (ProviderApi::OpenAiResponses, "o3"),
+            (ProviderApi::GeminiGenerate, "gemini-3"),
+        ] {
+            assert_eq!(look_up(api, model).constraints, JSON_SCHEMA, "{api:?} {model}");
+        }
+    }
+}

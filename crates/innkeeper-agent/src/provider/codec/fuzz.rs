@@ -21,11 +21,16 @@ pub fn codecs(input: &[u8]) {
     let read = match kind % 3 {
         0 => decode_in_all_chunkings(api, body).0,
         1 => decode_body(api, body),
-        _ => Err(decode_error(api, 400 + u16::from(*kind), body)),
+        _ => Err(decode_error(api, error_status(*kind), body)),
     };
     if let Ok(response) = read {
         assert_conversation_continues(api, response.message);
     }
+}
+
+/// Returns the HTTP status of an error response: each client and server error, and unknown ones.
+fn error_status(kind: u8) -> u16 {
+    400 + u16::from(kind)
 }
 
 fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
@@ -53,6 +58,12 @@ fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    #[test]
+    fn the_status_of_an_error_response_is_that_of_a_client_or_a_server_error() {
+        let statuses = (0..=u8::MAX).map(super::error_status);
+        assert!(statuses.eq(400..=655));
+    }
 
     #[test]
     fn every_kept_answer_is_the_same_however_it_is_cut_and_can_be_sent_again() {

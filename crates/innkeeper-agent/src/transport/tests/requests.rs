@@ -192,8 +192,9 @@ async fn a_llama_server_whose_template_knows_no_tools_is_noticed_before_it_is_as
     let base_url = "http://127.0.0.1:8080/v1/".to_owned();
     let endpoint = Endpoint { base_url, ..Endpoint::new("local", api, "") };
     let mut provider = HttpProvider::with_client(endpoint, client.clone());
-    assert!(provider.capabilities().native_tools);
+    assert!(provider.capabilities().native_tools && provider.supports_tools());
     provider.probe_server().await.unwrap();
+    assert!(!provider.supports_tools());
     let Capabilities { server, native_tools, context_tokens, constraints, .. } =
         provider.capabilities();
     assert!(constraints.gbnf);

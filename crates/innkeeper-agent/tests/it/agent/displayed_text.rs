@@ -21,24 +21,35 @@ fn native_call() -> PartContent {
     })
 }
 
-/// Streams a response of these parts. Returns the displayed text and reasoning, the first message
-/// of the model in the conversation, and the paths of the calls that ran.
+/// What the user and the tools see of a streamed response.
+struct Displayed {
+    text: String,
+    reasoning: String,
+    /// The tools whose calls were announced.
+    detected: Vec<String>,
+    /// The first message of the model in the conversation.
+    kept: AssistantMessage,
+    /// The paths of the calls that ran.
+    paths: Vec<String>,
+}
+
+/// Streams a response of these parts.
 async fn stream(
     parts: impl IntoIterator<Item = PartContent>,
     tool_calling: ToolCalling,
-) -> (String, String, AssistantMessage, Vec<String>) {
+) -> Displayed {
     let message = AssistantMessage { parts: parts.into_iter().map(ContentPart::new).collect() };
     let first = Response { message, finish_reason: FinishReason::Stop, ..Response::default() };
     let settings = AgentSettings { tool_calling, ..AgentSettings::default() };
     let test_env = harness(ScriptedProvider::new([Ok(first), text_reply("")]), settings);
-    let (mut shown, mut thought) = (String::new(), String::new());
+    let (mut text, mut reasoning, mut detected) = (String::new(), String::new(), Vec::new());
     test_env
         .agent
         .run_streaming("Read.", |event| match event {
-            AgentEvent::Text(text) => shown.push_str(&text),
-            AgentEvent::Reasoning(text) => thought.push_str(&text),
-            AgentEvent::ToolCallDetected { .. }
-            | AgentEvent::ToolCallProgress { .. }
+            AgentEvent::Text(chunk) => text.push_str(&chunk),
+            AgentEvent::Reasoning(chunk) => reasoning.push_str(&chunk),
+            AgentEvent::ToolCallDetected { tool } => detected.push(tool),
+            AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallStarted { .. }
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Planned(_)
@@ -55,7 +66,7 @@ async fn stream(
     let Message::Assistant(kept) = &conversation.messages()[1] else { panic!("no response") };
     let calls = test_env.tools.calls().into_iter();
     let paths = calls.map(|(_, arguments)| arguments["path"].as_str().unwrap().to_owned());
-    (shown, thought, (**kept).clone(), paths.collect())
+    Displayed { text, reasoning, detected, kept: (**kept).clone(), paths: paths.collect() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,11 +80,12 @@ async fn a_call_in_text_beside_a_native_call_is_displayed_and_kept_as_text() {
         vec![text("<think>Hm.</think>"), text(&written), native_call(), text(" Done.")],
     ] {
         let thinks = matches!(&parts[0], PartContent::Text(text) if text.starts_with("<think>"));
-        let (shown, thought, kept, paths) = stream(parts, ToolCalling::Native).await;
-        assert!(shown.contains(READ_CALL), "{shown}");
-        assert_eq!(shown, kept.visible_text());
-        assert_eq!(thought, kept.reasoning());
-        assert_eq!(thought.is_empty(), !thinks);
+        let Displayed { text, reasoning, kept, paths, .. } =
+            stream(parts, ToolCalling::Native).await;
+        assert!(text.contains(READ_CALL), "{text}");
+        assert_eq!(text, kept.visible_text());
+        assert_eq!(reasoning, kept.reasoning());
+        assert_eq!(reasoning.is_empty(), !thinks);
         assert_eq!(kept.calls().count(), 1);
         assert_eq!(paths, ["native"]);
     }
@@ -83,9 +95,11 @@ async fn a_call_in_text_beside_a_native_call_is_displayed_and_kept_as_text() {
 async fn a_call_in_text_without_a_native_call_is_run_and_neither_displayed_nor_kept_as_text() {
     let written = format!("<think>Hm.</think>I look. {READ_CALL} Then I say.");
     for tool_calling in [ToolCalling::Native, ToolCalling::Prompt] {
-        let (shown, thought, kept, paths) = stream([text(&written)], tool_calling).await;
-        assert_eq!((shown.as_str(), thought.as_str()), ("I look.  Then I say.", "Hm."));
-        assert_eq!((kept.visible_text(), kept.reasoning()), (shown, thought));
+        let Displayed { text, reasoning, detected, kept, paths } =
+            stream([text(&written)], tool_calling).await;
+        assert_eq!((text.as_str(), reasoning.as_str()), ("I look.  Then I say.", "Hm."));
+        assert_eq!((kept.visible_text(), kept.reasoning()), (text, reasoning));
+        assert_eq!(detected, ["fs.read"]);
         assert_eq!(kept.calls().count(), 1);
         assert_eq!(paths, ["a"]);
     }
@@ -95,7 +109,14 @@ async fn a_call_in_text_without_a_native_call_is_run_and_neither_displayed_nor_k
 async fn a_call_that_is_split_over_two_texts_is_one_call() {
     let split = READ_CALL.len() / 2;
     let parts = [text(&READ_CALL[..split]), text(&READ_CALL[split..]), text("Read it.")];
-    let (shown, _, kept, paths) = stream(parts, ToolCalling::Prompt).await;
-    assert_eq!((shown.as_str(), kept.visible_text().as_str()), ("Read it.", "Read it."));
+    let Displayed { text, kept, paths, .. } = stream(parts, ToolCalling::Prompt).await;
+    assert_eq!((text.as_str(), kept.visible_text().as_str()), ("Read it.", "Read it."));
     assert_eq!(paths, ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_text_after_a_native_call_is_not_announced() {
+    let written = format!("I look. {READ_CALL}");
+    let displayed = stream([native_call(), text(&written)], ToolCalling::Native).await;
+    assert_eq!(displayed.detected, ["fs.read"], "the native call");
 }

@@ -506,3 +506,38 @@ async fn a_user_who_is_asked_by_a_request_of_the_server_counts_as_no_timeout_of_
     assert_timed_out(result, MAX_TOTAL_TIMEOUT);
     assert!(silences.try_recv().is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_needs_input_again_and_again_is_given_eight_round_trips() {
+    for (rounds, succeeds) in [(8, true), (9, false)] {
+        let (mut peer, connection, _tasks) = connect_modern();
+        let callback: Arc<dyn Callback> =
+            Arc::new(|_: ServerRequest| async { Ok(json!({"action": "accept"})) });
+        connection.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
+        let server_side = async {
+            peer.respond_to(method::TOOLS_CALL, created_task(json!({}))).await;
+            for round in 1..=rounds {
+                let key = format!("q{round}");
+                let requests = json!({key: {"method": "elicitation/create", "params": {}}});
+                let result = task("input_required", json!({"inputRequests": requests}));
+                peer.respond_to(method::TASKS_GET, result).await;
+                if round <= MAX_ROUND_TRIPS {
+                    peer.respond_to(method::TASKS_UPDATE, json!({})).await;
+                }
+            }
+            if succeeds {
+                let result = task("completed", json!({"result": {"n": 1}}));
+                peer.respond_to(method::TASKS_GET, result).await;
+            }
+        };
+        let (result, ()) = tokio::join!(call(&connection, None), server_side);
+        match result {
+            Ok(result) => assert!(succeeds && result["n"] == 1, "{result}"),
+            Err(CallError::Protocol { source, .. }) => {
+                assert!(!succeeds, "{source}");
+                assert!(matches!(source, ProtocolError::TooManyRoundTrips { limit: 8 }));
+            }
+            Err(other) => panic!("{rounds} round trips: {other}"),
+        }
+    }
+}

@@ -113,3 +113,39 @@ async fn the_wait_for_tool_changes_ends_with_the_session() {
     drop(peer);
     tokio::time::timeout(TEST_TIMEOUT, session.tool_changes_handled()).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_changed_list_is_reported_as_notified_or_as_expired() {
+    let (mut peer, session, _cache, _tasks) = session_with_cache(&[]).await;
+    let none = ListChanges::default();
+    for (method, list) in [
+        (method::TOOLS_LIST_CHANGED, ListChanges { tools: true, ..none }),
+        (method::PROMPTS_LIST_CHANGED, ListChanges { prompts: true, ..none }),
+        (method::RESOURCES_LIST_CHANGED, ListChanges { resources: true, ..none }),
+    ] {
+        let notified = ListChanges { notified: true, ..list };
+        call(&mut peer, &session, method, json!({})).await;
+        assert_eq!(session.changed().await, notified);
+        for requested in [list, notified] {
+            session.request_refresh(requested);
+            assert_eq!(session.changed().await, requested);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_resources_are_recorded_up_to_a_limit_and_then_all_count_as_changed() {
+    let notifier = ChangeNotifier::default();
+    let all_changed = async || notifier.next().await.resources;
+    notifier.mark_updated("a".repeat(8 << 10));
+    assert!(!all_changed().await);
+    assert_eq!(notifier.take_updated(), ["a".repeat(8 << 10)]);
+    notifier.mark_updated("a".repeat((8 << 10) + 1));
+    assert!(all_changed().await, "the URI is too long to be recorded");
+    assert_eq!(notifier.take_updated().len(), 0);
+    (0..1024).for_each(|at| notifier.mark_updated(at.to_string()));
+    assert!(!all_changed().await);
+    notifier.mark_updated("one more".to_owned());
+    assert!(all_changed().await);
+    assert_eq!(notifier.take_updated().len(), 1024);
+}

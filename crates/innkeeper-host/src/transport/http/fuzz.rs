@@ -135,6 +135,13 @@ fn unused_target() -> Arc<HttpTarget> {
 mod tests {
     use std::path::Path;
 
+    #[test]
+    fn an_input_is_split_at_its_first_empty_line() {
+        let parts = super::split_input(b"200 7\na: b\n\nbody\n\n");
+        assert_eq!(parts, Some((&b"200 7\na: b"[..], &b"body\n\n"[..])));
+        assert_eq!(super::split_input(b"200 7\na: b\n"), None);
+    }
+
     /// Fault 7.
     #[tokio::test]
     async fn a_byte_order_mark_before_a_response_is_ignored() {

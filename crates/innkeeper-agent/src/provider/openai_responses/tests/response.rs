@@ -167,6 +167,8 @@ fn a_call_is_read_however_it_is_written() {
         (r#""call_id":"c","arguments":{"a":1.00}"#, "c", r#"{"a":1.00}"#, true),
         (r#""call_id":"c","arguments":"""#, "c", "{}", false),
         (r#""call_id":"c""#, "c", "{}", false),
+        (r#""call_id":"c","arguments":"","status":"completed""#, "c", "{}", false),
+        (r#""call_id":"c","arguments":"","status":"incomplete""#, "c", "", false),
         (r#""call_id":"c","arguments":"{\"a\"""#, "c", r#"{"a""#, false),
         (r#""id":"fc","arguments":"{}""#, "fc", "{}", false),
         (r#""arguments":"{}""#, "", "{}", false),
