@@ -5,10 +5,10 @@
 //! the second whether the rest is a stream, an unstreamed response or an HTTP error response.
 
 use super::chunking::{decode_body, decode_in_all_chunkings};
-use super::decode_error;
 use super::request_encoding::encode_request;
+use super::{ApiError, decode_error};
 use crate::conversation::{AssistantMessage, Conversation, ToolResult};
-use crate::provider::{Capabilities, ProviderApi, Request};
+use crate::provider::{Capabilities, ProviderApi, Request, Response};
 
 /// Decodes the input as a response.
 ///
@@ -18,13 +18,17 @@ use crate::provider::{Capabilities, ProviderApi, Request};
 pub fn codecs(input: &[u8]) {
     let [api, kind, body @ ..] = input else { return };
     let api = ProviderApi::ALL[usize::from(*api) % ProviderApi::ALL.len()];
-    let read = match kind % 3 {
+    if let Ok(response) = decode(api, *kind, body) {
+        assert_conversation_continues(api, response.message);
+    }
+}
+
+/// Decodes the body as a stream, an unstreamed response or an HTTP error response.
+fn decode(api: ProviderApi, kind: u8, body: &[u8]) -> Result<Response, ApiError> {
+    match kind % 3 {
         0 => decode_in_all_chunkings(api, body).0,
         1 => decode_body(api, body),
-        _ => Err(decode_error(api, error_status(*kind), body)),
-    };
-    if let Ok(response) = read {
-        assert_conversation_continues(api, response.message);
+        _ => Err(decode_error(api, error_status(kind), body)),
     }
 }
 
@@ -59,9 +63,20 @@ fn assert_conversation_continues(api: ProviderApi, message: AssistantMessage) {
 mod tests {
     use std::path::Path;
 
+    use super::*;
+
+    #[test]
+    fn every_third_kind_of_input_is_an_error_response_and_the_others_are_responses() {
+        let body = br#"{"message":{"role":"assistant","content":"hi"},"done":true}"#;
+        for kind in 0..=u8::MAX {
+            let decoded = decode(ProviderApi::Ollama, kind, body);
+            assert_eq!(decoded.is_ok(), kind % 3 < 2, "{kind}: {decoded:?}");
+        }
+    }
+
     #[test]
     fn the_status_of_an_error_response_is_that_of_a_client_or_a_server_error() {
-        let statuses = (0..=u8::MAX).map(super::error_status);
+        let statuses = (0..=u8::MAX).map(error_status);
         assert!(statuses.eq(400..=655));
     }
 
@@ -72,7 +87,7 @@ mod tests {
         assert!(!inputs.is_empty());
         for input in inputs {
             println!("{}", input.path().display());
-            super::codecs(&std::fs::read(input.path()).unwrap());
+            codecs(&std::fs::read(input.path()).unwrap());
         }
     }
 }
