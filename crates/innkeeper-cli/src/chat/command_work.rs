@@ -1,6 +1,7 @@
 //! The work and the texts of the commands that need no screen, for all forms of display.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -8,8 +9,9 @@ use innkeeper_agent::agent::CompactedHistory;
 use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::tools::HiddenServers;
-use innkeeper_host::{Environment, Host};
+use innkeeper_host::{Environment, Host, LogLevel};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use super::conversation_file::{self, ConversationFile};
 use super::file_thread::FileThreads;
@@ -19,6 +21,9 @@ use crate::cli::ModelSelectionArgs;
 use crate::exit::CliError;
 use crate::local_model::LocalModel;
 use crate::model_selection::{PreparedModel, SelectedModel, select_model};
+
+/// Time for servers to accept a level of log messages.
+const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The work of a command, with the text for the person.
 pub(crate) type CommandWork = BoxFuture<'static, Result<String, CliError>>;
@@ -227,6 +232,20 @@ pub(crate) fn export(
         Ok(format!("wrote `{name}`"))
     };
     Ok(write.boxed())
+}
+
+/// Asks the servers for log messages from the shown level on; `text` says what is shown.
+pub(crate) fn request_log_level(host: Host, level: Option<LogLevel>, text: String) -> CommandWork {
+    let request = async move {
+        let Some(level) = level else { return Ok(text) };
+        let problem = match timeout(SET_LEVEL_TIMEOUT, host.set_log_level(None, level)).await {
+            Ok(Ok(())) => return Ok(text),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "a server does not respond".to_owned(),
+        };
+        Err(CliError::failure(format!("{text}, but not every server has the level: {problem}")))
+    };
+    request.boxed()
 }
 
 pub(crate) fn storage_error(error: std::io::Error) -> CliError {

@@ -6,6 +6,7 @@ mod json_response;
 mod line_input;
 mod line_question;
 mod progress_filter;
+mod server_lines;
 
 mod open_questions;
 
@@ -18,12 +19,14 @@ use std::path::PathBuf;
 
 use futures_util::StreamExt as _;
 use innkeeper_agent::content::Content;
-use innkeeper_host::Environment;
+use innkeeper_host::{Environment, HostEvent};
+use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc::Receiver;
 
 use super::attachment;
 use super::file_thread::FileThreads;
 use super::question::Question;
+use super::server_log::{DEFAULT_LOG_LEVEL, ServerLog};
 use super::session::ChatSession;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::exit::{CliError, CliExitCode};
@@ -71,6 +74,9 @@ struct PlainChat<'o> {
     open: OpenQuestions,
     progress: ProgressFilter,
     threads: FileThreads,
+    /// `None` after the end of the host.
+    host_events: Option<broadcast::Receiver<HostEvent>>,
+    server_log: ServerLog,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
     /// The text for the editor.
@@ -92,6 +98,7 @@ pub(crate) async fn run(
     output: &mut Output,
     first_message: Option<String>,
 ) -> Result<ChatSession, CliError> {
+    let host_events = Some(session.host().events());
     let mut chat = PlainChat {
         session,
         context,
@@ -101,6 +108,8 @@ pub(crate) async fn run(
         open: OpenQuestions::default(),
         progress: ProgressFilter::default(),
         threads: FileThreads::new(),
+        host_events,
+        server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
         attachments: Vec::new(),
         draft: String::new(),
         is_draft_ready: false,
@@ -160,6 +169,7 @@ impl PlainChat<'_> {
             return Ok(Some(waiting));
         }
         loop {
+            self.print_left_out_messages()?;
             self.print_prompt()?;
             tokio::select! {
                 biased;
@@ -167,6 +177,7 @@ impl PlainChat<'_> {
                 Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
                     self.on_question(question)?;
                 }
+                event = next_host_event(&mut self.host_events) => self.on_host_event(event)?,
                 line = self.input.next() => {
                     let Some(line) = line else { return Ok(None) };
                     if let Some(input) = self.on_line(line)? {
@@ -205,6 +216,7 @@ impl PlainChat<'_> {
                 Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
                     self.on_question(question)?;
                 }
+                event = next_host_event(&mut self.host_events) => self.on_host_event(event)?,
                 line = self.input.next(), if self.reads_during_run() => {
                     self.on_line_during_run(line)?;
                 }
@@ -332,5 +344,15 @@ impl PlainChat<'_> {
             self.output.print_data("")?;
         }
         Ok(())
+    }
+}
+
+/// Returns the next event of the host; waits forever after the end of the host.
+async fn next_host_event(
+    events: &mut Option<broadcast::Receiver<HostEvent>>,
+) -> Result<HostEvent, RecvError> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
     }
 }

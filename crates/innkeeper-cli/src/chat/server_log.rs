@@ -8,6 +8,7 @@ use innkeeper_host::LogLevel;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use crate::exit::CliError;
 use crate::output::{escape_inline, shorten};
 
 /// The level from which on messages are shown, unless the person chooses another level.
@@ -84,8 +85,37 @@ impl ServerLog {
         self.level
     }
 
-    pub(crate) fn set_level(&mut self, level: Option<LogLevel>) {
+    /// Changes the level to the argument of `/log`: the name of a level, or `off`.
+    ///
+    /// # Errors
+    ///
+    /// Without a name of a level, the error lists the names and says which messages are shown.
+    pub(crate) fn set_level(&mut self, argument: &str) -> Result<(), CliError> {
+        let level = match argument {
+            "off" => None,
+            name => match LogLevel::from_name(name) {
+                Some(level) => Some(level),
+                None => return Err(self.level_error(name)),
+            },
+        };
         self.level = level;
+        Ok(())
+    }
+
+    fn level_error(&self, name: &str) -> CliError {
+        let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+        CliError::usage(match name {
+            "" => format!("{}\nusage: /log LEVEL with {levels} or off", self.level_text()),
+            _ => format!("no level `{name}`: use {levels} or off"),
+        })
+    }
+
+    /// Says which messages are shown.
+    pub(crate) fn level_text(&self) -> String {
+        match self.level {
+            Some(level) => format!("log messages from `{}` on are shown", level.as_str()),
+            None => "no log messages are shown".to_owned(),
+        }
     }
 
     /// Returns what becomes of a message. A level that the protocol does not have counts as a warning.
@@ -205,9 +235,9 @@ mod tests {
         assert_eq!(send(&mut log, "a", "alert", r#"{"code":7}"#), shown(line, LogLevel::Alert));
         let unknown = shown("log a odd (db): 1", LogLevel::Warning);
         assert_eq!(send(&mut log, "a", "odd", "1"), unknown);
-        log.set_level(Some(LogLevel::Debug));
+        log.set_level("debug").unwrap();
         assert_ne!(send(&mut log, "a", "debug", "1"), LogMessageOutcome::Hidden);
-        log.set_level(None);
+        log.set_level("off").unwrap();
         assert_eq!(send(&mut log, "a", "emergency", "1"), LogMessageOutcome::Hidden);
     }
 

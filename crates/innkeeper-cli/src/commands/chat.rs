@@ -73,7 +73,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let server_requests = server_request_handler(args.approve, &questioner);
     let options = HostOptions {
         server_requests: server_requests.clone(),
-        log_level: (!is_plain).then_some(DEFAULT_LOG_LEVEL),
+        log_level: Some(DEFAULT_LOG_LEVEL),
     };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();

@@ -91,9 +91,9 @@ impl PlainChat<'_> {
                 let count = std::mem::take(&mut self.attachments).len();
                 Ok(format!("removed {count} attachments of the next message"))
             }
+            SlashCommand::Log => self.set_log_level(argument).await,
             SlashCommand::Edit => self.edit().await,
             SlashCommand::Prompt
-            | SlashCommand::Log
             | SlashCommand::Details
             | SlashCommand::Copy
             | SlashCommand::Quit => {

@@ -83,6 +83,10 @@ pub(super) enum JsonEvent<'e> {
     Notice {
         text: &'e str,
     },
+    /// A log message of a server, or how many were left out.
+    Log {
+        text: &'e str,
+    },
     Finished {
         success: bool,
         text: &'e str,

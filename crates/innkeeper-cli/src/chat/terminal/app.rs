@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_agent::agent::{AgentEvent, AgentStream, CompactError, CompactedHistory};
 use innkeeper_agent::content::Content;
-use innkeeper_host::{Environment, LogLevel};
+use innkeeper_host::Environment;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use tokio::sync::mpsc::Receiver;
@@ -75,7 +75,6 @@ enum WorkResult {
     Opened(OpenedConversation),
     /// The text of a command that changes nothing on the screen.
     Done(Result<String, CliError>),
-    LogLevelSet(LogLevel, Option<String>),
 }
 
 struct App {

@@ -164,3 +164,22 @@ async fn a_line_above_the_limit_is_not_sent() {
     assert_eq!(request.body["messages"][0]["content"][0]["text"], "Hi");
     assert!(text(&output.stderr).contains("note: the line is longer than 4 MiB"));
 }
+
+/// Attack: flow control | a server logs more messages than a person can read | ten are printed, and a line
+/// counts the others | No unbounded memory
+#[tokio::test(flavor = "multi_thread")]
+async fn log_messages_of_servers_are_printed_from_a_level_on_and_many_are_counted() {
+    let server = fixture("one").with("--log-flood", 30).with("--log-level", "error");
+    let replies = [call(1), ScriptedReply::text("One."), call(2), ScriptedReply::text("Two.")];
+    let env = ChatEnv::new(server, replies).await;
+    let lines = "Add.\n/log off\n/log loud\nAdd again.\n";
+    let output = env.run(&["--approve", "all"], lines).await;
+    let stderr = text(&output.stderr);
+    let logged: Vec<&str> = stderr.lines().filter(|line| line.starts_with("log: ")).collect();
+    assert_eq!(logged.len(), 11, "{stderr}");
+    assert_eq!(logged[0], "log: one error (flood): 0");
+    let note = "log: messages left out: 20 of one; /log LEVEL changes what is shown";
+    assert_eq!(logged[10], note);
+    assert!(text(&output.stdout).contains("no log messages are shown"));
+    assert!(stderr.contains("no level `loud`: use debug, info, notice"), "{stderr}");
+}

@@ -181,10 +181,10 @@ async fn a_withdrawn_question_has_an_event_and_its_response_an_error() {
     program.wait("question");
     let withdrawn = program.wait("question_withdrawn");
     assert_eq!(withdrawn, json!({"event": "question_withdrawn", "id": 1}));
+    program.wait("finished");
     program.respond(1, json!({"action": "decline"}));
     let error = program.wait("error");
     assert_eq!(error["text"], "question 1 is answered or was withdrawn");
-    program.wait("finished");
     program.close();
 }
 

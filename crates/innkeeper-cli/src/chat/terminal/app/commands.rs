@@ -292,7 +292,6 @@ impl App {
             }
             WorkResult::Prompt(Err(error)) => self.show_error(error.to_line()),
             WorkResult::Opened(opened) => self.on_opened(opened),
-            WorkResult::LogLevelSet(level, problem) => self.on_log_level(level, problem),
             WorkResult::Done(outcome) => self.show_outcome(outcome),
         }
         self.update_status();

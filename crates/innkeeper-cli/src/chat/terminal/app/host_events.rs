@@ -1,21 +1,17 @@
 //! The events of the host: states of servers, and the log messages of servers.
 
-use std::time::Duration;
-
 use innkeeper_host::{HostEvent, LogLevel};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::super::theme::Role;
-use super::{App, WorkResult};
+use super::App;
+use crate::chat::command_work;
 use crate::chat::server_log::{LogMessage, LogMessageOutcome};
 
 /// Maximum number of events that are handled before the next key.
 const MAX_EVENTS_AT_ONCE: usize = 256;
-
-/// Time for servers to accept a level; messages wait meanwhile.
-const SET_LEVEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl App {
     /// Handles an event and those that wait behind the event.
@@ -92,44 +88,14 @@ impl App {
 
     /// Changes the level from which on log messages are shown, and asks the servers for the level.
     pub(super) fn set_log_level(&mut self, argument: &str) {
-        let level = match argument {
-            "" => {
-                let text = match self.server_log.level() {
-                    Some(level) => format!("log messages from `{}` on are shown", level.as_str()),
-                    None => "no log messages are shown".to_owned(),
-                };
-                let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
-                return self.show(format!("{text}\nusage: /log LEVEL with {levels} or off"));
+        match self.server_log.set_level(argument) {
+            Ok(()) => {
+                let (level, text) = (self.server_log.level(), self.server_log.level_text());
+                let host = self.session.host().clone();
+                let request = command_work::request_log_level(host, level, text);
+                self.spawn_command("setting the level of log messages", Ok(request));
             }
-            "off" => {
-                self.server_log.set_level(None);
-                return self.show("no log messages are shown".to_owned());
-            }
-            name => match LogLevel::from_name(name) {
-                Some(level) => level,
-                None => {
-                    let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
-                    return self.show_error(format!("no level `{name}`: use {levels} or off"));
-                }
-            },
-        };
-        self.server_log.set_level(Some(level));
-        let host = self.session.host().clone();
-        let set = async move {
-            let set = timeout(SET_LEVEL_TIMEOUT, host.set_log_level(None, level)).await;
-            let problem = match set {
-                Ok(set) => set.err().map(|error| error.to_string()),
-                Err(_) => Some("a server does not respond".to_owned()),
-            };
-            WorkResult::LogLevelSet(level, problem)
-        };
-        self.spawn_work("setting the level of log messages", Box::pin(set));
-    }
-
-    pub(super) fn on_log_level(&mut self, level: LogLevel, problem: Option<String>) {
-        self.show(format!("log messages from `{}` on are shown", level.as_str()));
-        if let Some(problem) = problem {
-            self.show_error(format!("not every server accepted the level: {problem}"));
+            Err(error) => self.show_error(error.to_line()),
         }
     }
 }
