@@ -43,7 +43,7 @@ impl SlashCommand {
         (Self::Servers, "servers", "", "list the servers with their state, latency and stderr"),
         (Self::Restart, "restart", "SERVER", "restart a server"),
         (Self::Disable, "disable", "SERVER", "hide a server from the model in this conversation"),
-        (Self::Enable, "enable", "SERVER", "take the disabling of a server back"),
+        (Self::Enable, "enable", "SERVER", "offer a disabled server to the model again"),
         (Self::Reload, "reload", "", "apply changes of the configuration file"),
         (Self::Model, "model", "PROVIDER [MODEL]", "continue with another model"),
         (Self::Prompts, "prompts", "", "list the prompts of the servers"),
