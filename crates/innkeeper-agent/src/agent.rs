@@ -184,6 +184,15 @@ impl Agent {
         self.provider.model()
     }
 
+    /// Returns the number of tokens that a request with its response may have: the context window of
+    /// the model, or less if [`AgentSettings::history_budget`] limits the history. `None` if neither is
+    /// known. The oldest messages are left out of a longer request.
+    pub fn context_tokens(&self) -> Option<u32> {
+        let window = self.provider.capabilities().context_tokens;
+        let (_, limited) = self.settings.history_and_window(window);
+        limited.into_iter().chain(window).min()
+    }
+
     /// Returns the statistics of tool calls over all runs of this agent and its clones.
     pub fn statistics(&self) -> Statistics {
         self.state.statistics()

@@ -138,6 +138,9 @@ impl Executor {
         if let Some(reason) = &queued.refusal {
             return Err(refuse(reason.clone()));
         }
+        if let Some(reason) = snapshot.find(&call.name).and_then(|tool| tool.refusal.as_deref()) {
+            return Err(refuse(reason.to_owned()));
+        }
         check_arguments(snapshot, call)?;
         let acquire = |limit: &Arc<RateLimit>| limit.try_acquire_at(self.timing.now());
         if let Some(Err(after)) = self.rate_limit.as_ref().map(acquire) {

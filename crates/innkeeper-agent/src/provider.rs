@@ -7,6 +7,7 @@
 mod api;
 mod capability;
 mod content_lowering;
+mod cost;
 mod error;
 mod request;
 mod response;
@@ -34,6 +35,7 @@ pub use codec::fuzz::codecs as fuzz_codecs;
 
 pub use crate::conversation::ProviderApi;
 pub use capability::{Capabilities, ConstraintSupport, InferenceServer, RequestQuirks};
+pub use cost::Cost;
 pub use error::{LlmError, LlmErrorKind};
 pub use request::{OutputConstraint, Request, ToolChoice};
 pub use response::{FinishReason, Response, StreamChunk, Usage};

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::agent::{RunResult, ToolCallRecord};
 use crate::conversation::Conversation;
-use crate::provider::Usage;
+use crate::provider::{Cost, Usage};
 use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
 use history::history_json;
 use tool_times::tool_times;
@@ -160,6 +160,9 @@ pub struct TokenUsage {
     pub total_tokens: u64,
     /// Whether every response reported its usage. The sums exclude responses without a report.
     pub available: bool,
+    /// The cost in the provider's unit; without a member if no response reported a cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 impl TokenUsage {
@@ -169,6 +172,7 @@ impl TokenUsage {
             completion_tokens: usage.completion_tokens,
             total_tokens: usage.total_tokens(),
             available,
+            cost: usage.cost,
         }
     }
 }

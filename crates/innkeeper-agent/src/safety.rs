@@ -4,6 +4,7 @@ mod approval;
 mod approval_rules;
 mod audit;
 mod blocklist;
+mod permanent_rules;
 mod rate_limit;
 
 pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
@@ -11,4 +12,5 @@ pub use approval_rules::{ApprovalRule, ApprovalRules, DecisionScope, DefaultDeci
 pub(crate) use audit::{emit_tool_executed, short_hash};
 pub(crate) use blocklist::blocked_tool_message;
 pub use blocklist::{PatternError, ToolBlocklist};
+pub use permanent_rules::{PermanentRuleError, PermanentRules, ToolFingerprint};
 pub use rate_limit::RateLimit;

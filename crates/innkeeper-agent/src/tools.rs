@@ -1,5 +1,6 @@
 //! The tools that a model may call, and the interface that runs them.
 
+mod hidden_servers;
 mod offered;
 mod resource_tools;
 mod single_server;
@@ -18,6 +19,7 @@ use innkeeper_toolcall::{Tool, Violation};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+pub use hidden_servers::HiddenServers;
 pub use offered::OfferedTools;
 pub use resource_tools::{READ_RESOURCE_TOOL, ResourceTools};
 pub use single_server::{ConnectError, SingleServer};
@@ -65,21 +67,25 @@ pub struct AvailableTool {
     /// The definition as the server sent it, byte for byte; `None` for a tool without an MCP server.
     /// A host and its list of tools share the definition.
     pub definition: Option<Arc<RawValue>>,
+    /// Why models do not get the tool, and calls of the tool are refused; `None` for a tool that
+    /// models may call.
+    pub refusal: Option<Arc<str>>,
 }
 
 impl AvailableTool {
     /// Creates a tool without an MCP definition.
     pub fn new(tool: Tool, annotations: ToolAnnotations) -> Self {
-        Self { tool, annotations, definition: None }
+        Self { tool, annotations, definition: None, refusal: None }
     }
 }
 
-/// Tools are equal if the models get the same tool and the definitions are equal byte for byte.
+/// Tools are equal if the models get the same tool or refusal, and the definitions are equal byte for byte.
 impl PartialEq for AvailableTool {
     fn eq(&self, other: &Self) -> bool {
         let [ours, theirs] =
             [self, other].map(|tool| tool.definition.as_deref().map(RawValue::get));
-        (self.annotations, &self.tool, ours) == (other.annotations, &other.tool, theirs)
+        (self.annotations, &self.tool, ours, &self.refusal)
+            == (other.annotations, &other.tool, theirs, &other.refusal)
     }
 }
 
@@ -267,6 +273,7 @@ fn catalog_tools(
             tool: Tool::new(name, description, schema),
             annotations: (&view.annotations).into(),
             definition: Some(tool.definition.raw.clone()),
+            refusal: None,
         }
     });
     tools.collect()

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
-    Config, Environment, Host, Lock, ServerState, ServerStatus, ShutdownReport, Supervisor,
+    Config, Environment, Host, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
+    Supervisor,
 };
 
 use crate::commands::{CommandContext, listen_for_signals};
@@ -28,6 +29,8 @@ use crate::trust;
 pub(crate) struct HostOptions {
     /// Answers the requests of servers. Default: none, and the servers get no capability.
     pub(crate) server_requests: Option<ServerRequestHandler>,
+    /// The level that the servers get for their log messages. Default: none.
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 /// Works like [`with_host_options`], without options.
@@ -76,6 +79,10 @@ pub(crate) async fn with_host_options<T>(
     };
     let builder = match &options.server_requests {
         Some(handler) => handler.register(builder),
+        None => builder,
+    };
+    let builder = match options.log_level {
+        Some(level) => builder.log_level(level),
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.

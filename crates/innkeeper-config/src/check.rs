@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 
+use super::argument_rule::ArgumentPatterns;
 use super::diagnostic::{Position, Severity};
 use super::document::ServerEntry;
 use super::expand::VariableSource as _;
@@ -265,12 +266,23 @@ fn tools(typed: raw::Tools) -> ToolFilter {
     let timeouts = typed.timeouts.unwrap_or_default().into_iter();
     let timeouts =
         timeouts.map(|(tools, raw::Seconds(value))| (tools, Duration::from_secs_f64(value)));
+    let approved = typed.approve_arguments.unwrap_or_default().into_iter();
+    let approve_arguments = approved.map(|(tools, rules)| {
+        // A rule with an invalid pattern approves nothing.
+        (tools, rules.into_iter().filter_map(argument_patterns).collect())
+    });
     ToolFilter {
         allow,
         deny: raw::strings(typed.deny),
         deny_arguments,
         approve: raw::strings(typed.approve),
+        approve_arguments: approve_arguments.collect(),
         ask: raw::strings(typed.ask),
         timeouts: timeouts.collect(),
     }
+}
+
+/// Returns the patterns of a rule; `None` if a pattern is not a text.
+fn argument_patterns(rule: IndexMap<String, raw::StringElement>) -> Option<ArgumentPatterns> {
+    rule.into_iter().map(|(name, raw::StringElement(text))| Some((name, text?))).collect()
 }

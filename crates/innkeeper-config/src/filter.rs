@@ -5,6 +5,7 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use serde::Serialize;
 
+use super::argument_rule::{self, ArgumentPatterns};
 use super::seconds;
 
 /// Allow and deny lists of tool names; `*` matches any sequence of characters.
@@ -23,6 +24,10 @@ pub struct ToolFilter {
     /// Tools whose calls a chat runs without a question.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approve: Vec<String>,
+    /// Tools whose calls a chat runs without a question if their arguments match one of the rules, by
+    /// tool name or pattern.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub approve_arguments: IndexMap<String, Vec<ArgumentPatterns>>,
     /// Tools whose calls a chat always asks about, even if `approve` matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<String>,
@@ -57,6 +62,22 @@ impl ToolFilter {
             (false, true) => Some(true),
             (false, false) => None,
         }
+    }
+
+    /// Returns whether a call of a tool runs without a question because of its arguments, the JSON
+    /// text that the server gets. `ask` takes precedence.
+    pub fn approves_arguments(&self, tool: &str, arguments: &str) -> bool {
+        let mut rules =
+            self.approve_arguments.iter().filter(|(tools, _)| Self::matches(tools, tool));
+        self.is_approved(tool) != Some(false)
+            && rules
+                .any(|(_, rules)| rules.iter().any(|rule| argument_rule::approves(rule, arguments)))
+    }
+
+    /// Removes all rules that approve calls.
+    pub fn remove_approvals(&mut self) {
+        self.approve.clear();
+        self.approve_arguments.clear();
     }
 
     /// Returns the denied argument patterns of a tool.
@@ -146,6 +167,27 @@ mod tests {
         let approved = ["write_one", "write_all", "read_secret", "read"];
         let approved = approved.map(|tool| filter.is_approved(tool));
         assert_eq!(approved, [Some(true), Some(false), Some(false), None]);
+    }
+
+    #[test]
+    fn a_rule_for_arguments_applies_to_its_tools_unless_they_ask() {
+        let rules = |path: &str| {
+            let patterns = [("path".to_owned(), path.to_owned())].into_iter().collect();
+            vec![patterns, ArgumentPatterns::new()]
+        };
+        let mut filter = ToolFilter::default();
+        filter.approve_arguments.insert("write_*".to_owned(), rules("/srv/*"));
+        filter.ask.push("write_all".to_owned());
+        let arguments = r#"{"path": "/srv/a"}"#;
+        let approves = |tool| filter.approves_arguments(tool, arguments);
+        assert_eq!(
+            [approves("write_one"), approves("write_all"), approves("read")],
+            [true, false, false]
+        );
+        assert!(filter.approves_arguments("write_one", "{}"), "the second rule");
+        assert!(!filter.approves_arguments("write_one", r#"{"path": "/etc/a"}"#));
+        filter.remove_approvals();
+        assert!(!filter.approves_arguments("write_one", arguments));
     }
 
     #[test]

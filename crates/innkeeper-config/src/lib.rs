@@ -31,6 +31,7 @@ mod expand;
 mod files;
 mod literal;
 
+mod argument_rule;
 mod extra_keys;
 mod filter;
 mod guard;
@@ -63,6 +64,7 @@ use serde::Serialize;
 
 use origin::LoadMode;
 
+pub use argument_rule::ArgumentPatterns;
 pub use diagnostic::{ConfigError, Diagnostic, Position, Severity};
 pub use document::server_names;
 pub use environment::Environment;

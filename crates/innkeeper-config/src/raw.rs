@@ -181,6 +181,9 @@ pub(super) struct Tools {
     pub(super) deny_arguments: Option<IndexMap<String, Vec<StringElement>>>,
     /// Tools whose calls a chat runs without a question; `*` works in names.
     pub(super) approve: Option<Vec<StringElement>>,
+    /// Tools whose calls a chat runs without a question if one of the rules matches: a pattern for
+    /// the whole value of each argument of the call. `*` works in names of tools and in patterns.
+    pub(super) approve_arguments: Option<IndexMap<String, Vec<IndexMap<String, StringElement>>>>,
     /// Tools whose calls a chat always asks about, even if `approve` matches.
     pub(super) ask: Option<Vec<StringElement>>,
     /// Maximum seconds of a call without a response or progress, by tool name, in place of

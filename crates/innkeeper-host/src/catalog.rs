@@ -384,6 +384,18 @@ impl Catalog {
         }
     }
 
+    /// Returns the servers that list a resource, or, if no server lists the resource, the servers with
+    /// a matching template.
+    pub fn resource_servers(&self, uri: &str) -> Vec<&str> {
+        let listed = self.resources.get(uri).cloned().unwrap_or_default();
+        let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
+        let names = owners.iter().filter_map(|route| {
+            let (name, _) = self.servers.get_key_value(&route.connection.server)?;
+            Some(&**name)
+        });
+        names.collect()
+    }
+
     fn resource_lookup_error(&self, uri: &str) -> CallError {
         let offered_it = |unavailable: &UnavailableServer| {
             unavailable.entry.as_ref().is_some_and(|entry| entry.has_resource(uri))

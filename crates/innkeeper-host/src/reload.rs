@@ -32,6 +32,9 @@ pub struct ReloadOptions {
     /// Whether to restart servers with changed settings at once, dependencies first. Default:
     /// servers keep running until [`Host::restart_server`](crate::Host::restart_server).
     pub apply_changes: bool,
+    /// The decision about new servers and servers with a changed launch. Default: all launches are
+    /// approved, because the application requested the reload.
+    pub trust: Option<TrustPolicy>,
 }
 
 /// The result of a reload; all lists are in the order of the configuration.

@@ -1,5 +1,7 @@
 //! The tools that a runner lists, with the tools that the blocklist leaves.
 
+use std::collections::HashSet;
+
 use crate::safety::ToolBlocklist;
 use crate::tools::{AvailableTool, OfferedTools, ToolAnnotations};
 
@@ -14,7 +16,13 @@ pub(crate) struct ToolSnapshot {
 impl ToolSnapshot {
     pub(super) fn new(listed: Vec<AvailableTool>, blocklist: &ToolBlocklist) -> Self {
         let known = listed.iter().map(|listed| listed.tool.clone()).collect();
-        let tools = OfferedTools::new(known, |name| blocklist.is_blocked(name));
+        let refused: HashSet<&str> = listed
+            .iter()
+            .filter(|listed| listed.refusal.is_some())
+            .map(|listed| &*listed.tool.name)
+            .collect();
+        let tools =
+            OfferedTools::new(known, |name| refused.contains(name) || blocklist.is_blocked(name));
         Self { listed, tools }
     }
 

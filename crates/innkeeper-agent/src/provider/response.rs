@@ -1,5 +1,6 @@
 //! A response of a language model and its stream chunks.
 
+use super::Cost;
 use crate::conversation::{AssistantMessage, PartContent};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,9 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// Output tokens of reasoning.
     pub reasoning_tokens: u64,
+    /// The cost, if the provider reports one. A sum has the cost of the responses that report one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// A chunk of a streamed response, in order.
@@ -92,6 +96,10 @@ impl Usage {
             completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
             cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
             reasoning_tokens: self.reasoning_tokens.saturating_add(other.reasoning_tokens),
+            cost: match (self.cost, other.cost) {
+                (Some(ours), Some(theirs)) => Some(ours.saturating_add(theirs)),
+                (ours, theirs) => ours.or(theirs),
+            },
         }
     }
 }

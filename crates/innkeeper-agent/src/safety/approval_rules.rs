@@ -100,6 +100,11 @@ impl ApprovalRules {
         }
     }
 
+    /// Removes the rule for a tool. Returns whether there was one.
+    pub fn remove_tool(&mut self, tool: &str) -> bool {
+        self.tools.remove(tool).is_some()
+    }
+
     /// Returns the rules for tools, by their public names.
     pub fn tools(&self) -> impl Iterator<Item = (&str, ApprovalRule)> {
         self.tools.iter().map(|(tool, rule)| (&**tool, *rule))

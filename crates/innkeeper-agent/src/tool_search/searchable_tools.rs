@@ -96,8 +96,11 @@ impl SearchableTools {
 
     fn replace_list(&self, state: &mut SearchState, listed: Vec<AvailableTool>) {
         let tools = listed.iter().map(|listed| &listed.tool);
-        let is_searched = |tool: &&Tool| !self.blocklist.is_blocked(&tool.name);
-        let searched: Tools = tools.clone().filter(is_searched).cloned().collect();
+        let is_searched = |listed: &&AvailableTool| {
+            listed.refusal.is_none() && !self.blocklist.is_blocked(&listed.tool.name)
+        };
+        let searched = listed.iter().filter(is_searched);
+        let searched: Tools = searched.map(|listed| listed.tool.clone()).collect();
         if state.search.is_some() || self.needs_search(&searched) {
             let before = state.search.as_deref().map(|search| &search.names);
             let names = SearchToolNames::new(&tools.map(|tool| tool.name.as_str()), before);

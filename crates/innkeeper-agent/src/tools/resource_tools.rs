@@ -12,8 +12,8 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    AvailableTool, RefreshFuture, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolError,
-    ToolOutput, ToolRunner, call_options, catalog_tools,
+    AvailableTool, HiddenServers, RefreshFuture, ToolAnnotations, ToolCallFuture, ToolCallOptions,
+    ToolError, ToolOutput, ToolRunner, call_options, catalog_tools,
 };
 
 /// The name of the tool that reads a resource. A public name of a host's tool contains a dot unless
@@ -39,6 +39,7 @@ enum OfferRule {
 pub struct ResourceTools {
     host: Host,
     offer_rule: OfferRule,
+    hidden: HiddenServers,
     /// The URIs in results, each with the server of its tool, oldest first.
     links: Mutex<VecDeque<(String, Arc<str>)>>,
 }
@@ -58,13 +59,49 @@ struct ReadArguments {
 impl ResourceTools {
     /// Adds the tool to the tools of a host.
     pub fn new(host: Host) -> Self {
-        Self { host, offer_rule: OfferRule::Always, links: Mutex::default() }
+        Self {
+            host,
+            offer_rule: OfferRule::Always,
+            hidden: HiddenServers::default(),
+            links: Mutex::default(),
+        }
     }
 
     /// Adds the tool when a result links to a resource, so that a run without links has the tools of
     /// the host only.
     pub fn after_first_link(host: Host) -> Self {
         Self { offer_rule: OfferRule::AfterFirstLink, ..Self::new(host) }
+    }
+
+    /// Sets the servers whose tools and resources the model does not get. Default: none.
+    #[must_use]
+    pub fn with_hidden_servers(self, hidden: HiddenServers) -> Self {
+        Self { hidden, ..self }
+    }
+
+    /// Returns why a tool of a hidden server cannot be called.
+    fn tool_refusal(&self, name: &str) -> Option<String> {
+        let catalog = self.host.catalog();
+        let listed = catalog.tools().find(|listed| listed.public_name == name)?;
+        self.hidden.refusal(listed.server)
+    }
+
+    /// Returns the server to read a resource from; `None` if the host finds the server.
+    fn server_of_resource(&self, uri: &str) -> Result<Option<Arc<str>>, ToolError> {
+        let catalog = self.host.catalog();
+        let linked = self.server_of_link(uri);
+        let owners = match &linked {
+            Some(server) => vec![&**server],
+            None => catalog.resource_servers(uri),
+        };
+        let visible: Vec<_> = owners.iter().filter(|owner| !self.hidden.contains(owner)).collect();
+        match (&*visible, owners.first().and_then(|owner| self.hidden.refusal(owner))) {
+            ([], Some(reason)) => {
+                Err(ToolError::Refused { tool: READ_RESOURCE_TOOL.to_owned(), reason })
+            }
+            ([only], _) => Ok(Some((**only).into())),
+            (_, _) => Ok(linked),
+        }
     }
 
     /// Returns whether the tool that reads resources is offered.
@@ -103,7 +140,7 @@ impl ResourceTools {
         let failed = |source| ToolError::Runner { tool: READ_RESOURCE_TOOL.to_owned(), source };
         let ReadArguments { uri } =
             serde_json::from_str(arguments.get()).map_err(|error| failed(error.into()))?;
-        let server = self.server_of_link(&uri);
+        let server = self.server_of_resource(&uri)?;
         let options = call_options(options);
         let result = self.host.read_resource(&uri, server.as_deref(), options).await?;
         contents_as_blocks(&result).map_err(|error| failed(error.into()))
@@ -112,7 +149,11 @@ impl ResourceTools {
 
 impl ToolRunner for ResourceTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
-        let mut tools = catalog_tools(&self.host.catalog(), |public, _| public);
+        let catalog = self.host.catalog();
+        let mut tools = catalog_tools(&catalog, |public, _| public);
+        for (tool, listed) in tools.iter_mut().zip(catalog.tools()) {
+            tool.refusal = self.hidden.refusal(listed.server).map(Into::into);
+        }
         if self.is_offered() {
             let uri = json!({"type": "string", "description": "The URI of the resource."});
             let schema = json!({
@@ -138,6 +179,10 @@ impl ToolRunner for ResourceTools {
         Box::pin(async move {
             if name == READ_RESOURCE_TOOL && self.is_offered() {
                 return self.read_resource(&arguments, options).await;
+            }
+            // The tools of a run can be older than the decision of the user.
+            if let Some(reason) = self.tool_refusal(name) {
+                return Err(ToolError::Refused { tool: name.to_owned(), reason });
             }
             let result = self.host.call_tool_with(name, arguments, call_options(options)).await?;
             let output = ToolOutput::from(result);

@@ -13,7 +13,7 @@ use innkeeper_agent::conversation::{
     ToolCall, ToolResult,
 };
 use innkeeper_agent::provider::{
-    FinishReason, OutputConstraint, Request, Response, ToolChoice, Usage,
+    Cost, FinishReason, OutputConstraint, Request, Response, ToolChoice, Usage,
 };
 use innkeeper_toolcall::Tool;
 use proptest::collection::vec;
@@ -157,12 +157,18 @@ fn finish_reason() -> impl Strategy<Value = FinishReason> {
 }
 
 prop_compose! {
-    fn usage()(counts in any::<[u64; 4]>()) -> Usage {
+    fn usage()(
+        counts in any::<[u64; 4]>(),
+        cost in option::of((0..9_000_u32, 0..1_000_000_u32)),
+    ) -> Usage {
         Usage {
             prompt_tokens: counts[0],
             completion_tokens: counts[1],
             cached_tokens: counts[2],
             reasoning_tokens: counts[3],
+            cost: cost.and_then(|(whole, part)| {
+                Cost::from_json_number(&format!("{whole}.{part:06}"))
+            }),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The file has one JSON object a line: a header, messages, summaries and titles. A line that a kill
 //! cut off is left out.
 
+use std::collections::HashSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,14 @@ const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
 
 /// Maximum number of conversations in a list.
 const MAX_LISTED: usize = 50;
+
+/// Maximum number of files and of bytes that a search for earlier messages reads.
+const MAX_SEARCHED_FILES: usize = 200;
+const MAX_SEARCHED_BYTES: u64 = 64 << 20;
+
+/// Maximum number of earlier messages, and of bytes of one of them.
+const MAX_EARLIER_MESSAGES: usize = 1_000;
+const MAX_EARLIER_BYTES: usize = 64 << 10;
 
 /// Maximum number of characters of a title.
 const MAX_TITLE_CHARS: usize = 60;
@@ -128,6 +137,19 @@ impl ConversationFile {
         opened.omitted = stored.conversation.omitted_history().clone();
         opened.title = stored.title;
         Ok((opened, stored.conversation))
+    }
+
+    /// Opens the conversation with this id, which is not the current one.
+    pub(crate) fn open_other(
+        directory: &Path,
+        id: &str,
+        current: Option<&str>,
+    ) -> Result<(Self, Conversation), CliError> {
+        let found = id_of(&find(directory, id)?);
+        if Some(&*found) == current {
+            return Err(CliError::usage(format!("`{found}` is the current conversation")));
+        }
+        Self::open(directory, Some(&found))
     }
 
     fn locked(path: PathBuf, file: File) -> Result<Self, CliError> {
@@ -242,6 +264,55 @@ pub(crate) fn list(directory: &Path) -> Vec<StoredConversation> {
         Some(StoredConversation { id: id_of(&path), title, messages, modified })
     });
     conversations.collect()
+}
+
+/// Removes the conversation with this whole id, and returns its title.
+pub(crate) fn remove(directory: &Path, id: &str) -> Result<String, CliError> {
+    let files = list_files(directory);
+    let Some((path, _)) = files.into_iter().find(|(path, _)| id_of(path) == id) else {
+        return Err(CliError::usage(format!("no stored conversation `{id}`"))
+            .with_hint("the whole id is needed"));
+    };
+    let failure =
+        |error| CliError::failure(format!("cannot remove `{}`", path.display())).with_source(error);
+    let file = private_options().open(&path).map_err(failure)?;
+    // Another program must not lose the file of its conversation.
+    let _locked = ConversationFile::locked(path.clone(), file)?;
+    let bytes = input_file::read_bytes(&path, MAX_FILE_BYTES).unwrap_or_default();
+    let stored = parse(complete_lines(&bytes)).ok();
+    let title = stored.and_then(|it| it.title.or_else(|| first_words(&it.conversation)));
+    std::fs::remove_file(&path).map_err(failure)?;
+    Ok(title.unwrap_or_default())
+}
+
+/// Returns the messages of the user in all stored conversations except one, newest first, each once.
+/// Reads the newest files, up to a number of files and bytes.
+pub(crate) fn earlier_messages(directory: &Path, except: Option<&str>) -> Vec<String> {
+    let mut files = list_files(directory);
+    files.retain(|(path, _)| Some(&*id_of(path)) != except);
+    files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
+    let (mut messages, mut known, mut room) = (Vec::new(), HashSet::new(), MAX_SEARCHED_BYTES);
+    for (path, _) in files.into_iter().take(MAX_SEARCHED_FILES) {
+        let Ok(bytes) = input_file::read_bytes(&path, room) else { continue };
+        room -= bytes.len() as u64;
+        let texts: Vec<String> =
+            complete_lines(&bytes).split(|byte| *byte == b'\n').filter_map(typed_text).collect();
+        let new = texts.into_iter().rev().filter(|text| known.insert(text.clone()));
+        messages.extend(new.take(MAX_EARLIER_MESSAGES - messages.len()));
+        if messages.len() == MAX_EARLIER_MESSAGES {
+            break;
+        }
+    }
+    messages
+}
+
+/// Returns the text that a person typed, of a line with a message of the user; attachments are before
+/// the text.
+fn typed_text(line: &[u8]) -> Option<String> {
+    let Ok(StoredLine::Message(message)) = serde_json::from_slice(line) else { return None };
+    let Ok(Message::User(content)) = serde_json::from_str(message.get()) else { return None };
+    let text = content.blocks().last()?.to_text()?.into_owned();
+    Some(text).filter(|text| !text.trim().is_empty() && text.len() <= MAX_EARLIER_BYTES)
 }
 
 fn first_words(conversation: &Conversation) -> Option<String> {

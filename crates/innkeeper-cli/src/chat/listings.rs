@@ -1,17 +1,15 @@
-//! The texts of the commands that list something, and the values that complete a command.
+//! The texts of the commands that list something.
 
 use std::path::Path;
 
 use innkeeper_agent::safety::{ApprovalRule, ApprovalRules};
-use innkeeper_host::{CallOptions, CompletionReference, Host, ServerState};
-use innkeeper_protocol::skim;
-use serde_json::{Map, Value, json};
+use innkeeper_agent::tools::HiddenServers;
+use innkeeper_host::{Host, ServerState};
+use serde_json::{Value, json};
 
 use super::conversation_file;
 use super::question::ChatApprover;
 use super::session::TokenTotals;
-use super::slash_command::{SlashCommand, TypedLine, parse_line};
-use crate::model_selection::provider_names;
 use crate::output::escape_inline;
 use crate::timestamp;
 
@@ -22,12 +20,18 @@ const MAX_DESCRIPTION_CHARS: usize = 100;
 const MAX_STDERR_LINES: usize = 3;
 
 /// Lists the tools of all servers, or of one, with what happens to their calls.
-pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> String {
+pub(crate) fn tools(
+    host: &Host,
+    approver: &ChatApprover,
+    hidden: &HiddenServers,
+    server: &str,
+) -> String {
     let catalog = host.catalog();
     let tools = catalog.tools().filter(|tool| server.is_empty() || tool.server == server);
     let lines = tools.map(|tool| {
         let view = &tool.definition.view;
         let mark = match approver.rule_for(&tool) {
+            _ if hidden.contains(tool.server) => "hidden",
             Some(ApprovalRule::Allow) => "runs  ",
             Some(ApprovalRule::Deny) => "denied",
             None => "asks  ",
@@ -38,13 +42,16 @@ pub(crate) fn tools(host: &Host, approver: &ChatApprover, server: &str) -> Strin
 }
 
 /// Lists the servers with their state, their latency and the end of their stderr.
-pub(crate) fn servers(host: &Host) -> String {
+pub(crate) fn servers(host: &Host, hidden: &HiddenServers) -> String {
     let metrics = host.metrics();
     let mut lines = Vec::new();
     for (name, status) in host.status() {
         let mut line = format!("{name}  {}", status.state.as_str());
         if let Some(reason) = &status.reason {
             line.push_str(&format!(": {reason}"));
+        }
+        if hidden.contains(&name) {
+            line.push_str("  disabled in this conversation");
         }
         if let Some(metrics) = metrics.get(&name).filter(|metrics| metrics.request_count > 0) {
             line.push_str(&format!(
@@ -81,13 +88,13 @@ pub(crate) fn prompts(host: &Host) -> String {
 }
 
 /// A prompt with its public name, and its arguments, required or not.
-struct ListedPrompt {
-    public_name: String,
-    arguments: Vec<(String, bool)>,
+pub(super) struct ListedPrompt {
+    pub(super) public_name: String,
+    pub(super) arguments: Vec<(String, bool)>,
 }
 
 /// Returns the prompts of all servers.
-fn prompt_list(host: &Host) -> Vec<ListedPrompt> {
+pub(super) fn prompt_list(host: &Host) -> Vec<ListedPrompt> {
     let catalog = host.catalog();
     let servers = catalog.servers();
     let prompts = servers.flat_map(|(server, entry)| {
@@ -124,22 +131,37 @@ pub(crate) fn rules(rules: &ApprovalRules) -> String {
     };
     let tools = rules.tools().map(|(tool, rule)| format!("{tool} {}", text(rule)));
     let servers = rules.servers().map(|(name, rule)| format!("each tool of {name} {}", text(rule)));
-    let default = "`tools.approve` and `tools.ask` of the configuration decide about other tools; \
+    let default = "`tools.approve`, `tools.approveArguments` and `tools.ask` of the configuration decide about other tools; \
                    without them, read-only tools run and all other tools ask"
         .to_owned();
     tools.chain(servers).chain([default]).collect::<Vec<_>>().join("\n")
 }
 
-/// Describes the tokens of a conversation, as the providers report them.
+/// Describes the tokens and the cost of a conversation, as the providers report them.
 pub(crate) fn tokens(totals: TokenTotals) -> String {
     let usage = totals.usage;
     if usage.total_tokens() == 0 {
         return "the provider reports no tokens".to_owned();
     }
     let gaps = if totals.has_gaps { " or more: some responses report none" } else { "" };
+    let cost = usage.cost.map(|cost| {
+        let gaps = if totals.has_cost_gaps { " or more: some responses report none" } else { "" };
+        format!("\ncost {cost} in the unit of the provider{gaps}")
+    });
+    let share = totals.context.zip(totals.context_percent());
+    let share = share.map(|(context, percent)| format!(", {percent} % of {context} tokens"));
+    let last = totals.last.map(|tokens| {
+        let share = share.unwrap_or_default();
+        format!("\nthe last request with its response: {tokens} tokens{share}")
+    });
     format!(
-        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}",
-        usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.reasoning_tokens
+        "{} tokens to the model ({} cached), {} tokens of the model ({} reasoning){gaps}{}{}",
+        usage.prompt_tokens,
+        usage.cached_tokens,
+        usage.completion_tokens,
+        usage.reasoning_tokens,
+        last.unwrap_or_default(),
+        cost.unwrap_or_default()
     )
 }
 
@@ -150,53 +172,6 @@ pub(crate) fn conversations(directory: &Path) -> String {
         format!("{}  {} messages  {}", stored.id, stored.messages, escape_inline(&stored.title))
     });
     or_none(&lines.collect::<Vec<_>>(), "no stored conversations")
-}
-
-/// Returns the values that complete the last word of a command, or `None` for a text that needs a
-/// server's answer.
-pub(crate) fn completions(host: &Host, text: &str) -> Vec<String> {
-    let TypedLine::Command(command, _) = parse_line(text) else { return Vec::new() };
-    let words = text.split_whitespace().count() + usize::from(text.ends_with(char::is_whitespace));
-    match command {
-        SlashCommand::Tools | SlashCommand::Restart => {
-            host.status().keys().map(ToString::to_string).collect()
-        }
-        SlashCommand::Model if words <= 2 => {
-            provider_names().into_iter().map(str::to_owned).collect()
-        }
-        SlashCommand::Attach => {
-            let catalog = host.catalog();
-            let listings = catalog.servers().filter_map(|(_, entry)| entry.listing());
-            let resources = listings.flat_map(|listing| &listing.resources);
-            resources.map(|resource| resource.view.uri.clone()).collect()
-        }
-        SlashCommand::Prompt => {
-            let prompts = prompt_list(host).into_iter();
-            if words <= 2 {
-                return prompts.map(|prompt| prompt.public_name).collect();
-            }
-            let named = text.split_whitespace().nth(1).unwrap_or_default();
-            let of_prompt = prompts.filter(|prompt| prompt.public_name == named);
-            let arguments = of_prompt.flat_map(|prompt| prompt.arguments);
-            arguments.map(|(argument, _)| format!("{argument}=")).collect()
-        }
-        SlashCommand::Help
-        | SlashCommand::Servers
-        | SlashCommand::Model
-        | SlashCommand::Prompts
-        | SlashCommand::Resources
-        | SlashCommand::Detach
-        | SlashCommand::Undo
-        | SlashCommand::Compact
-        | SlashCommand::Clear
-        | SlashCommand::Save
-        | SlashCommand::List
-        | SlashCommand::Rules
-        | SlashCommand::Tokens
-        | SlashCommand::Copy
-        | SlashCommand::Edit
-        | SlashCommand::Quit => Vec::new(),
-    }
 }
 
 /// Returns the number of servers that accept calls, and of all servers.
@@ -214,26 +189,6 @@ fn item_line(name: &str, description: Option<&str>) -> String {
 
 fn or_none(lines: &[String], none: &str) -> String {
     if lines.is_empty() { none.to_owned() } else { lines.join("\n") }
-}
-
-/// Asks the server of a prompt for values of the argument at the end of a text, such as
-/// `/prompt notes.find title=ci`. Returns no values if the server has none.
-pub(crate) async fn server_completions(host: &Host, text: &str) -> Vec<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let (Some(prompt), Some((name, value))) =
-        (words.get(1), words.last().and_then(|word| word.split_once('=')))
-    else {
-        return Vec::new();
-    };
-    let reference = CompletionReference::Prompt(prompt);
-    let options = CallOptions::default();
-    let result = host.complete(reference, (name, value), &Map::new(), options).await;
-    let Ok(result) = result else { return Vec::new() };
-    let values = skim::member(result.get(), "completion")
-        .and_then(|completion| skim::member(completion, "values"))
-        .unwrap_or("[]");
-    let values = skim::elements(values).filter_map(skim::decode_string);
-    values.map(|value| format!("{name}={value}")).collect()
 }
 
 /// Returns the stored conversations for `--json`.

@@ -1,43 +1,82 @@
 //! The chat line by line: for pipes, screen readers and programs.
 
 mod json_event;
+mod json_line;
+mod json_response;
+mod line_input;
 mod line_question;
+mod progress_filter;
 
-use std::io::{self, BufRead as _, IsTerminal as _};
-use std::sync::Arc;
+mod open_questions;
+
+mod commands;
+mod events;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 
 use futures_util::StreamExt as _;
-use innkeeper_agent::agent::{AgentEvent, ToolCallRecord};
-use innkeeper_agent::run::RunOutcome;
-use tokio::sync::mpsc::{Receiver, channel};
+use innkeeper_agent::content::Content;
+use innkeeper_host::Environment;
+use tokio::sync::mpsc::Receiver;
 
-use super::listings;
+use super::attachment;
+use super::file_thread::FileThreads;
 use super::question::Question;
 use super::session::ChatSession;
-use super::slash_command::{SlashCommand, TypedLine, help_text, parse_line};
+use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::exit::{CliError, CliExitCode};
-use crate::output::{Output, Style, shorten};
+use crate::output::{Output, Style};
 use json_event::JsonEvent;
+use json_line::{JsonLine, LineProblem};
+use line_input::{InputLine, LineInput, MAX_LINE_BYTES};
 use line_question::{LineOutcome, LineQuestion};
+use open_questions::{OpenQuestions, Withdrawn};
+use progress_filter::ProgressFilter;
 
-/// Number of typed lines that wait.
-const MAX_WAITING_LINES: usize = 64;
-
-/// Maximum number of bytes of one typed line.
-const MAX_LINE_BYTES: u64 = 4 << 20;
+/// Maximum number of messages that a program sends during a run.
+const MAX_WAITING_MESSAGES: usize = 64;
 
 /// Maximum number of characters of arguments or a result on one line.
 const MAX_SHOWN_CHARS: usize = 200;
 
+/// What the chat needs besides its session.
+pub(crate) struct PlainContext {
+    pub(crate) environment: Environment,
+    /// The directory of the stored conversations; `None` if conversations are not stored.
+    pub(crate) directory: Option<PathBuf>,
+    /// The questions to the person or the program.
+    pub(crate) questions: Receiver<Question>,
+    /// Whether a program answers the questions with JSON objects on stdin.
+    pub(crate) has_responder: bool,
+}
+
+/// What a line sends or does.
+enum PlainInput {
+    /// A typed message or a command.
+    Typed(String),
+    /// A message as it is.
+    Message(String),
+}
+
 /// A chat line by line.
 struct PlainChat<'o> {
     session: ChatSession,
+    context: PlainContext,
     output: &'o mut Output,
-    /// The typed lines; closed at the end of the input.
-    lines: Receiver<String>,
-    questions: Receiver<Question>,
-    /// The question that waits for a line.
-    question: Option<LineQuestion>,
+    input: LineInput,
+    /// What a program sent during a run.
+    waiting: VecDeque<PlainInput>,
+    open: OpenQuestions,
+    progress: ProgressFilter,
+    threads: FileThreads,
+    /// What is attached to the next message.
+    attachments: Vec<(String, Content)>,
+    /// The text for the editor.
+    draft: String,
+    /// Whether an empty line sends the draft.
+    is_draft_ready: bool,
     /// Whether the input is a terminal, so that a person can answer questions.
     has_person: bool,
     /// Whether the last text has no newline at its end.
@@ -49,22 +88,28 @@ struct PlainChat<'o> {
 /// JSON object a line.
 pub(crate) async fn run(
     session: ChatSession,
+    context: PlainContext,
     output: &mut Output,
-    questions: Receiver<Question>,
     first_message: Option<String>,
 ) -> Result<ChatSession, CliError> {
     let mut chat = PlainChat {
         session,
+        context,
         output,
-        lines: read_lines()?,
-        questions,
-        question: None,
+        input: LineInput::start()?,
+        waiting: VecDeque::new(),
+        open: OpenQuestions::default(),
+        progress: ProgressFilter::default(),
+        threads: FileThreads::new(),
+        attachments: Vec::new(),
+        draft: String::new(),
+        is_draft_ready: false,
         has_person: io::stdin().is_terminal(),
         has_open_line: false,
         has_failed: false,
     };
     if let Some(message) = first_message {
-        chat.converse(&message).await?;
+        chat.send(&message).await?;
     }
     chat.run_loop().await?;
     match chat.has_failed && !chat.has_person {
@@ -76,59 +121,72 @@ pub(crate) async fn run(
     }
 }
 
-/// Reads the lines of stdin in a thread, which ends with the process.
-fn read_lines() -> Result<Receiver<String>, CliError> {
-    let (sender, receiver) = channel(MAX_WAITING_LINES);
-    let thread = std::thread::Builder::new().name("innkeeper-input".to_owned());
-    let started = thread.spawn(move || {
-        let mut stdin = io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            let read = io::Read::take(&mut stdin, MAX_LINE_BYTES).read_until(b'\n', &mut line);
-            if read.map_or(true, |bytes| bytes == 0) {
-                return;
-            }
-            let line = String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned();
-            if sender.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    });
-    started.map_err(|error| CliError::failure("cannot read the input").with_source(error))?;
-    Ok(receiver)
-}
-
 impl PlainChat<'_> {
     async fn run_loop(&mut self) -> Result<(), CliError> {
-        loop {
-            self.print_prompt()?;
-            let line = tokio::select! {
-                line = self.lines.recv() => line,
-                Some(question) = self.questions.recv(), if !self.has_question() => {
-                    self.on_question(question)?;
+        while let Some(input) = self.next_input().await? {
+            let line = match input {
+                PlainInput::Message(message) => {
+                    self.send(&message).await?;
                     continue;
                 }
+                PlainInput::Typed(line) => line,
             };
-            let Some(line) = line else { return Ok(()) };
-            if self.answer_question(&line)? || line.trim().is_empty() {
+            let line = line.trim();
+            if line.is_empty() {
+                if std::mem::take(&mut self.is_draft_ready) {
+                    let message = std::mem::take(&mut self.draft);
+                    self.send(&message).await?;
+                }
                 continue;
             }
-            match parse_line(line.trim()) {
-                TypedLine::Message(message) => self.converse(&message).await?,
+            match parse_line(line) {
+                TypedLine::Message(message) => self.send(&message).await?,
                 TypedLine::Command(SlashCommand::Quit, _) => return Ok(()),
                 TypedLine::Command(command, argument) => {
                     self.run_command(command, &argument).await?;
                 }
                 TypedLine::UnknownCommand(name) => {
-                    self.note(&format!("no command /{name}; /help lists the commands"))?;
+                    let text = format!("no command /{name}; /help lists the commands");
+                    self.report_problem(&LineProblem { id: None, text })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next message or command; `None` at the end of the input.
+    async fn next_input(&mut self) -> Result<Option<PlainInput>, CliError> {
+        if let Some(waiting) = self.waiting.pop_front() {
+            return Ok(Some(waiting));
+        }
+        loop {
+            self.print_prompt()?;
+            tokio::select! {
+                biased;
+                withdrawn = self.open.withdrawn() => self.on_withdrawn(withdrawn)?,
+                Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
+                    self.on_question(question)?;
+                }
+                line = self.input.next() => {
+                    let Some(line) = line else { return Ok(None) };
+                    if let Some(input) = self.on_line(line)? {
+                        return Ok(Some(input));
+                    }
                 }
             }
         }
     }
 
+    /// Sends a message with the attachments.
+    async fn send(&mut self, message: &str) -> Result<(), CliError> {
+        let attached = std::mem::take(&mut self.attachments);
+        let (_, content) = attachment::to_message(&attached, message);
+        self.converse(content).await
+    }
+
     /// Sends a message, and prints the events until the run ends.
-    async fn converse(&mut self, message: &str) -> Result<(), CliError> {
-        let mut stream = self.session.run(message.into());
+    async fn converse(&mut self, message: Content) -> Result<(), CliError> {
+        let mut stream = self.session.run(message);
         loop {
             tokio::select! {
                 // The text before a question is printed before the question.
@@ -143,39 +201,86 @@ impl PlainChat<'_> {
                     }
                     None => return Ok(()),
                 },
-                Some(question) = self.questions.recv(), if !self.has_question() => {
+                withdrawn = self.open.withdrawn() => self.on_withdrawn(withdrawn)?,
+                Some(question) = self.context.questions.recv(), if !self.open.has_line() => {
                     self.on_question(question)?;
                 }
-                Some(line) = self.lines.recv(), if self.has_question() => {
-                    self.answer_question(&line)?;
+                line = self.input.next(), if self.reads_during_run() => {
+                    self.on_line_during_run(line)?;
                 }
             }
         }
     }
 
+    /// Returns whether lines are read during a run: answers only.
+    fn reads_during_run(&self) -> bool {
+        let is_answerable = self.open.has_line() || self.context.has_responder;
+        is_answerable && !self.input.is_closed()
+    }
+
+    fn on_line_during_run(&mut self, line: Option<InputLine>) -> Result<(), CliError> {
+        let Some(line) = line else {
+            // Nobody can answer any more.
+            self.open.clear();
+            return Ok(());
+        };
+        let Some(input) = self.on_line(line)? else { return Ok(()) };
+        if self.waiting.len() < MAX_WAITING_MESSAGES {
+            self.waiting.push_back(input);
+            return Ok(());
+        }
+        let text = format!("the message is lost: {MAX_WAITING_MESSAGES} messages wait");
+        self.report_problem(&LineProblem { id: None, text })
+    }
+
+    /// Uses a line as the answer of an open question, or returns what the line sends or does.
+    fn on_line(&mut self, line: InputLine) -> Result<Option<PlainInput>, CliError> {
+        let Some(line) = line else {
+            let text = format!("the line is longer than {} MiB", MAX_LINE_BYTES >> 20);
+            self.report_problem(&LineProblem { id: None, text })?;
+            return Ok(None);
+        };
+        if !self.output.is_json() {
+            // The person ended the line of the prompt.
+            self.has_open_line = false;
+            return match self.open.take_line() {
+                Some(question) => self.respond_by_line(question, &line).map(|()| None),
+                None => Ok(Some(PlainInput::Typed(line))),
+            };
+        }
+        let used = json_line::parse(&line).and_then(|parsed| match parsed {
+            JsonLine::Typed(line) => Ok(Some(PlainInput::Typed(line))),
+            JsonLine::Message(message) => Ok(Some(PlainInput::Message(message))),
+            JsonLine::Response(id) => self.open.respond(id, &line).map(|()| None),
+        });
+        match used {
+            Ok(input) => Ok(input),
+            Err(problem) => self.report_problem(&problem).map(|()| None),
+        }
+    }
+
     fn on_question(&mut self, question: Question) -> Result<(), CliError> {
         if self.output.is_json() {
-            self.output.print_json_line(&JsonEvent::question(&question))?;
+            let has_responder = self.context.has_responder && !self.input.is_closed();
+            let id = has_responder.then(|| self.open.next_id());
+            self.output.print_json_line(&JsonEvent::question(&question, id))?;
+            if has_responder {
+                self.open.add(question);
+            }
+            // Without a responder, the dropped question is denied.
+            return Ok(());
         }
-        // Without a person, the dropped question is denied.
-        if self.has_person && !self.output.is_json() {
+        if self.has_person && !self.input.is_closed() {
             let question = LineQuestion::new(question);
             self.end_line()?;
             self.output.print_untrusted(&question.text())?;
-            self.question = Some(question);
+            self.open.set_line(question);
         }
         Ok(())
     }
 
-    /// Returns whether a question waits for a line.
-    fn has_question(&self) -> bool {
-        self.question.as_ref().is_some_and(|question| !question.is_withdrawn())
-    }
-
-    /// Uses a line as the answer of the open question. Returns whether a question was open.
-    fn answer_question(&mut self, line: &str) -> Result<bool, CliError> {
-        let question = self.question.take().filter(|question| !question.is_withdrawn());
-        let Some(question) = question else { return Ok(false) };
+    /// Uses a line as the answer of the question to the person.
+    fn respond_by_line(&mut self, question: LineQuestion, line: &str) -> Result<(), CliError> {
         match question.on_line(line) {
             LineOutcome::Answered(text) => self.note(&text)?,
             LineOutcome::Open(question, problem) => {
@@ -183,124 +288,35 @@ impl PlainChat<'_> {
                     self.note(&problem)?;
                 }
                 self.output.print_untrusted(&question.text())?;
-                self.question = Some(*question);
+                self.open.set_line(*question);
             }
-        }
-        Ok(true)
-    }
-
-    async fn run_command(&mut self, command: SlashCommand, argument: &str) -> Result<(), CliError> {
-        let host = self.session.host().clone();
-        let text = match command {
-            SlashCommand::Help => help_text(),
-            SlashCommand::Tools => listings::tools(&host, self.session.approver(), argument),
-            SlashCommand::Servers => listings::servers(&host),
-            SlashCommand::Prompts => listings::prompts(&host),
-            SlashCommand::Resources => listings::resources(&host),
-            SlashCommand::Rules => listings::rules(&self.session.approver().rules()),
-            SlashCommand::Tokens => listings::tokens(self.session.tokens()),
-            SlashCommand::Restart => match host.restart_server(argument).await {
-                Ok(()) => format!("{argument} is ready"),
-                Err(error) => error.to_string(),
-            },
-            SlashCommand::Undo => match self.session.remove_last_exchange()? {
-                Some(message) => format!("removed: {}", shorten(&message, MAX_SHOWN_CHARS)),
-                None => "the conversation is empty".to_owned(),
-            },
-            SlashCommand::Compact => match self.session.compact().await {
-                Ok(compacted) => {
-                    self.session.on_compacted(&compacted)?;
-                    format!("a summary replaces {} messages for the model", compacted.messages)
-                }
-                Err(error) => error.to_string(),
-            },
-            SlashCommand::Save => {
-                if !argument.is_empty() {
-                    self.session.set_title(argument)?;
-                }
-                match self.session.file() {
-                    Some(file) => format!("stored as {}", file.id()),
-                    None => "the conversation is not stored".to_owned(),
-                }
-            }
-            SlashCommand::Model
-            | SlashCommand::Prompt
-            | SlashCommand::Attach
-            | SlashCommand::Detach
-            | SlashCommand::Clear
-            | SlashCommand::List
-            | SlashCommand::Copy
-            | SlashCommand::Edit
-            | SlashCommand::Quit => "this command needs the chat on a whole screen".to_owned(),
-        };
-        if self.output.is_json() {
-            return Ok(self.output.print_json_line(&JsonEvent::Notice { text: &text })?);
-        }
-        Ok(self.output.print_untrusted(&text)?)
-    }
-
-    fn print_event(&mut self, event: &AgentEvent) -> Result<(), CliError> {
-        if let AgentEvent::Finished(result) = event {
-            self.has_failed |= !result.is_success();
-        }
-        if self.output.is_json() {
-            return match JsonEvent::from_event(event) {
-                Some(event) => Ok(self.output.print_json_line(&event)?),
-                None => Ok(()),
-            };
-        }
-        match event {
-            AgentEvent::Text(text) if !text.is_empty() => {
-                self.has_open_line = !text.ends_with('\n');
-                self.output.print_chunk(text)?;
-            }
-            AgentEvent::ToolCallFinished(record) => self.print_call(record)?,
-            AgentEvent::Retrying { delay } if !delay.is_zero() => {
-                self.note(&format!("the request is sent again in {:.1} s", delay.as_secs_f64()))?;
-            }
-            AgentEvent::Warned(warning) => {
-                self.note(&format!("{}: {}", warning.tool, warning.text))?;
-            }
-            AgentEvent::HistorySummaryStarted { messages } => {
-                self.note(&format!("the model summarizes {messages} old messages"))?;
-            }
-            AgentEvent::Finished(result) => {
-                self.end_line()?;
-                if let Some(problem) = problem_of(&result.outcome) {
-                    self.note(&problem)?;
-                }
-            }
-            AgentEvent::Text(_)
-            | AgentEvent::Reasoning(_)
-            | AgentEvent::ToolCallDetected { .. }
-            | AgentEvent::ToolCallStarted { .. }
-            | AgentEvent::ToolCallProgress { .. }
-            | AgentEvent::Planned(_)
-            | AgentEvent::ResponseFinished { .. }
-            | AgentEvent::HistoryShortened { .. }
-            | AgentEvent::MessagesAdded(_)
-            | AgentEvent::Retrying { .. } => {}
         }
         Ok(())
     }
 
-    fn print_call(&mut self, record: &Arc<ToolCallRecord>) -> Result<(), CliError> {
-        self.end_line()?;
-        let (style, sign) = match record.success {
-            true => (Style::Good, "called"),
-            false => (Style::Error, "failed"),
-        };
-        let arguments = shorten(&record.arguments.to_string(), MAX_SHOWN_CHARS);
-        let line = format!("`{}` {arguments} in {} ms", record.tool, record.elapsed.as_millis());
-        self.output.labelled_status(style, sign, &line)?;
-        let result = shorten(&record.result_text, MAX_SHOWN_CHARS);
-        Ok(self.output.status(&format!("        {result}"))?)
+    fn on_withdrawn(&mut self, withdrawn: Withdrawn) -> Result<(), CliError> {
+        match withdrawn {
+            Withdrawn::Line => Ok(self.note("the question was withdrawn")?),
+            Withdrawn::Id(id) => {
+                Ok(self.output.print_json_line(&JsonEvent::QuestionWithdrawn { id })?)
+            }
+        }
+    }
+
+    /// Prints why a line has no effect.
+    fn report_problem(&mut self, problem: &LineProblem) -> Result<(), CliError> {
+        let LineProblem { id, text } = problem;
+        if self.output.is_json() {
+            return Ok(self.output.print_json_line(&JsonEvent::Error { id: *id, text })?);
+        }
+        Ok(self.note(text)?)
     }
 
     fn print_prompt(&mut self) -> io::Result<()> {
-        if self.has_person && !self.output.is_json() && !self.has_question() {
+        if self.has_person && !self.output.is_json() && !self.open.has_line() {
             self.end_line()?;
             self.output.print_chunk("> ")?;
+            self.has_open_line = true;
         }
         Ok(())
     }
@@ -317,9 +333,4 @@ impl PlainChat<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns what the user must know about the end of a run; `None` for a complete response.
-fn problem_of(outcome: &RunOutcome) -> Option<String> {
-    super::terminal::outcome_text(outcome)
 }

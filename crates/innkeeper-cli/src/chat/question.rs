@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use innkeeper_agent::ToolAnnotations;
@@ -18,13 +19,19 @@ use innkeeper_host::config::ToolFilter;
 use innkeeper_host::{CallReference, CatalogTool, Host, Lock};
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
+
+use super::permanent_rules::{RuleStore, ToolIdentity};
 
 /// Number of questions that wait: each server has at most two, and a response one.
 const MAX_WAITING_QUESTIONS: usize = 64;
 
-/// Reason of a denial without words of the user.
+/// Reason of a denial, before the reason that the user gives.
 const DENIED_BY_USER: &str = "the user denied the call";
+/// Why a tool of this program has no rule for later conversations.
+const NO_SERVER: &str = "the tool belongs to no server";
+
 /// Reason of a denial by a rule.
 const DENIED_BY_RULE: &str = "the user does not allow this tool in this conversation";
 
@@ -51,6 +58,8 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) annotations: ToolAnnotations,
     /// Whether `mcp.lock` pins the definition of the tool.
     pub(crate) is_pinned: bool,
+    /// Why no rule for later conversations can be stored; `None` if a rule can be stored.
+    pub(crate) permanent_obstacle: Option<&'static str>,
 }
 
 impl ApprovalQuestion {
@@ -72,9 +81,26 @@ impl ApprovalQuestion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ApprovalAnswer {
     Allow(DecisionScope),
+    /// Runs all calls of the tool, in later conversations too, while its definition is the same.
+    AllowAlways,
     /// Runs the call with other arguments, a JSON object.
     AllowWith(String),
-    Deny(DecisionScope),
+    /// Does not run the call. The model gets the reason.
+    Deny(DecisionScope, Option<String>),
+}
+
+impl ApprovalAnswer {
+    /// Runs the call with other arguments.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the text is no JSON object.
+    pub(crate) fn with_arguments(text: String) -> Result<Self, String> {
+        match serde_json::from_str::<Map<String, Value>>(&text) {
+            Ok(_) => Ok(Self::AllowWith(text)),
+            Err(error) => Err(format!("the arguments are no JSON object: {error}")),
+        }
+    }
 }
 
 /// A request of a server for a message of the model.
@@ -115,6 +141,15 @@ impl Question {
             Self::Elicitation(_, reply) => reply.is_closed(),
         }
     }
+
+    /// Waits until nobody waits for the answer any more.
+    pub(crate) fn poll_withdrawn(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Approval(_, reply) => reply.poll_closed(context),
+            Self::Sampling(_, reply) => reply.poll_closed(context),
+            Self::Elicitation(_, reply) => reply.poll_closed(context),
+        }
+    }
 }
 
 /// Asks the person in front of the chat.
@@ -146,8 +181,9 @@ pub(crate) struct ChatApprover {
     host: Host,
     lock: Option<Lock>,
     /// The rules of the configuration, by servers.
-    filters: HashMap<String, ToolFilter>,
+    filters: Mutex<HashMap<String, ToolFilter>>,
     rules: Mutex<ApprovalRules>,
+    permanent: RuleStore,
 }
 
 impl ChatApprover {
@@ -156,8 +192,29 @@ impl ChatApprover {
         host: Host,
         lock: Option<Lock>,
         filters: HashMap<String, ToolFilter>,
+        permanent: RuleStore,
     ) -> Self {
-        Self { questioner, host, lock, filters, rules: Mutex::default() }
+        let (filters, rules) = (Mutex::new(filters), Mutex::default());
+        Self { questioner, host, lock, filters, rules, permanent }
+    }
+
+    /// Replaces the rules of the configuration for these servers.
+    pub(crate) fn update_filters(&self, filters: HashMap<String, ToolFilter>) {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner).extend(filters);
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Returns the rules for this and later conversations.
+    pub(crate) fn permanent_rules(&self) -> &RuleStore {
+        &self.permanent
+    }
+
+    /// Removes the rule of this conversation for a tool. Returns whether there was one.
+    pub(crate) fn remove_rule(&self, tool: &str) -> bool {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).remove_tool(tool)
     }
 
     /// Returns a copy of the rules.
@@ -180,13 +237,27 @@ impl ChatApprover {
         hash(lock).is_some_and(|pinned| hash(&current) == Some(pinned))
     }
 
+    /// Returns the decision of the permanent rules, the configuration and the annotations about a
+    /// tool with the definition that the model or the person sees.
     fn default_decision(
         &self,
         listed: &CatalogTool<'_>,
+        definition: &RawValue,
         annotations: ToolAnnotations,
+        arguments: Option<&str>,
     ) -> DefaultDecision {
-        let filter = self.filters.get(listed.server);
-        match filter.and_then(|filter| filter.is_approved(&listed.definition.view.name)) {
+        if self.permanent.has_rule(listed)
+            && self.permanent.allows(&ToolIdentity::new(&self.host, listed, definition))
+        {
+            return DefaultDecision::Allow;
+        }
+        let filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        let filter = filters.get(listed.server);
+        let tool = &*listed.definition.view.name;
+        let approves =
+            |arguments| filter.is_some_and(|filter| filter.approves_arguments(tool, arguments));
+        match filter.and_then(|filter| filter.is_approved(tool)) {
+            None if arguments.is_some_and(approves) => DefaultDecision::Allow,
             Some(true) => DefaultDecision::Allow,
             Some(false) => DefaultDecision::AlwaysAsk,
             None => DefaultDecision::for_annotations(annotations),
@@ -196,18 +267,33 @@ impl ChatApprover {
     /// Returns the rule for the calls of a tool; `None` if each call asks.
     pub(crate) fn rule_for(&self, listed: &CatalogTool<'_>) -> Option<ApprovalRule> {
         let annotations = ToolAnnotations::from(&listed.definition.view.annotations);
-        let default = self.default_decision(listed, annotations);
+        let default = self.default_decision(listed, &listed.definition.raw, annotations, None);
         self.rules().find(listed.public_name, Some(listed.server), default)
     }
 
-    /// Returns the question about a call, and the decision if the person made no rule.
-    fn question(&self, call: &ApprovalRequest<'_>) -> (ApprovalQuestion, DefaultDecision) {
+    /// Returns the rule for a call; `None` if the person must decide.
+    fn find_rule(&self, call: &ApprovalRequest<'_>) -> Option<ApprovalRule> {
         let catalog = self.host.catalog();
         let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
-        let is_pinned = listed.as_ref().is_some_and(|listed| self.is_pinned(listed));
-        let default = match &listed {
-            Some(listed) => self.default_decision(listed, call.annotations),
-            None => DefaultDecision::for_annotations(call.annotations),
+        let default = match (&listed, call.definition) {
+            (Some(listed), Some(definition)) => {
+                self.default_decision(listed, definition, call.annotations, Some(call.arguments))
+            }
+            (Some(_) | None, _) => DefaultDecision::for_annotations(call.annotations),
+        };
+        self.rules().find(call.tool, listed.map(|listed| listed.server), default)
+    }
+
+    /// Returns the question about a call, and the tool of a server.
+    fn question(&self, call: &ApprovalRequest<'_>) -> (ApprovalQuestion, Option<ToolIdentity>) {
+        let catalog = self.host.catalog();
+        let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
+        let identity = listed.as_ref().zip(call.definition);
+        let identity =
+            identity.map(|(listed, definition)| ToolIdentity::new(&self.host, listed, definition));
+        let permanent_obstacle = match &identity {
+            Some(identity) => self.permanent.obstacle(identity),
+            None => Some(NO_SERVER),
         };
         let question = ApprovalQuestion {
             tool: call.tool.to_owned(),
@@ -215,32 +301,49 @@ impl ChatApprover {
             arguments: call.arguments.to_owned(),
             description: call.definition.and_then(description),
             annotations: call.annotations,
-            is_pinned,
+            is_pinned: listed.as_ref().is_some_and(|listed| self.is_pinned(listed)),
+            permanent_obstacle,
         };
-        (question, default)
+        (question, identity)
+    }
+
+    /// Stores a rule for later conversations. The log says why a rule cannot be stored.
+    fn add_permanent_rule(&self, identity: Option<&ToolIdentity>) {
+        let Some(identity) = identity else { return };
+        if let Err(error) = self.permanent.add(identity) {
+            let reason = error.to_line();
+            tracing::warn!(reason, "rule not stored: only this call runs without a question");
+        }
     }
 }
 
 #[async_trait]
 impl Approver for ChatApprover {
     async fn decide(&self, call: ApprovalRequest<'_>) -> ApprovalDecision {
-        let (question, default) = self.question(&call);
         let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
-        match self.rules().find(&question.tool, question.server.as_deref(), default) {
+        match self.find_rule(&call) {
             Some(ApprovalRule::Allow) => return ApprovalDecision::Approve,
             Some(ApprovalRule::Deny) => return deny(DENIED_BY_RULE),
             None => {}
         }
+        let (question, identity) = self.question(&call);
         let asked = question.clone();
         match self.questioner.request_answer(|reply| Question::Approval(asked, reply)).await {
             Some(ApprovalAnswer::Allow(scope)) => {
                 self.add_rule(&question, scope, ApprovalRule::Allow);
                 ApprovalDecision::Approve
             }
+            Some(ApprovalAnswer::AllowAlways) => {
+                self.add_permanent_rule(identity.as_ref());
+                ApprovalDecision::Approve
+            }
             Some(ApprovalAnswer::AllowWith(arguments)) => ApprovalDecision::ApproveWith(arguments),
-            Some(ApprovalAnswer::Deny(scope)) => {
+            Some(ApprovalAnswer::Deny(scope, reason)) => {
                 self.add_rule(&question, scope, ApprovalRule::Deny);
-                deny(DENIED_BY_USER)
+                match reason {
+                    Some(reason) => deny(&format!("{DENIED_BY_USER}: {reason}")),
+                    None => deny(DENIED_BY_USER),
+                }
             }
             None => deny("nobody can approve the call"),
         }

@@ -1,6 +1,7 @@
 //! The conversation of a chat with its host, model and file; shared by all forms of display.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::agent::{
@@ -10,7 +11,7 @@ use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::provider::{LlmProvider, Usage};
 use innkeeper_agent::server_requests::ServerRequestHandler;
-use innkeeper_agent::tools::ResourceTools;
+use innkeeper_agent::tools::{HiddenServers, ResourceTools};
 use innkeeper_agent::{ToolOutput, tool_output};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
@@ -19,16 +20,36 @@ use serde_json::{Map, Value};
 
 use super::conversation_file::ConversationFile;
 use super::question::ChatApprover;
+use super::servers::{self, ServerReloader};
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
 
-/// The tokens of a conversation since the start of the program, as the providers report them.
+/// Maximum number of removed exchanges that can be brought back: each one has a list of all messages
+/// before it.
+const MAX_UNDONE: usize = 100;
+
+/// The tokens and the cost of a conversation since the start of the program, as the providers report
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TokenTotals {
     pub(crate) usage: Usage,
     /// Whether a response did not report its tokens.
     pub(crate) has_gaps: bool,
+    /// Whether a response did not report its cost.
+    pub(crate) has_cost_gaps: bool,
+    /// The tokens of the last request with its response; `None` without a report.
+    pub(crate) last: Option<u64>,
+    /// The tokens that a request with its response may have, if known.
+    pub(crate) context: Option<u32>,
+}
+
+impl TokenTotals {
+    /// Returns the share of the context that the last request took, in percent.
+    pub(crate) fn context_percent(&self) -> Option<u64> {
+        let context = u64::from(self.context.filter(|context| *context > 0)?);
+        Some(self.last?.saturating_mul(100).saturating_add(context / 2) / context)
+    }
 }
 
 /// A conversation with its host, model and file.
@@ -44,7 +65,12 @@ pub(crate) struct ChatSession {
     file: Option<ConversationFile>,
     /// Answers the requests of servers with the model.
     server_requests: Option<ServerRequestHandler>,
+    /// The servers that the person disabled for this conversation.
+    hidden: HiddenServers,
+    reloader: Option<Arc<ServerReloader>>,
     tokens: TokenTotals,
+    /// The conversations before each removal of an exchange since the last message.
+    undone: Vec<Conversation>,
 }
 
 impl ChatSession {
@@ -57,7 +83,9 @@ impl ChatSession {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
         let model_settings = settings_for(&settings, local.is_some());
-        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        let hidden = HiddenServers::default();
+        let tools = ResourceTools::after_first_link(host.clone());
+        let tools = Arc::new(tools.with_hidden_servers(hidden.clone()));
         let agent = Agent::new(provider, tools, model_settings).with_approver(approver.clone());
         Self {
             host,
@@ -68,7 +96,10 @@ impl ChatSession {
             local_model: local,
             file: None,
             server_requests: None,
+            hidden,
+            reloader: None,
             tokens: TokenTotals::default(),
+            undone: Vec::new(),
         }
     }
 
@@ -84,6 +115,12 @@ impl ChatSession {
         }
         self.server_requests = handler;
         self
+    }
+
+    /// Reads the configuration with this reloader.
+    #[must_use]
+    pub(crate) fn with_reloader(self, reloader: ServerReloader) -> Self {
+        Self { reloader: Some(Arc::new(reloader)), ..self }
     }
 
     /// Stores the conversation in a file from now on; `conversation` is the content of the file.
@@ -108,6 +145,28 @@ impl ChatSession {
         &self.approver
     }
 
+    /// Returns the servers that the person disabled for this conversation.
+    pub(crate) fn hidden_servers(&self) -> &HiddenServers {
+        &self.hidden
+    }
+
+    /// Disables a server for this conversation, or enables the server again. Returns what is now.
+    pub(crate) fn set_hidden(&self, server: &str, is_hidden: bool) -> Result<String, CliError> {
+        servers::set_hidden(&self.host, &self.hidden, server, is_hidden)
+    }
+
+    /// Applies the present configuration to the servers, and returns what changed.
+    pub(crate) fn reload(&self) -> impl Future<Output = Result<String, CliError>> + Send + 'static {
+        let (host, approver) = (self.host.clone(), self.approver.clone());
+        let reloader = self.reloader.clone();
+        async move {
+            match reloader {
+                Some(reloader) => reloader.reload(&host, &approver).await,
+                None => Err(CliError::usage("the chat has no configuration to read again")),
+            }
+        }
+    }
+
     pub(crate) fn agent(&self) -> &Agent {
         &self.agent
     }
@@ -121,7 +180,7 @@ impl ChatSession {
     }
 
     pub(crate) fn tokens(&self) -> TokenTotals {
-        self.tokens
+        TokenTotals { context: self.agent.context_tokens(), ..self.tokens }
     }
 
     pub(crate) fn file(&self) -> Option<&ConversationFile> {
@@ -130,7 +189,8 @@ impl ChatSession {
 
     /// Sends a message; the stream has the events of the run. Dropping the stream interrupts the run;
     /// [`Self::sync_file`] then stores what the interruption left.
-    pub(crate) fn run(&self, message: Content) -> AgentStream {
+    pub(crate) fn run(&mut self, message: Content) -> AgentStream {
+        self.undone.clear();
         self.agent.stream(message)
     }
 
@@ -162,9 +222,13 @@ impl ChatSession {
 
     /// Counts the tokens of a response; `None` if the provider did not report them.
     fn count_tokens(&mut self, usage: Option<Usage>) {
+        self.tokens.last = usage.map(|usage| usage.total_tokens());
         match usage {
-            Some(usage) => self.tokens.usage = self.tokens.usage.saturating_add(usage),
-            None => self.tokens.has_gaps = true,
+            Some(usage) => {
+                self.tokens.usage = self.tokens.usage.saturating_add(usage);
+                self.tokens.has_cost_gaps |= usage.cost.is_none();
+            }
+            None => (self.tokens.has_gaps, self.tokens.has_cost_gaps) = (true, true),
         }
     }
 
@@ -178,22 +242,67 @@ impl ChatSession {
 
     /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
     pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
-        self.tokens.has_gaps = true;
+        self.count_tokens(None);
         self.sync_file()
     }
 
     /// Removes the last exchange and returns the text of the user's message.
     pub(crate) fn remove_last_exchange(&mut self) -> io::Result<Option<String>> {
-        let removed = self.agent.remove_last_exchange();
-        if let Some(file) = self.file.as_mut().filter(|_| removed.is_some()) {
+        let before = self.agent.conversation();
+        let Some(removed) = self.agent.remove_last_exchange() else { return Ok(None) };
+        if self.undone.len() == MAX_UNDONE {
+            self.undone.remove(0);
+        }
+        self.undone.push(before);
+        if let Some(file) = &mut self.file {
             file.replace(&self.agent.conversation())?;
         }
-        Ok(removed.map(|content| content.to_text().into_owned()))
+        Ok(Some(removed.to_text().into_owned()))
+    }
+
+    /// Brings back the exchange that was removed last since the last message. Returns whether there is
+    /// one.
+    pub(crate) fn restore_exchange(&mut self) -> io::Result<bool> {
+        let Some(conversation) = self.undone.pop() else { return Ok(false) };
+        self.agent = self.agent.clone().with_conversation(conversation);
+        self.sync_file().map(|()| true)
+    }
+
+    /// Continues in a copy of the conversation. Returns the id of the copy and of the file until now;
+    /// `None` for an empty conversation.
+    pub(crate) fn fork(&mut self, directory: &Path) -> Result<Option<(String, String)>, CliError> {
+        let failure = |error| CliError::failure("cannot store the conversation").with_source(error);
+        let conversation = self.agent.conversation();
+        let Some(earlier) = self.file.as_ref().filter(|_| !conversation.messages().is_empty())
+        else {
+            return Ok(None);
+        };
+        let mut copy = ConversationFile::create(directory)?;
+        if let Some(title) = earlier.title() {
+            copy.set_title(title).map_err(failure)?;
+        }
+        copy.sync(&conversation).map_err(failure)?;
+        let ids = (copy.id(), earlier.id());
+        self.file = Some(copy);
+        Ok(Some(ids))
+    }
+
+    /// Continues a stored conversation in place of this one. Its tokens count from zero.
+    pub(crate) fn resume(
+        &mut self,
+        file: ConversationFile,
+        conversation: Conversation,
+    ) -> io::Result<()> {
+        let ended = self.clear(Some(file));
+        self.agent = self.agent.clone().with_conversation(conversation);
+        ended.and(self.sync_file())
     }
 
     /// Starts a new conversation, in `file` if there is one. Its tokens count from zero.
     pub(crate) fn clear(&mut self, file: Option<ConversationFile>) -> io::Result<()> {
         self.agent.clear();
+        self.undone.clear();
+        self.hidden.show_all();
         self.tokens = TokenTotals::default();
         match std::mem::replace(&mut self.file, file) {
             Some(earlier) => earlier.remove_if_empty(),
@@ -231,7 +340,10 @@ impl ChatSession {
 
     /// Counts the tokens of a summary, and stores it.
     pub(crate) fn on_compacted(&mut self, compacted: &CompactedHistory) -> io::Result<()> {
+        self.undone.clear();
         self.count_tokens(compacted.usage);
+        // The next request has the summary in place of the messages.
+        self.tokens.last = None;
         self.sync_file()
     }
 
@@ -262,7 +374,12 @@ fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
 }
 
 /// Reads a resource as content for the next message.
-pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, CliError> {
+pub(crate) async fn read_resource(
+    host: Host,
+    hidden: HiddenServers,
+    uri: String,
+) -> Result<Content, CliError> {
+    servers::check_resource(&host, &hidden, &uri)?;
     let result = host
         .read_resource(&uri, None, CallOptions::default())
         .await
@@ -275,9 +392,11 @@ pub(crate) async fn read_resource(host: Host, uri: String) -> Result<Content, Cl
 /// Gets a prompt of a server as the content of a message.
 pub(crate) async fn get_prompt(
     host: Host,
+    hidden: HiddenServers,
     name: String,
     arguments: Map<String, Value>,
 ) -> Result<Content, CliError> {
+    servers::check_prompt(&host, &hidden, &name)?;
     let result = host
         .get_prompt(&name, &arguments, CallOptions::default())
         .await

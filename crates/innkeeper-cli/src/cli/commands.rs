@@ -260,7 +260,7 @@ pub(crate) struct ChatArgs {
     /// List the stored conversations
     #[arg(long, conflicts_with_all = ["message", "resume"])]
     pub(crate) list: bool,
-    /// Do not store the conversation
+    /// Do not store the conversation, and no rule of an approval
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_store: bool,
     /// System prompt
@@ -278,6 +278,9 @@ pub(crate) struct ChatArgs {
     /// Read messages from stdin and print lines; default if stdin or stdout is no terminal
     #[arg(long)]
     pub(crate) plain: bool,
+    /// With `--json`: a program answers questions with JSON objects on stdin
+    #[arg(long, conflicts_with = "list")]
+    pub(crate) respond: bool,
     /// Colours for the background of the terminal; default: from COLORFGBG, else dark
     #[arg(long, value_name = "THEME", value_enum)]
     pub(crate) theme: Option<ThemeArg>,

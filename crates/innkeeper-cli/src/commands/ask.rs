@@ -58,7 +58,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     }
     let settings = agent_settings(args);
     let settings = if local.is_some() { limit_settings(settings) } else { settings };
-    let options = HostOptions { server_requests };
+    let options = HostOptions { server_requests, ..HostOptions::default() };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
         let tools = Arc::new(ResourceTools::after_first_link(host.clone()));

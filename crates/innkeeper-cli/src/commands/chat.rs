@@ -1,6 +1,5 @@
 //! `chat`: an interactive conversation with a model that can call all tools.
 
-use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,18 +10,21 @@ use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
-use innkeeper_host::config::ToolFilter;
-use innkeeper_host::{Config, Environment, Host};
+use innkeeper_host::{Environment, Host};
 
 use super::CommandContext;
 use super::demo::load_servers;
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
+use crate::chat::listings;
+use crate::chat::permanent_rules::RuleStore;
+use crate::chat::plain::{self, PlainContext};
 use crate::chat::question::{ChatApprover, Questioner};
+use crate::chat::server_log::DEFAULT_LOG_LEVEL;
+use crate::chat::servers::{ServerReloader, approval_filters};
 use crate::chat::session::ChatSession;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::app::{self, ChatContext};
-use crate::chat::{listings, plain};
 use crate::cli::{
     ApprovalArg, ChatArgs, ModelCommand, ModelFetchArgs, ModelSelectionArgs, ThemeArg,
 };
@@ -41,6 +43,9 @@ use crate::pins;
 const URGENT_STOP_TIME: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result<(), CliError> {
+    if args.respond && !context.output.is_json() {
+        return Err(CliError::usage("`--respond` needs `--json`"));
+    }
     let directory = conversation_directory(&context.environment);
     if args.list {
         return list(context, directory);
@@ -66,23 +71,34 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let model = selected.prepare().await?;
     let (questioner, questions) = Questioner::new();
     let server_requests = server_request_handler(args.approve, &questioner);
-    let options = HostOptions { server_requests: server_requests.clone() };
+    let options = HostOptions {
+        server_requests: server_requests.clone(),
+        log_level: (!is_plain).then_some(DEFAULT_LOG_LEVEL),
+    };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();
     let settings = agent_settings(args);
     let filters = approval_filters(&config, context.discovered_config.is_none());
+    let reloader = (!setup.uses_demo).then(|| server_reloader(context)).transpose()?;
+    let permanent = open_permanent_rules(context, args, setup.uses_demo)?;
     let operation = async |host: &Host, output: &mut Output| {
-        let approver = Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters));
+        let approver =
+            Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters, permanent));
         let provider = model.provider.clone();
         let mut session = ChatSession::new(host.clone(), model, approver, settings)
             .with_server_requests(server_requests, provider);
+        if let Some(reloader) = reloader {
+            session = session.with_reloader(reloader);
+        }
         if let Some((file, conversation)) = stored {
             session = session.with_file(file, conversation).map_err(storage_error)?;
         }
         let message = args.message.clone();
         let session = if is_plain {
             print_failed_servers(host, output)?;
-            plain::run(session, output, questions, message).await?
+            let has_responder = args.respond;
+            let chat = PlainContext { environment, directory, questions, has_responder };
+            plain::run(session, chat, output, message).await?
         } else {
             let (redirection, log_lines) = output.progress_lines().redirect_stderr();
             let theme = theme(args, &environment);
@@ -107,17 +123,32 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     with_host_options(context, config, options, operation).await.map(drop)
 }
 
-/// Returns the rules of the configuration for approvals. A file that the program found in a directory
-/// approves no call: the user trusts its launches only.
-fn approval_filters(config: &Config, may_approve: bool) -> HashMap<String, ToolFilter> {
-    let filters = config.servers.iter().map(|(name, server)| {
-        let mut filter = server.tools.clone();
-        if !may_approve {
-            filter.approve.clear();
-        }
-        (name.clone(), filter)
-    });
-    filters.collect()
+fn server_reloader(context: &CommandContext) -> Result<ServerReloader, CliError> {
+    Ok(ServerReloader {
+        source: select_source(context)?,
+        environment: context.environment.clone(),
+        is_strict: context.global.strict,
+        timeout: context.global.timeout,
+        discovered_config: context.discovered_config.clone(),
+        trust_directory: state_dir(&context.environment).map(|state| state.join("trust")),
+        secret_mask: context.output.secret_mask().clone(),
+    })
+}
+
+/// Opens the rules for later conversations. The servers of the demo have none, and `--approve all` and
+/// `--approve never` need none.
+fn open_permanent_rules(
+    context: &CommandContext,
+    args: &ChatArgs,
+    uses_demo: bool,
+) -> Result<RuleStore, CliError> {
+    match args.approve {
+        ApprovalArg::Ask if !uses_demo => {}
+        ApprovalArg::Ask | ApprovalArg::All | ApprovalArg::Never => return Ok(RuleStore::default()),
+    }
+    let directory = state_dir(&context.environment).map(|state| state.join("rules"));
+    let source = select_source(context)?;
+    RuleStore::open(directory.as_deref(), source.files(), args.no_store)
 }
 
 /// Returns the handler that asks the person about the requests of servers; `None` if the servers
@@ -265,6 +296,7 @@ fn agent_settings(args: &ChatArgs) -> AgentSettings {
 mod tests {
     use std::path::Path;
 
+    use innkeeper_host::Config;
     use serde_json::json;
 
     use super::*;
@@ -273,11 +305,15 @@ mod tests {
     /// | Approval first
     #[test]
     fn a_file_that_was_found_in_a_directory_approves_no_call() {
-        let config = json!({"servers": {"a": {"command": "x", "tools": {"approve": ["*"]}}}});
+        let config = json!({"servers": {"a": {"command": "x", "tools": {
+            "approve": ["*"], "approveArguments": {"*": [{}]},
+        }}}});
         let config = Config::from_value(&config, "test", Path::new("."), &Environment::default());
         let config = config.unwrap();
-        let is_approved =
-            |may_approve| approval_filters(&config, may_approve)["a"].is_approved("t");
-        assert_eq!([is_approved(true), is_approved(false)], [Some(true), None]);
+        for may_approve in [true, false] {
+            let filter = &approval_filters(&config, may_approve)["a"];
+            assert_eq!(filter.is_approved("t"), may_approve.then_some(true));
+            assert_eq!(filter.approves_arguments("t", "{}"), may_approve);
+        }
     }
 }

@@ -217,6 +217,22 @@ async fn a_server_with_one_model_is_queried_for_its_name_and_prompted_where_it_h
 }
 
 #[tokio::test]
+async fn the_json_has_the_cost_that_the_provider_reports() {
+    let call = ScriptedReply::tool_call("one.add", json!({"a": 2, "b": 3})).with_usage(50, 10);
+    let replies =
+        [call.with_cost(0.1), ScriptedReply::text("It is 5.").with_usage(70, 5).with_cost(0.2)];
+    let model = ["--provider", "openai-compatible", "--base-url", "URL/v1", "--model", "m"];
+    let (output, _) =
+        run_ask(Script::new(replies), &[&["--json", "Add."], &model[..]].concat()).await;
+    let result = stdout_json(&output);
+    let metadata = &result["execution_metadata"];
+    assert_eq!(metadata["token_usage"]["cost"], json!(0.3), "{result}");
+    let costs = metadata["token_usage_by_iteration"].as_array().unwrap().iter();
+    let costs: Vec<&Value> = costs.map(|usage| &usage["cost"]).collect();
+    assert_eq!(costs, [&json!(0.1), &json!(0.2)]);
+}
+
+#[tokio::test]
 async fn without_approval_nothing_is_run() {
     let args =
         ["--json", "Add.", "--provider", "openai", "--base-url", "URL/v1", "--approve", "never"];

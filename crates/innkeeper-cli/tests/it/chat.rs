@@ -1,5 +1,12 @@
 //! Tests of `chat` line by line and with `--json`: a scripted model and the fixture server.
 
+mod argument_rules;
+mod commands;
+mod permanent_rules;
+mod plain;
+mod respond;
+mod servers;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -23,9 +30,17 @@ struct ChatEnv {
 
 impl ChatEnv {
     async fn new(server: Fixture, replies: impl IntoIterator<Item = ScriptedReply>) -> Self {
+        Self::with_servers([server], replies).await
+    }
+
+    async fn with_servers(
+        servers: impl IntoIterator<Item = Fixture>,
+        replies: impl IntoIterator<Item = ScriptedReply>,
+    ) -> Self {
         let (folder, tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
-        let server = server.process_tag(&tag).journal(&folder.path().join("journal"));
-        std::fs::write(folder.path().join("mcp.json"), mcp_json([server]).to_string()).unwrap();
+        let journal = folder.path().join("journal");
+        let servers = servers.into_iter().map(|it| it.process_tag(&tag).journal(&journal));
+        std::fs::write(folder.path().join("mcp.json"), mcp_json(servers).to_string()).unwrap();
         Self { folder, tag, llm: ScriptedLlm::start(Script::new(replies)).await }
     }
 
@@ -99,6 +114,15 @@ fn json_events(output: &Output) -> Vec<Value> {
     events
 }
 
+/// Returns two servers that request input in each call, and a response with a call of each.
+fn two_servers_with_forms() -> ([Fixture; 2], ScriptedReply) {
+    let servers = ["one", "two"].map(|name| fixture(name).switch("--ask-elicit"));
+    let arguments = json!({"a": 2, "b": 3});
+    let calls =
+        ScriptedReply::tool_call("one.add", &arguments).with_tool_call("two.add", &arguments);
+    (servers, calls)
+}
+
 fn add_call() -> ScriptedReply {
     ScriptedReply::text("I add.").with_tool_call("one.add", json!({"a": 2, "b": 3}))
 }
@@ -162,9 +186,70 @@ async fn each_event_of_json_has_its_documented_members() {
         {"event": "finished", "success": true, "text": "It is 5.", "problem": null,
             "promptTokens": 120, "completionTokens": 15},
         {"event": "notice", "text": "120 tokens to the model (0 cached), 15 tokens of the model \
-            (0 reasoning)"},
+            (0 reasoning)\nthe last request with its response: 75 tokens"},
     ]);
     assert_eq!(Value::from(events), expected);
+}
+
+#[tokio::test]
+async fn the_tokens_show_the_share_of_a_context_whose_size_the_server_reports() {
+    let replies = [("One.", 1500), ("Two.", 4000)]
+        .map(|(text, prompt)| ScriptedReply::text(text).with_usage(prompt, 96));
+    let script = Script::new(replies).chat_template_caps(&json!({"supports_tools": true}));
+    let (folder, llm) = (tempfile::tempdir().unwrap(), ScriptedLlm::start(script).await);
+    std::fs::write(folder.path().join("mcp.json"), mcp_json([fixture("one")]).to_string()).unwrap();
+    let url = format!("{}/v1", llm.origin());
+    let mut command = innkeeper(
+        &["chat", "--config", "mcp.json", "--provider", "openai-compatible", "--base-url", &url],
+        folder.path(),
+    );
+    command.env("HOME", folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.args(["--model", "m", "--no-store"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"one\n/tokens\ntwo\n/tokens\n").unwrap();
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
+    let stdout = text(&output.stdout);
+    let lines: Vec<&str> =
+        stdout.lines().filter(|line| line.starts_with("the last request")).collect();
+    let expected = [
+        "the last request with its response: 1596 tokens, 19 % of 8192 tokens",
+        "the last request with its response: 4096 tokens, 50 % of 8192 tokens",
+    ];
+    assert_eq!(lines, expected, "{stdout}");
+}
+
+#[tokio::test]
+async fn the_cost_of_the_conversation_is_summed_and_a_response_without_a_cost_is_named() {
+    let costs = [Some(0.0125), Some(0.1), None];
+    let replies = costs.map(|cost| {
+        let reply = ScriptedReply::text("Hi.").with_usage(10, 5);
+        cost.map_or(reply.clone(), |cost| reply.with_cost(cost))
+    });
+    let env = ChatEnv::new(fixture("one"), replies).await;
+    let url = format!("{}/v1", env.llm.origin());
+    let model = ["--provider", "openai", "--model", "gpt-6-sol", "--base-url", &url, "--json"];
+    let mut command =
+        innkeeper(&[&["chat", "--config", "mcp.json"], &model[..]].concat(), env.path());
+    command.env("HOME", env.path()).env("OPENAI_API_KEY", "sk-planted");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = "/tokens\none\n/tokens\ntwo\n/tokens\nthree\n/tokens\n";
+    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+    let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
+    let events = json_events(&output);
+    let finished: Vec<_> = events.iter().filter(|event| event["event"] == "finished").collect();
+    assert_eq!([&finished[0]["cost"], &finished[1]["cost"]], [&json!(0.0125), &json!(0.1)]);
+    assert_eq!(finished[2].get("cost"), None);
+    let notices = events.iter().filter(|event| event["event"] == "notice");
+    let costs: Vec<_> =
+        notices.map(|event| event["text"].as_str().unwrap().split_once("\ncost ")).collect();
+    let costs: Vec<_> = costs.into_iter().map(|found| found.map(|(_, cost)| cost)).collect();
+    let unit = "in the unit of the provider";
+    let expected = [
+        None,
+        Some(format!("0.0125 {unit}")),
+        Some(format!("0.1125 {unit}")),
+        Some(format!("0.1125 {unit} or more: some responses report none")),
+    ];
+    assert_eq!(costs, expected.each_ref().map(Option::as_deref));
 }
 
 #[tokio::test]
@@ -273,4 +358,22 @@ async fn a_person_answers_each_question_with_a_line() {
     ];
     env.type_keys(&["--plain"], &typing);
     assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_model_gets_the_reason_that_a_person_writes_for_a_denial() {
+    let env = ChatEnv::new(fixture("one"), [add_call(), ScriptedReply::text("I multiply.")]).await;
+    let typing = [
+        Typing { shown: "Message, or / for commands", keys: "Add 2 and 3.\r" },
+        Typing { shown: "r no, reason", keys: "r" },
+        Typing { shown: "Enter deny with this reason", keys: "multiply instead\r" },
+        Typing { shown: "I multiply.", keys: "\u{3}\u{3}" },
+    ];
+    env.type_keys(&[], &typing);
+    let body = &env.llm.requests()[1].body;
+    let result = &body["messages"][2]["content"][0];
+    assert_eq!(result["is_error"], true, "{body}");
+    let reason = "not run: the user denied the call: multiply instead";
+    assert!(result.to_string().contains(reason), "{body}");
+    assert_eq!(Journal::read(&env.path().join("journal")).count("tools/call"), 0);
 }

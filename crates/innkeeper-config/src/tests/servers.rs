@@ -406,3 +406,20 @@ fn oauth_settings_are_read_and_inconsistent_ones_reported() {
         assert!(diagnostics.contains(message), "{diagnostics}");
     }
 }
+
+#[test]
+fn rules_for_arguments_are_read_and_a_pattern_that_is_no_text_is_a_problem() {
+    let read =
+        server(r#""command": "x", "tools": {"approveArguments": {"add": [{"a": "2"}, {}]}}"#);
+    let tools = read.unwrap().tools;
+    assert!(
+        tools.approves_arguments("add", r#"{"a": 2}"#) && tools.approves_arguments("add", "{}")
+    );
+    assert!(!tools.approves_arguments("add", r#"{"a": 3}"#));
+    for rules in [r#"{"add": [{"a": 2}]}"#, r#"{"add": {"a": "2"}}"#, r#"["add"]"#] {
+        let problems = server_diagnostics(&format!(
+            r#""command": "x", "tools": {{"approveArguments": {rules}}}"#
+        ));
+        assert!(problems.to_string().contains("approveArguments"), "{rules}: {problems}");
+    }
+}

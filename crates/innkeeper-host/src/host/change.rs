@@ -47,8 +47,8 @@ impl Host {
         let reloader = self.0.reloader.clone();
         let (done, result) = oneshot::channel();
         self.0.tasks.spawn(async move {
-            // The application requested the reload, so the application trusts the configuration.
-            let result = reloader.reload(options, &TrustPolicy::AllowAll).await;
+            let trust = options.trust.clone().unwrap_or(TrustPolicy::AllowAll);
+            let result = reloader.reload(options, &trust).await;
             // The caller may have dropped the future.
             drop(done.send(result));
         });

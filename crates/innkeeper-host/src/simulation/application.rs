@@ -126,8 +126,11 @@ impl Application {
             ApplicationAction::Reload { servers, apply, affected } => {
                 self.simulation.set_plans(&servers);
                 let (host, end_disturbance) = (self.host.clone(), self.start_disturbance(affected));
-                let options =
-                    ReloadOptions { config: Some(build_config(&servers)), apply_changes: apply };
+                let options = ReloadOptions {
+                    config: Some(build_config(&servers)),
+                    apply_changes: apply,
+                    trust: None,
+                };
                 self.operations.spawn(async move {
                     let reloaded = host.reload_with(options).await;
                     end_disturbance();

@@ -7,7 +7,7 @@ use innkeeper_host::error::{RoutingError, StartPhase};
 use innkeeper_host::reload::ServerChange;
 use innkeeper_host::{
     CallError, Config, Environment, Host, HostEvent, Lock, PinPolicy, ReloadError, ReloadOptions,
-    ReloadReport, ServerState,
+    ReloadReport, ServerState, TrustPolicy,
 };
 use innkeeper_testkit::{Fixture, mcp_json};
 use serde_json::{Value, json};
@@ -297,6 +297,39 @@ async fn a_configuration_without_files_is_replaced_by_a_given_one() {
     assert!(host.call_tool("echo", message_arguments("hi")).await.is_err());
     assert!(host.shutdown().await.is_clean());
     test_env.assert_gone().await;
+}
+
+/// Attack: files | the file of a running host gets another server and another command | a reload with
+/// a decision about launches starts neither | Approval first
+#[tokio::test]
+async fn a_reload_starts_only_the_launches_that_the_decision_allows() {
+    let test_env = TestEnv::new();
+    let host = start(&test_env, [test_env.fixture("one")]).await;
+    let before = host.status()["one"].pid;
+    let one = test_env.fixture("one").switch("--no-prompts").config_key("timeout", 3);
+    write_config(&test_env, [one, test_env.fixture("two"), test_env.fixture("three")]);
+    let trust = TrustPolicy::from_fn(|launch| launch.name == "three");
+    let options = ReloadOptions { apply_changes: true, trust: Some(trust), config: None };
+    let report = host.reload_with(options).await.unwrap();
+    assert_eq!(server_names(&report.added), ["three"]);
+    assert_eq!(server_names(&report.not_trusted), ["one", "two"]);
+    let status = host.status();
+    assert_eq!(status["one"].pid, before);
+    assert!(!status.contains_key("two"));
+    host.shutdown().await;
+    test_env.assert_gone().await;
+}
+
+#[tokio::test]
+async fn the_servers_of_a_resource_list_it_or_have_a_template_for_it() {
+    let test_env = TestEnv::new();
+    let host = test_env.start(["one", "two"].map(|name| test_env.fixture(name))).await.unwrap();
+    let catalog = host.catalog();
+    assert_eq!(catalog.resource_servers("fx://shared"), ["one", "two"]);
+    assert_eq!(catalog.resource_servers("fx://two/static"), ["two"]);
+    assert_eq!(catalog.resource_servers("fx://one/item/7"), ["one"]);
+    assert!(catalog.resource_servers("fx://nobody").is_empty());
+    host.shutdown().await;
 }
 
 /// Proves: FR1.6

@@ -129,8 +129,9 @@ impl FixtureServer {
 
     /// Runs the tool and responds to the call.
     pub(super) fn finish_call(&mut self, request: &Request) {
+        let level = self.switches.value("--log-level").unwrap_or("info");
         for number in 0..self.switches.count("--log-flood") {
-            let params = json!({"level": "info", "logger": "flood", "data": number});
+            let params = json!({"level": level, "logger": "flood", "data": number});
             self.stdout
                 .write_line(message::notification("notifications/message", &params).as_bytes());
         }

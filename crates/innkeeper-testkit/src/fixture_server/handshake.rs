@@ -164,6 +164,9 @@ impl FixtureServer {
         if switches.is_set("--log-flood") {
             capabilities.insert("logging".to_owned(), json!({}));
         }
+        if switches.is_set("--completions") {
+            capabilities.insert("completions".to_owned(), json!({}));
+        }
         self.declare_tasks(&mut capabilities);
         Value::Object(capabilities)
     }

@@ -38,6 +38,20 @@ impl FixtureServer {
         self.list_page(member, items, request.params.get("cursor").and_then(Value::as_str))
     }
 
+    /// Responds with the values of `--completions` that start with the typed value.
+    pub(super) fn complete_argument(&self, request: &Request) -> Response {
+        let argument = &request.params["argument"];
+        let typed = argument["value"].as_str().unwrap_or_default();
+        let known = self.switches.json("--completions").unwrap_or_default();
+        let values = known[argument["name"].as_str().unwrap_or_default()].as_array().cloned();
+        let values: Vec<Value> = values
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|value| value.as_str().is_some_and(|value| value.starts_with(typed)))
+            .collect();
+        Response::Result(json!({"completion": {"values": values}}))
+    }
+
     /// Whether the switches for list faults apply to the list with this method now.
     pub(super) fn has_list_fault(&self, method: &str) -> bool {
         let is_chosen = self

@@ -207,6 +207,9 @@ impl FixtureServer {
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 self.list(request)
             }
+            "completion/complete" if self.switches.is_set("--completions") => {
+                self.complete_argument(request)
+            }
             "tools/call" => self.accept_call(request),
             "prompts/get" => self.get_prompt(request),
             "resources/read" => self.read_resource(request),

@@ -83,6 +83,10 @@ pub(super) const SWITCHES: &[Switch] = &[
     flag("--same-cursor", "return the same tools/list cursor forever"),
     flag("--endless-cursor", "return a new tools/list cursor forever"),
     number("--big-cursor", "make cursors this many bytes longer"),
+    json(
+        "--completions",
+        "values of arguments and variables: an object with a list of strings for each name",
+    ),
     flag("--no-prompts", "no prompts"),
     flag("--no-resources", "no resources"),
     flag("--undeclared", "respond to undeclared lists with -32601"),
@@ -130,6 +134,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     number("--progress-delay", "milliseconds before each of them"),
     flag("--bad-progress", "wrong tokens and numbers in them"),
     number("--log-flood", "this many log notifications before each response"),
+    text("--log-level", "level of these notifications (default info)"),
     json("--call-result", "result of every tool call as JSON"),
     json(
         "--call-result-text",

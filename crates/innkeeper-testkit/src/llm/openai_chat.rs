@@ -157,12 +157,16 @@ fn finish_reason(response: &ModelResponse) -> &'static str {
 
 fn usage(response: &ModelResponse) -> Value {
     let Some(usage) = response.usage else { return Value::Null };
-    json!({
+    let mut counts = json!({
         "prompt_tokens": usage.prompt, "completion_tokens": usage.completion,
         "total_tokens": usage.prompt + usage.completion,
         "prompt_tokens_details": {"cached_tokens": usage.cached, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning, "audio_tokens": 0},
-    })
+    });
+    if let Some(cost) = usage.cost {
+        counts["cost"] = json!(cost);
+    }
+    counts
 }
 
 /// The error body of both OpenAI APIs.

@@ -126,11 +126,15 @@ fn encrypted_content(id: &str, text: &str) -> String {
 
 fn usage(response: &ModelResponse) -> Value {
     let Some(usage) = response.usage else { return Value::Null };
-    json!({
+    let mut counts = json!({
         "input_tokens": usage.prompt,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
         "output_tokens": usage.completion,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.prompt + usage.completion,
-    })
+    });
+    if let Some(cost) = usage.cost {
+        counts["cost"] = json!(cost);
+    }
+    counts
 }

@@ -64,6 +64,7 @@ pub(super) struct Usage {
     pub(super) completion: u64,
     pub(super) cached: u64,
     pub(super) reasoning: u64,
+    pub(super) cost: Option<f64>,
 }
 
 impl ModelResponse {
@@ -103,6 +104,7 @@ impl ModelResponse {
             completion,
             cached: model_reply.cached_tokens,
             reasoning: model_reply.reasoning_tokens,
+            cost: model_reply.cost,
         });
         let (model, error) = (model.to_owned(), model_reply.stream_error.clone());
         Self { number, model, content_parts, finish_reason, usage, error, includes_usage: false }

@@ -135,6 +135,7 @@ pub(super) struct ModelReply {
     pub(super) hides_usage: bool,
     pub(super) cached_tokens: u64,
     pub(super) reasoning_tokens: u64,
+    pub(super) cost: Option<f64>,
     pub(super) truncated: bool,
     pub(super) refused: bool,
     pub(super) stream_error: Option<String>,
@@ -262,6 +263,13 @@ impl ScriptedReply {
     #[must_use]
     pub fn with_reasoning_tokens(mut self, tokens: u64) -> Self {
         self.model_reply_mut().reasoning_tokens = tokens;
+        self
+    }
+
+    /// Sets the cost that the OpenAI APIs report. Default: none.
+    #[must_use]
+    pub fn with_cost(mut self, cost: f64) -> Self {
+        self.model_reply_mut().cost = Some(cost);
         self
     }
 

@@ -172,3 +172,18 @@ fn prompts_and_resources_belong_to_the_server_that_lists_them() {
     let unknown = client.request(4, "resources/read", &json!({"uri": "fx://b/static"}));
     assert_eq!(unknown["error"]["code"], -32002);
 }
+
+#[test]
+fn values_of_an_argument_start_with_the_typed_text() {
+    let completions = json!({"name": ["Ada", "Adam", "Bob"]});
+    let mut client = StdioClient::start_legacy(&fixture("a").with("--completions", completions));
+    let mut complete = |id, name: &str, value: &str| {
+        let params = json!({
+            "ref": {"type": "ref/prompt", "name": "greet"},
+            "argument": {"name": name, "value": value},
+        });
+        client.request(id, "completion/complete", &params)["result"]["completion"].clone()
+    };
+    assert_eq!(complete(1, "name", "Ad"), json!({"values": ["Ada", "Adam"]}));
+    assert_eq!(complete(2, "other", ""), json!({"values": []}));
+}

@@ -100,6 +100,7 @@ impl UsageCounts {
             completion_tokens: self.output.unwrap_or_default(),
             cached_tokens: self.cache_read.unwrap_or_default(),
             reasoning_tokens: self.thinking.unwrap_or_default(),
+            cost: None,
         })
     }
 }

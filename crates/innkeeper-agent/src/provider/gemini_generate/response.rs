@@ -249,6 +249,7 @@ fn parse_usage(usage: &ObjectView<'_>) -> Usage {
         completion_tokens: count("candidatesTokenCount").saturating_add(thought_tokens),
         cached_tokens: count("cachedContentTokenCount"),
         reasoning_tokens: thought_tokens,
+        cost: None,
     }
 }
 

@@ -65,8 +65,13 @@ fn streamed_text_equals_unstreamed_text() {
         (response.finish_reason, response.model.as_deref()),
         (FinishReason::Stop, Some(MODEL))
     );
-    let usage =
-        Usage { prompt_tokens: 11, completion_tokens: 34, cached_tokens: 5, reasoning_tokens: 30 };
+    let usage = Usage {
+        prompt_tokens: 11,
+        completion_tokens: 34,
+        cached_tokens: 5,
+        reasoning_tokens: 30,
+        cost: None,
+    };
     assert_eq!(response.usage, Some(usage));
 }
 

@@ -232,5 +232,6 @@ fn parse_usage(usage: &ObjectView<'_>) -> Usage {
         completion_tokens: count("total_output_tokens").saturating_add(thought_tokens),
         cached_tokens: count("total_cached_tokens"),
         reasoning_tokens: thought_tokens,
+        cost: None,
     }
 }

@@ -113,6 +113,7 @@ fn streamed_text_and_thoughts_equal_unstreamed_ones() {
         completion_tokens: 468,
         cached_tokens: 5,
         reasoning_tokens: 297,
+        cost: None,
     };
     assert_eq!(response.usage, Some(usage));
 }

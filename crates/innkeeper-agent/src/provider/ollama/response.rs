@@ -175,6 +175,7 @@ impl MessageAccumulator {
             completion_tokens: completion.unwrap_or_default(),
             cached_tokens: line.number("prompt_eval_cached_count").unwrap_or_default(),
             reasoning_tokens: 0,
+            cost: None,
         });
     }
 

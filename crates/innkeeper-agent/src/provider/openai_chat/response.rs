@@ -10,7 +10,7 @@ use crate::provider::codec::{
     ApiError, MAX_CONTENT_PARTS, ObjectView, decode_string, texts_of_field,
 };
 use crate::provider::openai::{ObjectBuilder, decode_error_object, to_raw};
-use crate::provider::{FinishReason, ProviderApi, Response, StreamChunk, Usage};
+use crate::provider::{Cost, FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
 /// Decodes an unstreamed response.
 pub(super) fn decode_body(
@@ -320,5 +320,6 @@ fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
         completion_tokens: completion.unwrap_or_default(),
         cached_tokens: cached.unwrap_or_default(),
         reasoning_tokens: completion_details.number("reasoning_tokens").unwrap_or_default(),
+        cost: usage.get("cost").and_then(|cost| Cost::from_json_number(cost.get())),
     })
 }

@@ -4,7 +4,7 @@ use super::output_item::OutputItem;
 use crate::conversation::{AssistantMessage, ContentPart, PartContent};
 use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, ObjectView};
 use crate::provider::openai::decode_error_object;
-use crate::provider::{FinishReason, LlmErrorKind, Response, Usage};
+use crate::provider::{Cost, FinishReason, LlmErrorKind, Response, Usage};
 
 /// Decodes an unstreamed response.
 pub(super) fn decode_body(model: &str, body: &str) -> Result<Response, ApiError> {
@@ -101,5 +101,6 @@ fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
         completion_tokens: output.unwrap_or_default(),
         cached_tokens: read.number("cached_tokens").unwrap_or_default(),
         reasoning_tokens: output_details.number("reasoning_tokens").unwrap_or_default(),
+        cost: usage.get("cost").and_then(|cost| Cost::from_json_number(cost.get())),
     })
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::{Conversation, HistoryBudget, Message, estimate_tokens};
-use innkeeper_agent::provider::{LlmError, LlmProvider, Request, Response};
+use innkeeper_agent::provider::{
+    Capabilities, LlmError, LlmProvider, Request, Response, ScriptedProvider,
+};
 
 use super::RecordingTools;
 
@@ -130,4 +132,24 @@ async fn a_stored_conversation_continues_with_its_summary() {
     let requests = model.requests.lock().unwrap();
     let first = text_of(&requests[requests.len() - 1].messages[0]);
     assert!(first.contains("Summary 1."), "{first}");
+}
+
+#[test]
+fn the_context_of_a_request_is_the_smaller_one_of_the_window_and_the_limit_of_the_settings() {
+    let context = |context_tokens, budget: Option<usize>| {
+        let capabilities = Capabilities { context_tokens, ..Capabilities::default() };
+        let provider = ScriptedProvider::new([]).with_capabilities(capabilities);
+        let settings = AgentSettings {
+            history_budget: budget.map(|max_tokens| HistoryBudget { max_tokens }),
+            max_tokens: 200,
+            ..AgentSettings::default()
+        };
+        Agent::new(Arc::new(provider), Arc::new(RecordingTools::default()), settings)
+            .context_tokens()
+    };
+    assert_eq!(context(None, None), None);
+    assert_eq!(context(Some(8192), None), Some(8192));
+    assert_eq!(context(None, Some(6000)), Some(6200));
+    assert_eq!(context(Some(8192), Some(6000)), Some(6200));
+    assert_eq!(context(Some(4096), Some(6000)), Some(4096));
 }

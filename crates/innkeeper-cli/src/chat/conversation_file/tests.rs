@@ -108,6 +108,82 @@ fn only_the_user_can_read_a_conversation() {
     assert_eq!(mode(&file.path), 0o600);
 }
 
+#[test]
+fn only_a_whole_id_removes_a_conversation_that_no_program_has_open() {
+    let (directory, file, _) = stored(1);
+    let id = file.id();
+    let problem = |id: &str| format!("{:?}", remove(directory.path(), id).unwrap_err());
+    assert!(problem(&id).contains("open in another program"));
+    drop(file);
+    for part in ["", &id[..8]] {
+        assert!(problem(part).contains("no stored conversation"), "{part}");
+    }
+    assert_eq!(remove(directory.path(), &id).unwrap(), "question 0 äöü");
+    assert!(list(directory.path()).is_empty());
+}
+
+#[test]
+fn the_start_of_the_current_id_names_the_current_conversation() {
+    let (directory, file, _) = stored(1);
+    let id = file.id();
+    let error = ConversationFile::open_other(directory.path(), &id[..9], Some(&id)).unwrap_err();
+    assert!(format!("{error:?}").contains("is the current conversation"), "{error:?}");
+    drop(file);
+    let (other, _) = ConversationFile::open_other(directory.path(), &id[..9], None).unwrap();
+    assert_eq!(other.id(), id);
+}
+
+fn set_age(file: &ConversationFile, seconds: u64) {
+    let modified = SystemTime::now() - std::time::Duration::from_secs(seconds);
+    file.file.set_modified(modified).unwrap();
+}
+
+#[test]
+fn without_an_id_the_conversation_that_changed_last_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let files: Vec<_> = [5, 1, 9]
+        .into_iter()
+        .map(|age| {
+            let file = ConversationFile::create(directory.path()).unwrap();
+            set_age(&file, age);
+            file.id()
+        })
+        .collect();
+    let (newest, _) = ConversationFile::open(directory.path(), None).unwrap();
+    assert_eq!(newest.id(), files[1]);
+}
+
+#[test]
+fn messages_of_other_conversations_are_found_newest_first_and_each_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let texts: [&[&str]; 3] = [&["newest", "same"], &["middle", "same", "same"], &["current"]];
+    let mut files = Vec::new();
+    for (age, texts) in (1..).zip(texts) {
+        let mut file = ConversationFile::create(directory.path()).unwrap();
+        let mut conversation = Conversation::new();
+        for text in texts.iter().rev() {
+            let attached = vec!["File `a`".into(), (*text).into()];
+            conversation.push_user(attached).unwrap();
+            conversation.push_assistant(Response::from_text("answer").message).unwrap();
+        }
+        file.sync(&conversation).unwrap();
+        set_age(&file, age);
+        files.push(file);
+    }
+    std::fs::write(directory.path().join("broken.jsonl"), "no JSON\n").unwrap();
+    let current = files[2].id();
+    let found = earlier_messages(directory.path(), Some(&current));
+    assert_eq!(found, ["newest", "same", "middle"]);
+}
+
+#[test]
+fn the_number_of_found_messages_has_a_limit() {
+    let (directory, _file, _) = stored(MAX_EARLIER_MESSAGES + 1);
+    let found = earlier_messages(directory.path(), None);
+    assert_eq!(found.len(), MAX_EARLIER_MESSAGES);
+    assert_eq!(found[0], format!("question {MAX_EARLIER_MESSAGES} äöü"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
     #[test]

@@ -2,7 +2,11 @@
 
 mod closing;
 mod commands;
+mod completion;
+mod conversations;
 mod guard;
+mod host_events;
+mod pasted_files;
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -13,8 +17,8 @@ use crossterm::event::{Event, EventStream};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use innkeeper_agent::agent::{AgentEvent, AgentStream, CompactError, CompactedHistory};
-use innkeeper_agent::content::{Content, ContentBlock};
-use innkeeper_host::Environment;
+use innkeeper_agent::content::Content;
+use innkeeper_host::{Environment, LogLevel};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use tokio::sync::mpsc::Receiver;
@@ -22,13 +26,18 @@ use tokio::time::{Instant, sleep_until};
 
 use super::screen::{Action, Screen};
 use super::theme::{Role, Theme};
+use crate::chat::attachment;
+use crate::chat::file_thread::FileThreads;
 use crate::chat::listings;
 use crate::chat::question::Question;
+use crate::chat::server_log::{DEFAULT_LOG_LEVEL, ServerLog};
 use crate::chat::session::ChatSession;
 use crate::exit::CliError;
 use crate::local_model::LocalModel;
 use crate::model_selection::PreparedModel;
 use closing::TerminalEnd;
+use completion::{PendingCompletion, next_result};
+use conversations::OpenedConversation;
 use guard::ScreenGuard;
 
 /// Minimum time between two frames.
@@ -63,8 +72,10 @@ enum WorkResult {
     Compacted(Result<CompactedHistory, CompactError>),
     Attached(String, Result<Content, CliError>),
     Prompt(Result<Content, CliError>),
-    Restarted(String, Option<String>),
-    Completions(String, Vec<String>),
+    Opened(OpenedConversation),
+    /// The text of a command that changes nothing on the screen.
+    Done(Result<String, CliError>),
+    LogLevelSet(LogLevel, Option<String>),
 }
 
 struct App {
@@ -73,6 +84,15 @@ struct App {
     context: ChatContext,
     run: Option<AgentStream>,
     work: FuturesUnordered<BoxFuture<'static, WorkResult>>,
+    /// The search for values of the text in the editor.
+    completion: Option<PendingCompletion>,
+    /// The search for the messages of earlier conversations.
+    earlier_messages: Option<BoxFuture<'static, Vec<String>>>,
+    server_log: ServerLog,
+    /// The threads of the searches. A file system that does not respond stops no command.
+    search_threads: FileThreads,
+    /// The threads of commands.
+    threads: FileThreads,
     /// What is attached to the next message.
     attachments: Vec<(String, Content)>,
     /// A drop of `Terminal` panics if the terminal is closed; the guard shows the cursor.
@@ -102,6 +122,11 @@ pub(crate) async fn run(
         context,
         run: None,
         work: FuturesUnordered::new(),
+        completion: None,
+        earlier_messages: None,
+        server_log: ServerLog::new(DEFAULT_LOG_LEVEL),
+        search_threads: FileThreads::new(),
+        threads: FileThreads::new(),
         attachments: Vec::new(),
         terminal: ManuallyDrop::new(terminal),
         guard,
@@ -135,7 +160,7 @@ impl App {
                 .transcript
                 .show_conversation(&conversation, |tool| commands::server_of(&host, tool));
             let users = conversation.messages().iter().filter_map(commands::user_text);
-            users.for_each(|text| self.screen.editor.remember(text));
+            self.screen.editor.remember(users);
         }
         let failed = crate::hosting::failed_servers(&host);
         for server in failed {
@@ -179,19 +204,21 @@ impl App {
                 Some(result) = self.work.next(), if !self.work.is_empty() => {
                     self.on_work(result);
                 }
+                finished = next_result(&mut self.completion) => {
+                    if let Some(action) = self.on_completion(finished) {
+                        self.perform(action).await?;
+                    }
+                }
+                messages = next_result(&mut self.earlier_messages) => {
+                    self.screen.on_earlier_messages(messages);
+                    self.is_dirty = true;
+                }
                 event = next_event(&mut self.run) => self.on_agent_event(&event),
                 Some(line) = self.context.log_lines.recv() => {
                     self.screen.transcript.notice(Role::Warning, line.trim_end().to_owned());
                     self.is_dirty = true;
                 }
-                event = host_events.recv() => {
-                    // A receiver that lags has lost events; the status is current in any case.
-                    if !matches!(event, Err(tokio::sync::broadcast::error::RecvError::Closed)) {
-                        self.update_status();
-                    } else {
-                        self.is_over = true;
-                    }
-                }
+                event = host_events.recv() => self.on_host_event(event, &mut host_events),
                 () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
             }
         }
@@ -200,6 +227,7 @@ impl App {
 
     fn draw(&mut self, now: Instant) -> io::Result<()> {
         self.screen.drop_withdrawn_questions();
+        self.show_left_out_messages();
         let screen = &mut self.screen;
         self.terminal.draw(|frame| {
             let area = frame.area();
@@ -216,8 +244,13 @@ impl App {
                 if let Some(action) = self.screen.on_key(key, Instant::now()) {
                     self.perform(action).await?;
                 }
+                self.read_earlier_messages();
             }
-            Event::Paste(text) => self.screen.on_paste(&text),
+            Event::Paste(text) => {
+                if !self.attach_pasted_images(&text).await? {
+                    self.screen.on_paste(&text);
+                }
+            }
             Event::Resize(..) => self.terminal.autoresize()?,
             Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
         }
@@ -225,12 +258,15 @@ impl App {
     }
 
     async fn perform(&mut self, action: Action) -> io::Result<()> {
-        match action {
-            Action::Send(text) => self.send(&text),
-            Action::Interrupt => self.interrupt(),
-            Action::Quit => self.leave_at_once(),
-            Action::Command(command, argument) => self.run_command(command, &argument).await?,
-            Action::Complete(text) => self.complete(text),
+        let mut next = Some(action);
+        while let Some(action) = next.take() {
+            match action {
+                Action::Send(text) => self.send(&text),
+                Action::Interrupt => self.interrupt(),
+                Action::Quit => self.leave_at_once(),
+                Action::Command(command, argument) => self.run_command(command, &argument).await?,
+                Action::Complete { text, is_automatic } => next = self.complete(text, is_automatic),
+            }
         }
         Ok(())
     }
@@ -242,11 +278,8 @@ impl App {
     /// Sends a message with the attachments.
     fn send(&mut self, text: &str) {
         let attached = std::mem::take(&mut self.attachments);
-        let blocks = attached.iter().flat_map(|(_, content)| content.blocks().to_vec());
-        let blocks: Vec<ContentBlock> = blocks.chain([text.into()]).collect();
-        let labels = attached.iter().map(|(label, _)| format!("[{label}] "));
-        let shown = format!("{}{text}", labels.collect::<String>());
-        self.send_content(&shown, blocks.into());
+        let (shown, content) = attachment::to_message(&attached, text);
+        self.send_content(&shown, content);
     }
 
     fn send_content(&mut self, shown: &str, content: Content) {
@@ -307,7 +340,10 @@ impl App {
         let status = &mut self.screen.status;
         status.model = self.session.model_label();
         (status.ready_servers, status.servers) = (ready, all);
-        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens") };
+        let cost = totals.usage.cost.map(|cost| format!(" · cost {cost}")).unwrap_or_default();
+        status.tokens = if total == 0 { String::new() } else { format!("{total} tokens{cost}") };
+        let percent = totals.context_percent();
+        status.context = percent.map(|percent| format!("context {percent} %")).unwrap_or_default();
         status.attachments = self.attachments.iter().map(|(label, _)| label.clone()).collect();
         self.is_dirty = true;
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_agent::agent::ToolCallRecord;
-use innkeeper_agent::run::CallOrigin;
 use innkeeper_host::Progress;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -13,6 +12,7 @@ use tokio::time::Instant;
 use super::markdown::MarkdownText;
 use super::theme::{Role, Theme};
 use super::wrap::{truncate, wrap_spans, wrap_text};
+use crate::chat::call_text;
 use crate::output::IndentedJson;
 
 /// Maximum number of bytes of a result, of arguments or of reasoning that an open block shows.
@@ -282,21 +282,7 @@ impl ToolCallView {
             }
             ToolCallState::Finished(record) => {
                 let mut facts = seconds(record.elapsed);
-                match record.origin {
-                    CallOrigin::Native => {}
-                    CallOrigin::Recovered
-                    | CallOrigin::Repaired
-                    | CallOrigin::Corrected
-                    | CallOrigin::Constrained => {
-                        facts.push_str(&format!(", {}", record.origin.name()));
-                    }
-                }
-                if record.outcome_unknown {
-                    facts.push_str(", unknown whether the tool ran");
-                }
-                if record.cached {
-                    facts.push_str(", cached");
-                }
+                facts.push_str(&call_text::facts(record));
                 facts
             }
             ToolCallState::Interrupted => "unknown whether the call completed".to_owned(),
@@ -360,14 +346,7 @@ fn shown_part(text: &str) -> (&str, usize) {
 
 /// Returns the progress as a text that fits into a row.
 fn progress_text(progress: &Progress, width: usize) -> String {
-    let mut text = progress.progress.to_string();
-    if let Some(total) = progress.total {
-        text.push_str(&format!("/{total}"));
-    }
-    if let Some(message) = &progress.message {
-        text.push_str(&format!(" {message}"));
-    }
-    truncate(&text, width / 2)
+    truncate(&call_text::progress(progress), width / 2)
 }
 
 /// Formats a duration: milliseconds below a second.

@@ -1,5 +1,7 @@
 //! The editor of a message: several lines, history, and long pasted texts as one word.
 
+use std::collections::HashSet;
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,9 +27,14 @@ pub(crate) struct Editor {
     area: TextArea<'static>,
     /// The pasted texts with their words.
     pastes: Vec<PastedText>,
+    /// The messages, oldest first, each once.
     history: Vec<String>,
     /// The message of the history that the editor shows, and the text before.
     recalled: Option<(usize, String)>,
+    /// Whether the history has the messages of earlier conversations.
+    has_earlier_messages: bool,
+    /// Whether the last key asked for a message that is older than the history.
+    wants_older: bool,
 }
 
 /// A text that the editor shows as one word.
@@ -44,12 +51,39 @@ impl std::fmt::Debug for Editor {
 
 impl Editor {
     pub(crate) fn new() -> Self {
-        Self { area: text_area(""), pastes: Vec::new(), history: Vec::new(), recalled: None }
+        Self {
+            area: text_area(""),
+            pastes: Vec::new(),
+            history: Vec::new(),
+            recalled: None,
+            has_earlier_messages: false,
+            wants_older: false,
+        }
     }
 
     /// Returns the text as the editor shows it.
     pub(crate) fn shown_text(&self) -> String {
         self.area.lines().join("\n")
+    }
+
+    /// Returns the shown text before the cursor.
+    pub(crate) fn text_before_cursor(&self) -> String {
+        let (row, column) = self.cursor();
+        let lines = self.area.lines();
+        let mut text: String = lines.iter().take(row).flat_map(|line| [line, "\n"]).collect();
+        text.extend(lines.get(row).into_iter().flat_map(|line| line.chars().take(column)));
+        text
+    }
+
+    /// Replaces this number of characters before the cursor.
+    pub(crate) fn replace_before_cursor(&mut self, characters: usize, text: &str) {
+        self.remove_before_cursor(characters);
+        self.area.insert_str(text);
+    }
+
+    fn remove_before_cursor(&mut self, characters: usize) {
+        (0..characters).for_each(|_| self.area.move_cursor(CursorMove::Back));
+        self.area.delete_str(characters);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -96,20 +130,57 @@ impl Editor {
     /// Empties the editor and returns the text, which the history keeps.
     pub(crate) fn take(&mut self) -> String {
         let text = self.text();
-        if !text.trim().is_empty() && self.history.last() != Some(&text) {
-            self.history.push(text.clone());
-            if self.history.len() > MAX_HISTORY {
-                self.history.remove(0);
-            }
+        if !text.trim().is_empty() {
+            self.remember([text.clone()]);
         }
         self.set_text("");
         self.pastes.clear();
         text
     }
 
-    /// Adds an earlier message to the history.
-    pub(crate) fn remember(&mut self, text: String) {
-        self.history.push(text);
+    /// Adds messages at the end of the history, which keeps each message once.
+    pub(crate) fn remember(&mut self, messages: impl IntoIterator<Item = String>) {
+        self.history.extend(messages);
+        self.remove_duplicates();
+    }
+
+    /// Keeps the newest place of each message, and the newest messages.
+    fn remove_duplicates(&mut self) {
+        let mut known = HashSet::new();
+        let mut newest: Vec<String> = std::mem::take(&mut self.history)
+            .into_iter()
+            .rev()
+            .filter(|message| known.insert(message.clone()))
+            .take(MAX_HISTORY)
+            .collect();
+        newest.reverse();
+        self.history = newest;
+    }
+
+    pub(crate) fn has_earlier_messages(&self) -> bool {
+        self.has_earlier_messages
+    }
+
+    /// Adds messages of earlier conversations, newest first, before the history; returns the number
+    /// of added messages. A recall that waits for an older message shows the newest of them.
+    pub(crate) fn add_earlier_messages(&mut self, messages: Vec<String>) -> usize {
+        let before = self.history.len();
+        let own: HashSet<&String> = self.history.iter().collect();
+        let mut known = HashSet::new();
+        let is_new = |message: &String| !own.contains(message) && known.insert(message.clone());
+        let room = MAX_HISTORY.saturating_sub(before);
+        let mut added: Vec<String> = messages.into_iter().filter(is_new).take(room).collect();
+        added.reverse();
+        self.history.splice(..0, added);
+        self.has_earlier_messages = true;
+        let count = self.history.len() - before;
+        if let Some((at, _)) = &mut self.recalled {
+            *at += count;
+        }
+        if std::mem::take(&mut self.wants_older) {
+            self.recall_older();
+        }
+        count
     }
 
     /// Inserts a pasted text at the cursor.
@@ -152,6 +223,19 @@ impl Editor {
         true
     }
 
+    /// Removes the word before the cursor, up to a space, or the word of a pasted text. Returns
+    /// whether the line has text before the cursor.
+    fn remove_word(&mut self) -> bool {
+        let before = self.text_before_cursor();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        if line.is_empty() || self.remove_pasted_word() {
+            return !line.is_empty();
+        }
+        let word = line.trim_end().trim_end_matches(|c: char| !c.is_whitespace());
+        self.remove_before_cursor(line[word.len()..].chars().count());
+        true
+    }
+
     pub(crate) fn insert_newline(&mut self) {
         self.area.insert_newline();
     }
@@ -160,10 +244,14 @@ impl Editor {
     pub(crate) fn on_key(&mut self, key: KeyEvent) -> bool {
         let (row, _) = self.cursor();
         let plain = key.modifiers.is_empty();
+        let is_control = key.modifiers == KeyModifiers::CONTROL;
+        self.wants_older = false;
         match key.code {
             KeyCode::Up if plain && row == 0 => self.recall_older(),
             KeyCode::Down if plain && row + 1 == self.area.lines().len() => self.recall_newer(),
             KeyCode::Backspace if plain && self.remove_pasted_word() => true,
+            KeyCode::Char('u') if is_control => self.area.delete_line_by_head(),
+            KeyCode::Char('w') if is_control && self.remove_word() => true,
             KeyCode::Char('m' | 'j') if key.modifiers == KeyModifiers::CONTROL => {
                 self.insert_newline();
                 true
@@ -186,6 +274,7 @@ impl Editor {
             Some(recalled) => recalled,
         };
         let Some(older) = at.checked_sub(1) else {
+            self.wants_older = !self.has_earlier_messages;
             self.recalled = (!self.history.is_empty()).then_some((at, before));
             return false;
         };

@@ -1,24 +1,25 @@
 //! The panel of a question in place of the editor: an approval, a request for the model, a form.
 
+mod approval;
 mod draw;
 
 use std::ops::Range;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use innkeeper_agent::safety::DecisionScope;
 use innkeeper_agent::server_requests::ElicitationResponse;
 use innkeeper_agent::server_requests::form::Form;
 use serde_json::{Map, Value};
 
 use super::editor::Editor;
 use crate::chat::question::{ApprovalAnswer, ElicitationQuestion, Question, RequestedInput};
-use crate::output::IndentedJson;
 
 /// The panel of one question.
 pub(crate) struct QuestionPanel {
     question: Question,
-    /// The editor of changed arguments, or of a field.
+    /// The editor of changed arguments, of the reason for a denial, or of a field.
     editor: Option<Editor>,
+    /// What the editor of an approval writes.
+    input: ApprovalInput,
     problem: Option<String>,
     form: FormState,
     /// Number of lines above the shown lines.
@@ -33,6 +34,16 @@ struct FormState {
     /// The index of the field that the editor shows.
     field: usize,
     values: Map<String, Value>,
+}
+
+/// What the editor of an approval writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ApprovalInput {
+    /// The arguments of the call.
+    #[default]
+    Arguments,
+    /// The reason for a denial, for the model.
+    DenialReason,
 }
 
 /// What a key did.
@@ -60,8 +71,15 @@ impl QuestionPanel {
             Question::Elicitation(..) | Question::Approval(..) | Question::Sampling(..) => false,
         };
         let editor = has_fields.then(Editor::new);
-        let form = FormState::default();
-        Self { question, editor, problem: None, form, scroll: 0, scrolls_to_field: true }
+        Self {
+            question,
+            editor,
+            input: ApprovalInput::default(),
+            problem: None,
+            form: FormState::default(),
+            scroll: 0,
+            scrolls_to_field: true,
+        }
     }
 
     /// Returns whether nobody waits for the answer any more.
@@ -88,7 +106,7 @@ impl QuestionPanel {
 
     fn on_answer_key(&mut self, key: KeyEvent) -> PanelOutcome {
         match &self.question {
-            Question::Approval(..) if self.editor.is_some() => self.on_arguments_key(key),
+            Question::Approval(..) if self.editor.is_some() => self.on_input_key(key),
             Question::Approval(..) => self.on_approval_key(key),
             Question::Sampling(..) => match key.code {
                 KeyCode::Char('y') => self.answer_sampling(true),
@@ -114,57 +132,6 @@ impl QuestionPanel {
                     _ => PanelOutcome::Open,
                 },
             },
-        }
-    }
-
-    fn on_approval_key(&mut self, key: KeyEvent) -> PanelOutcome {
-        let (answer, text) = match key.code {
-            KeyCode::Char('y') => (ApprovalAnswer::Allow(DecisionScope::Call), "allowed once"),
-            KeyCode::Char('t') => {
-                (ApprovalAnswer::Allow(DecisionScope::Tool), "allowed for this tool")
-            }
-            KeyCode::Char('s') => {
-                (ApprovalAnswer::Allow(DecisionScope::Server), "allowed for this server")
-            }
-            KeyCode::Char('n') | KeyCode::Esc => {
-                (ApprovalAnswer::Deny(DecisionScope::Call), "denied")
-            }
-            KeyCode::Char('N') => {
-                (ApprovalAnswer::Deny(DecisionScope::Tool), "denied for this tool")
-            }
-            KeyCode::Char('e') => {
-                if let Question::Approval(question, _) = &self.question {
-                    let mut editor = Editor::new();
-                    editor.set_text(&IndentedJson(&question.arguments).to_string());
-                    self.editor = Some(editor);
-                }
-                return PanelOutcome::Open;
-            }
-            _ => return PanelOutcome::Open,
-        };
-        self.answer_approval(answer, text)
-    }
-
-    fn on_arguments_key(&mut self, key: KeyEvent) -> PanelOutcome {
-        match key.code {
-            KeyCode::Esc => {
-                (self.editor, self.problem) = (None, None);
-                PanelOutcome::Open
-            }
-            KeyCode::Enter if key.modifiers.is_empty() => {
-                let text = self.editor.as_ref().map(Editor::text).unwrap_or_default();
-                match serde_json::from_str::<Map<String, Value>>(&text) {
-                    Ok(_) => self.answer_approval(
-                        ApprovalAnswer::AllowWith(text),
-                        "allowed with changed arguments",
-                    ),
-                    Err(error) => {
-                        self.problem = Some(format!("the arguments are no JSON object: {error}"));
-                        PanelOutcome::Open
-                    }
-                }
-            }
-            _ => self.edit(key),
         }
     }
 

@@ -44,8 +44,9 @@ pub(crate) enum Action {
     Interrupt,
     /// Leave at once: the servers get little time to stop.
     Quit,
-    /// Look for values of the word at the end of the text.
-    Complete(String),
+    /// Look for values of the end of this text before the cursor, because a person pressed Tab or
+    /// typed a name behind `@`.
+    Complete { text: String, is_automatic: bool },
 }
 
 /// The facts of the last line.
@@ -56,6 +57,8 @@ pub(crate) struct StatusFacts {
     pub(crate) servers: usize,
     /// The tokens so far, as the providers report them.
     pub(crate) tokens: String,
+    /// The share of the context that the last request took, shown if there is room.
+    pub(crate) context: String,
     /// What is attached to the next message.
     pub(crate) attachments: Vec<String>,
 }
@@ -91,6 +94,8 @@ pub(crate) struct Screen {
     questions: VecDeque<Question>,
     suggestions: Option<Suggestions>,
     search: Option<HistorySearch>,
+    /// Whether a key needs the messages of earlier conversations.
+    wants_earlier_messages: bool,
     run: Option<RunView>,
     queued: VecDeque<String>,
     last_interrupt: Option<Instant>,
@@ -114,6 +119,7 @@ impl Screen {
             questions: VecDeque::new(),
             suggestions: None,
             search: None,
+            wants_earlier_messages: false,
             run: None,
             queued: VecDeque::new(),
             last_interrupt: None,
@@ -221,6 +227,30 @@ impl Screen {
         }
     }
 
+    /// Shows a line of a server. While the model writes, the line is above the response, which continues
+    /// below the line.
+    pub(crate) fn on_server_line(&mut self, role: Role, line: String) {
+        match self.run.is_some() {
+            true => self.transcript.notice_before_response(role, line),
+            false => self.transcript.notice(role, line),
+        }
+    }
+
+    /// Returns whether a key needs the messages of earlier conversations for the first time.
+    pub(crate) fn take_wish_for_earlier_messages(&mut self) -> bool {
+        std::mem::take(&mut self.wants_earlier_messages) && !self.editor.has_earlier_messages()
+    }
+
+    /// Adds the messages of earlier conversations, newest first, to the history.
+    pub(crate) fn on_earlier_messages(&mut self, messages: Vec<String>) {
+        let added = self.editor.add_earlier_messages(messages);
+        if let Some(HistorySearch { found: Some(at), .. }) = &mut self.search {
+            *at += added;
+        } else {
+            self.extend_search("");
+        }
+    }
+
     /// Returns the next message that was typed during a run.
     pub(crate) fn take_queued(&mut self) -> Option<String> {
         self.queued.pop_front()
@@ -229,6 +259,12 @@ impl Screen {
     /// Shows a hint until the next key.
     pub(crate) fn set_hint(&mut self, hint: String) {
         self.hint = Some(hint);
+    }
+
+    /// Returns whether a message is typed, to which a pasted file can be attached.
+    pub(crate) fn takes_attachments(&self) -> bool {
+        let is_command = self.editor.text_before_cursor().starts_with('/');
+        self.panel.is_none() && self.search.is_none() && !is_command
     }
 
     /// Inserts a pasted text.

@@ -16,6 +16,9 @@ use super::theme::{Role, Theme};
 /// the oldest blocks are not shown any more.
 const MAX_BLOCKS: usize = 20_000;
 
+/// Number of blocks at the end whose notices can be replaced.
+const RECENT_BLOCKS: usize = 3;
+
 /// Columns of the mark beside a block.
 const GUTTER: usize = 2;
 
@@ -70,6 +73,49 @@ impl Transcript {
 
     pub(crate) fn notice(&mut self, role: Role, text: impl Into<String>) {
         self.push(BlockContent::Notice(role, text.into()));
+    }
+
+    /// Adds a line that belongs to no response: a response or reasoning at the end stays at the end,
+    /// so that its next part continues the block.
+    pub(crate) fn notice_before_response(&mut self, role: Role, text: String) {
+        let is_open = |block: &Block| {
+            matches!(block.content(), BlockContent::Response(_) | BlockContent::Reasoning(_))
+        };
+        if !self.blocks.last().is_some_and(is_open) {
+            return self.notice(role, text);
+        }
+        let at = self.blocks.len() - 1;
+        self.blocks.insert(at, Block::new(BlockContent::Notice(role, text)));
+        let shift = |index: usize| if index >= at { index + 1 } else { index };
+        self.used = self.used.iter().map(|index| shift(*index)).collect();
+        self.selected = self.selected.map(shift);
+        self.top = self.top.map(|top| Position { block: shift(top.block), ..top });
+    }
+
+    /// Returns whether a notice with this text is among the last blocks.
+    pub(crate) fn has_recent_notice(&self, text: &str) -> bool {
+        self.recent_notice(text).is_some()
+    }
+
+    fn recent_notice(&self, text: &str) -> Option<usize> {
+        let first = self.blocks.len().saturating_sub(RECENT_BLOCKS);
+        let is_notice = |block: &Block| match block.content() {
+            BlockContent::Notice(_, notice) => notice == text,
+            BlockContent::User(_)
+            | BlockContent::Response(_)
+            | BlockContent::Reasoning(_)
+            | BlockContent::ToolCall(_) => false,
+        };
+        Some(first + self.blocks[first..].iter().rposition(is_notice)?)
+    }
+
+    /// Replaces the text of a notice that is among the last blocks.
+    pub(crate) fn replace_recent_notice(&mut self, text: &str, new: String) {
+        if let Some(at) = self.recent_notice(text)
+            && let BlockContent::Notice(_, notice) = self.blocks[at].content_mut()
+        {
+            *notice = new;
+        }
     }
 
     /// Removes all blocks.

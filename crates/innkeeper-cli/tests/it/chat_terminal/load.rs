@@ -96,22 +96,53 @@ fn keys_reach_the_screen_at_once_during_a_stream_of_a_hundred_thousand_tokens() 
     quit(chat, &env);
 }
 
-#[test]
-fn keys_reach_the_screen_at_once_while_a_result_of_ten_megabytes_arrives() {
-    let env = ChatEnv::new(fixture("one").with("--huge", 10_000_000));
+/// A chat after a call, the memory before the call, and the times of keys during the call.
+struct CallUnderLoad {
+    chat: TerminalSession,
+    memory: u64,
+    times: Vec<Duration>,
+}
+
+/// Types letters while the model calls a tool, until the response ends.
+fn type_during_call(env: &ChatEnv) -> CallUnderLoad {
     let call = json!({"calls": [{"name": "one.add", "arguments": {"a": 2, "b": 3}}]});
     let replies = [call, json!({"text": "Done."})];
     let mut chat = TerminalSession::start(&env.scripted(&replies, &["--approve", "all"]), SIZE);
     chat.wait_for_text(EMPTY_EDITOR);
-    let before = memory(chat.id());
+    let memory = memory(chat.id());
     chat.type_keys("Add.\r");
-    let mut times = type_until(&mut chat, |chat| chat.text().contains("Done."));
+    let times = type_until(&mut chat, |chat| chat.text().contains("Done."));
+    CallUnderLoad { chat, memory, times }
+}
+
+#[test]
+fn keys_reach_the_screen_at_once_while_a_result_of_ten_megabytes_arrives() {
+    let env = ChatEnv::new(fixture("one").with("--huge", 10_000_000));
+    let CallUnderLoad { mut chat, memory: before, mut times } = type_during_call(&env);
     chat.type_keys(OPEN_CALLS);
     chat.wait_for_text("bytes more; y copies the text");
     let end = Instant::now() + Duration::from_secs(2);
     times.extend(type_until(&mut chat, |_| Instant::now() > end));
     let growth = memory(chat.id()) - before;
     assert_fast(times, MAX_KEY_TIME_OF_RESULT);
+    assert!(growth < MAX_GROWTH, "{before} KiB grew by {growth} KiB");
+    quit(chat, &env);
+}
+
+/// Attack: terminal | a server logs 50,000 messages at once | keys reach the screen, and the screen
+/// says how many messages were left out | No unbounded memory
+#[test]
+fn keys_reach_the_screen_at_once_while_a_server_logs_without_an_end() {
+    let server = fixture("one").with("--log-flood", 50_000).with("--log-level", "error");
+    let env = ChatEnv::new(server);
+    let CallUnderLoad { mut chat, memory: before, mut times } = type_during_call(&env);
+    let end = Instant::now() + Duration::from_secs(1);
+    times.extend(type_until(&mut chat, |_| Instant::now() > end));
+    assert!(chat.text().contains("log messages left out: "), "{}", chat.text());
+    let lines = chat.text().matches("log one error (flood)").count();
+    assert!(lines <= 15, "{lines} lines\n{}", chat.text());
+    let growth = memory(chat.id()) - before;
+    assert_fast(times, MAX_KEY_TIME);
     assert!(growth < MAX_GROWTH, "{before} KiB grew by {growth} KiB");
     quit(chat, &env);
 }
@@ -147,4 +178,12 @@ fn a_conversation_of_a_thousand_exchanges_is_on_the_screen_within_a_second() {
     let empty = start_time(&env, &[], "Ask something");
     let resumed = start_time(&env, &["--resume"], "A sentence");
     assert!(resumed < empty + MAX_RESUME_TIME, "{resumed:?} instead of {empty:?}");
+    // Another conversation finds the messages when a key needs them.
+    let mut chat = TerminalSession::start(&env.scripted(&[], &[]), SIZE);
+    chat.wait_for_text(EMPTY_EDITOR);
+    chat.type_keys("\x1b[A");
+    let found = "> Add two and three.";
+    chat.wait_within(MAX_RESUME_TIME, found, |chat| chat.text().contains(found));
+    chat.type_keys("\x15");
+    quit(chat, &env);
 }

@@ -92,7 +92,7 @@ async fn a_reload_keeps_a_running_server_and_a_changed_limit_waits_for_the_resta
     let host = builder.start().await.unwrap();
     let entry = json!({"type": "in-process", "maxConcurrent": 1, "timeout": 5});
     let config = config(&json!({ "entry": entry }));
-    let options = ReloadOptions { config: Some(config), apply_changes: false };
+    let options = ReloadOptions { config: Some(config), ..ReloadOptions::default() };
     let report = host.reload_with(options).await.unwrap();
     assert_eq!((report.added.len(), report.removed.len()), (0, 0), "{report:?}");
     assert_eq!(report.changed.len(), 1, "{report:?}");
@@ -109,7 +109,7 @@ async fn a_reload_that_disables_a_server_ends_it_and_a_later_reload_connects_it_
     let host = builder().connector("local", servers.connector("local")).start().await.unwrap();
     for (disabled, log_len) in [(true, 2), (false, 3)] {
         let config = config(&json!({"local": {"type": "in-process", "disabled": disabled}}));
-        let options = ReloadOptions { config: Some(config), apply_changes: false };
+        let options = ReloadOptions { config: Some(config), ..ReloadOptions::default() };
         host.reload_with(options).await.unwrap();
         assert_eq!(host.status().contains_key("local"), !disabled);
         assert_eq!(servers.log().len(), log_len);
@@ -132,7 +132,7 @@ async fn a_server_that_is_removed_during_a_restart_loses_its_connection() {
     let removal = async {
         sleep(Duration::from_secs(1)).await;
         let disabled = config(&json!({"local": {"type": "in-process", "disabled": true}}));
-        host.reload_with(ReloadOptions { config: Some(disabled), apply_changes: false }).await
+        host.reload_with(ReloadOptions { config: Some(disabled), ..ReloadOptions::default() }).await
     };
     let (restarted, reloaded) = tokio::join!(host.restart_server("local"), removal);
     assert!(matches!(restarted, Err(RestartError::UnknownServer(_))), "{restarted:?}");

@@ -74,6 +74,7 @@ fn text_between_calls_stays_in_its_order_and_streamed_or_not_the_answer_is_the_s
         completion_tokens: 89,
         cached_tokens: 300,
         reasoning_tokens: 40,
+        cost: None,
     };
     assert_eq!(streamed.usage, Some(expected));
 }

@@ -51,6 +51,7 @@ fn calls_on_several_lines_without_ids_are_read_and_streamed_or_not_the_answer_is
         completion_tokens: 30,
         cached_tokens: 100,
         reasoning_tokens: 0,
+        cost: None,
     };
     assert_eq!(streamed.usage, Some(usage));
     let with_trailing_text = format!("{}no JSON\n", lines(LINES));

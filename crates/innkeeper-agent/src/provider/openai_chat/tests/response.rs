@@ -39,9 +39,38 @@ fn streamed_text_and_parallel_calls_equal_unstreamed_ones() {
     assert_eq!(calls(&response), [("call_a", "weather", weather), ("call_b", "add", add)]);
     assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     assert_eq!(response.model.as_deref(), Some("gpt-4o-2024-08-06"));
-    let usage =
-        Usage { prompt_tokens: 81, completion_tokens: 45, cached_tokens: 64, reasoning_tokens: 12 };
+    let usage = Usage {
+        prompt_tokens: 81,
+        completion_tokens: 45,
+        cached_tokens: 64,
+        reasoning_tokens: 12,
+        cost: None,
+    };
     assert_eq!(response.usage, Some(usage));
+}
+
+#[test]
+fn the_cost_is_read_from_the_usage_and_no_cost_is_not_zero() {
+    for (member, expected) in [
+        (r#","cost":0.00014"#, Some("0.00014")),
+        (r#","cost":0"#, Some("0")),
+        (r#","cost":null"#, None),
+        (r#","cost":{"total_cost":1}"#, None),
+        ("", None),
+    ] {
+        let add = |text: &str| {
+            text.replace(
+                r#","completion_tokens":"#,
+                &format!("{member}{}", r#","completion_tokens":"#),
+            )
+        };
+        let data: Vec<String> = CALLS.iter().map(|data| add(data)).collect();
+        let data: Vec<&str> = data.iter().map(String::as_str).collect();
+        let body = decode_body(ProviderApi::OpenAiChat, &add(BODY)).unwrap();
+        assert_eq!(stream(&data), body);
+        let cost = body.usage.unwrap().cost;
+        assert_eq!(cost.map(|cost| cost.to_string()).as_deref(), expected, "{member}");
+    }
 }
 
 /// Proves: G53, G77

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::conversation::PartContent;
 use crate::provider::codec::chunking::{calls, decode_body, decode_chunked, decode_stream};
 use crate::provider::codec::{ApiError, MAX_CONTENT_PARTS, MAX_LIST_ITEMS};
-use crate::provider::{FinishReason, LlmErrorKind, ProviderApi, Response, Usage};
+use crate::provider::{Cost, FinishReason, LlmErrorKind, ProviderApi, Response, Usage};
 
 /// Reasoning in two paragraphs, a message, two parallel calls and a number that no `f64`
 /// represents.
@@ -63,9 +63,24 @@ fn streamed_thoughts_text_and_parallel_calls_equal_unstreamed_ones() {
     assert_eq!(calls(&response), [("call_a", "weather", weather), ("call_b", "add", add)]);
     assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     assert_eq!(response.model.as_deref(), Some("gpt-6-sol"));
-    let usage =
-        Usage { prompt_tokens: 90, completion_tokens: 50, cached_tokens: 64, reasoning_tokens: 30 };
+    let usage = Usage {
+        prompt_tokens: 90,
+        completion_tokens: 50,
+        cached_tokens: 64,
+        reasoning_tokens: 30,
+        cost: None,
+    };
     assert_eq!(response.usage, Some(usage));
+}
+
+#[test]
+fn the_cost_is_read_from_the_usage_of_the_completed_response() {
+    let add = |text: &str| text.replace(r#""usage":{"#, r#""usage":{"cost":0.95,"#);
+    let events: Vec<String> = EVENTS.iter().map(|event| add(event)).collect();
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    let response = decode_stream(ProviderApi::OpenAiResponses, &named_events(&events)).unwrap();
+    assert_eq!(response, decode_body(ProviderApi::OpenAiResponses, &add(BODY)).unwrap());
+    assert_eq!(response.usage.unwrap().cost, Cost::from_json_number("0.95"));
 }
 
 /// Proves: G53, G77

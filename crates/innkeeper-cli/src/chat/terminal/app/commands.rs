@@ -5,24 +5,18 @@ use std::path::Path;
 
 use base64::Engine as _;
 use crossterm::event::EventStream;
-use innkeeper_agent::content::{Content, ContentBlock, MediaContent};
+use futures_util::FutureExt as _;
+use innkeeper_agent::content::Content;
 use innkeeper_agent::conversation::Message;
 use innkeeper_host::Host;
-use serde_json::{Map, Value};
 
 use super::super::theme::Role;
 use super::{App, WorkResult};
-use crate::chat::conversation_file::ConversationFile;
-use crate::chat::listings;
-use crate::chat::session;
+use crate::chat::attachment::{is_uri, read_file};
+use crate::chat::command_work::{self, CommandWork};
 use crate::chat::slash_command::{SlashCommand, help_text};
-use crate::cli::ModelSelectionArgs;
+use crate::chat::{external_editor, listings, permanent_rules, session};
 use crate::exit::CliError;
-use crate::input_file;
-use crate::model_selection::select_model;
-
-/// Maximum number of bytes of an attached file.
-const MAX_ATTACHED_BYTES: u64 = 8 << 20;
 
 /// Maximum number of bytes for the clipboard: terminals accept no more in one sequence.
 const MAX_COPIED_BYTES: usize = 74_000;
@@ -30,6 +24,7 @@ const MAX_COPIED_BYTES: usize = 74_000;
 /// The keys, below the commands of `/help`.
 const KEYS_HELP: &str = "\nkeys\n  Enter sends, Alt-Enter or Ctrl-J starts a line, Esc stops the response\n  \
     Up and Down recall messages, Ctrl-R searches them, Ctrl-X opens an editor\n  \
+    @ suggests resources and files, Tab takes a suggestion, Up and Down select one for Enter\n  \
     PageUp and PageDown scroll, Ctrl-Home and Ctrl-End show the start and the end\n  \
     Tab selects a block, Ctrl-O opens and closes all calls and reasoning\n  \
     Ctrl-C stops the response, Ctrl-C twice leaves";
@@ -44,14 +39,28 @@ impl App {
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),
             SlashCommand::Tools => {
-                self.show(listings::tools(&host, self.session.approver(), argument));
+                let hidden = self.session.hidden_servers();
+                self.show(listings::tools(&host, self.session.approver(), hidden, argument));
             }
-            SlashCommand::Servers => self.show(listings::servers(&host)),
+            SlashCommand::Servers => {
+                self.show(listings::servers(&host, self.session.hidden_servers()));
+            }
             SlashCommand::Prompts => self.show(listings::prompts(&host)),
             SlashCommand::Resources => self.show(listings::resources(&host)),
-            SlashCommand::Rules => self.show(listings::rules(&self.session.approver().rules())),
+            SlashCommand::Rules => {
+                let listed = permanent_rules::run_command(self.session.approver(), argument);
+                self.show_outcome(listed);
+            }
             SlashCommand::Tokens => self.show(listings::tokens(self.session.tokens())),
-            SlashCommand::List => self.list_conversations(),
+            SlashCommand::Disable | SlashCommand::Enable => {
+                let is_hidden = command == SlashCommand::Disable;
+                let changed = self.session.set_hidden(argument, is_hidden);
+                self.show_outcome(changed);
+            }
+            SlashCommand::Reload => self.reload(),
+            SlashCommand::List => {
+                self.show_outcome(command_work::list(self.context.directory.as_deref()));
+            }
             SlashCommand::Restart => self.restart(host, argument),
             SlashCommand::Model => self.switch_model(argument),
             SlashCommand::Prompt => self.send_prompt(host, argument),
@@ -61,9 +70,19 @@ impl App {
                 self.update_status();
             }
             SlashCommand::Undo => self.undo(),
+            SlashCommand::Redo => self.redo(),
+            SlashCommand::Fork => self.fork(),
+            SlashCommand::Resume => self.resume(argument),
+            SlashCommand::Remove => self.remove(argument),
+            SlashCommand::Export => self.export(argument),
+            SlashCommand::Log => self.set_log_level(argument),
+            SlashCommand::Details => self.screen.transcript.toggle_all_details(),
             SlashCommand::Compact => self.compact(),
             SlashCommand::Clear => self.clear(),
-            SlashCommand::Save => self.save(argument),
+            SlashCommand::Save => {
+                let saved = command_work::save(&mut self.session, argument);
+                self.show_outcome(saved);
+            }
             SlashCommand::Copy => self.copy()?,
             SlashCommand::Edit => self.edit().await?,
             SlashCommand::Quit => self.is_over = true,
@@ -71,18 +90,18 @@ impl App {
         Ok(())
     }
 
-    fn show(&mut self, text: String) {
+    pub(super) fn show(&mut self, text: String) {
         self.screen.transcript.notice(Role::Text, text);
         self.screen.transcript.scroll_to_end();
     }
 
-    fn show_error(&mut self, text: impl Into<String>) {
+    pub(super) fn show_error(&mut self, text: impl Into<String>) {
         self.screen.transcript.notice(Role::Error, text);
         self.screen.transcript.scroll_to_end();
     }
 
     /// Returns whether no run and no other work uses the conversation.
-    fn require_idle(&mut self) -> bool {
+    pub(super) fn require_idle(&mut self) -> bool {
         let is_idle = self.run.is_none() && self.work.is_empty();
         if !is_idle {
             self.show_error("wait for the end of the run, or stop it with Esc");
@@ -90,47 +109,48 @@ impl App {
         is_idle
     }
 
-    fn list_conversations(&mut self) {
-        match self.context.directory.clone() {
-            Some(directory) => self.show(listings::conversations(&directory)),
-            None => self.show_error("conversations are not stored"),
+    /// Shows the text or the error of a command.
+    pub(super) fn show_outcome(&mut self, outcome: Result<String, CliError>) {
+        match outcome {
+            Ok(text) => self.show(text),
+            Err(error) => self.show_error(error.to_line()),
+        }
+    }
+
+    /// Does the work of a command, and shows its text or its error.
+    pub(super) fn spawn_command(&mut self, label: &str, work: Result<CommandWork, CliError>) {
+        match work {
+            Ok(work) => self.spawn_work(label, work.map(WorkResult::Done).boxed()),
+            Err(error) => self.show_error(error.to_line()),
         }
     }
 
     fn restart(&mut self, host: Host, server: &str) {
-        if server.is_empty() {
-            return self.show_error("usage: /restart SERVER");
-        }
-        let server = server.to_owned();
         let label = format!("restarting {server}");
-        let restart = async move {
-            let problem = host.restart_server(&server).await.err().map(|error| error.to_string());
-            WorkResult::Restarted(server, problem)
-        };
-        self.spawn_work(&label, Box::pin(restart));
+        self.spawn_command(&label, command_work::restart(host, server));
+    }
+
+    fn reload(&mut self) {
+        if self.require_idle() {
+            let reload = self.session.reload().boxed();
+            self.spawn_command("applying the configuration", Ok(reload));
+        }
     }
 
     fn switch_model(&mut self, argument: &str) {
-        let mut words = argument.split_whitespace();
-        let Some(provider) = words.next() else {
-            let text =
-                format!("model: {}\nusage: /model PROVIDER [MODEL]", self.session.model_label());
-            return self.show(text);
-        };
+        if argument.is_empty() {
+            return self.show(command_work::model_text(&self.session));
+        }
         if !self.require_idle() {
             return;
         }
-        let selection = ModelSelectionArgs {
-            provider: Some(provider.to_owned()),
-            name: words.next().map(str::to_owned),
-            ..ModelSelectionArgs::default()
-        };
-        match select_model(&selection, &self.context.environment) {
-            Ok(selected) => {
+        match command_work::select(argument, &self.context.environment) {
+            Ok(Some(selected)) => {
                 let prepare =
                     async move { WorkResult::ModelPrepared(Box::new(selected.prepare().await)) };
                 self.spawn_work("preparing the model", Box::pin(prepare));
             }
+            Ok(None) => self.show(command_work::model_text(&self.session)),
             Err(error) => self.show_error(error.to_line()),
         }
     }
@@ -139,19 +159,11 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        let words = shlex::split(argument).unwrap_or_default();
-        let Some((name, pairs)) = words.split_first() else {
-            return self.show_error("usage: /prompt SERVER.NAME [KEY=VALUE …]");
-        };
-        let mut arguments = Map::new();
-        for pair in pairs {
-            let Some((key, value)) = pair.split_once('=') else {
-                return self.show_error(format!("`{pair}` is not KEY=VALUE"));
-            };
-            arguments.insert(key.to_owned(), Value::from(value));
+        let hidden = self.session.hidden_servers().clone();
+        match command_work::prompt(host, hidden, argument) {
+            Ok(get) => self.spawn_work("getting the prompt", get.map(WorkResult::Prompt).boxed()),
+            Err(error) => self.show_error(error.to_line()),
         }
-        let get = session::get_prompt(host, name.clone(), arguments);
-        self.spawn_work("getting the prompt", Box::pin(async { WorkResult::Prompt(get.await) }));
     }
 
     fn attach(&mut self, host: Host, argument: &str) {
@@ -163,7 +175,8 @@ impl App {
             let read = read_file(Path::new(argument));
             return self.on_attached(label, read);
         }
-        let read = session::read_resource(host, label.clone());
+        let read =
+            session::read_resource(host, self.session.hidden_servers().clone(), label.clone());
         let read = async move { WorkResult::Attached(label, read.await) };
         self.spawn_work("reading the resource", Box::pin(read));
     }
@@ -186,7 +199,7 @@ impl App {
                 let conversation = self.session.agent().conversation();
                 let transcript = &mut self.screen.transcript;
                 transcript.show_conversation(&conversation, |tool| server_of(&host, tool));
-                transcript.notice(Role::Dim, "removed the last exchange; what its tools did stays");
+                transcript.notice(Role::Dim, "removed the last exchange; what its tools did stays; /redo brings the exchange back");
                 self.screen.editor.set_text(&message);
             }
             Ok(None) => self.show_error("the conversation is empty"),
@@ -206,31 +219,11 @@ impl App {
         if !self.require_idle() {
             return;
         }
-        let file = match self.context.directory.as_deref().map(ConversationFile::create) {
-            Some(Ok(file)) => Some(file),
-            Some(Err(error)) => return self.show_error(error.to_line()),
-            None => None,
-        };
-        let cleared = self.session.clear(file);
-        self.screen.transcript.clear();
-        self.show("new conversation".to_owned());
-        self.report_storage(cleared);
-    }
-
-    fn save(&mut self, title: &str) {
-        let stored = match title.is_empty() {
-            true => Ok(self.session.file().is_some()),
-            false => self.session.set_title(title),
-        };
-        match (stored, self.session.file()) {
-            (Ok(true), Some(file)) => {
-                let id = file.id();
-                let title = file.title().map(|title| format!(" as `{title}`")).unwrap_or_default();
-                self.show(format!("stored{title}; continue with: innkeeper chat --resume {id}"));
-            }
-            (Ok(_), _) => self.show_error("the conversation is not stored"),
-            (Err(error), _) => self.report_storage(Err(error)),
+        let cleared = command_work::clear(&mut self.session, self.context.directory.as_deref());
+        if cleared.is_ok() {
+            self.screen.transcript.clear();
         }
+        self.show_outcome(cleared);
     }
 
     /// Copies a text with the sequence OSC 52, which also works over SSH.
@@ -254,41 +247,17 @@ impl App {
 
     /// Opens the message in the editor of the user.
     async fn edit(&mut self) -> io::Result<()> {
-        let environment = &self.context.environment;
-        let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
-        let words = shlex::split(editor.unwrap_or("vi")).unwrap_or_default();
-        let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-        let mut file = tempfile::Builder::new().prefix("innkeeper-").suffix(".md").tempfile()?;
-        file.write_all(self.screen.editor.text().as_bytes())?;
+        let text = self.screen.editor.text();
         self.guard.suspend()?;
-        #[expect(clippy::disallowed_methods, reason = "the editor of the user needs the terminal")]
-        let mut editor = tokio::process::Command::new(program);
-        let status = editor.args(arguments).arg(file.path()).status().await;
+        let edited = external_editor::edit(&self.context.environment, &text).await;
         self.guard.resume()?;
         self.keys = EventStream::new();
         self.terminal.clear()?;
-        match status {
-            Ok(status) if status.success() => {
-                let text = input_file::read(file.path(), MAX_ATTACHED_BYTES)?;
-                self.screen.editor.set_text(text.trim_end());
-            }
-            Ok(status) => self.show_error(format!("`{program}` failed: {status}")),
-            Err(error) => self.show_error(format!("cannot start `{program}`: {error}")),
+        match edited {
+            Ok(text) => self.screen.editor.set_text(&text),
+            Err(error) => self.show_error(error.to_line()),
         }
         Ok(())
-    }
-
-    pub(super) fn complete(&mut self, text: String) {
-        let host = self.session.host().clone();
-        let values = listings::completions(&host, &text);
-        if !values.is_empty() || !text.contains('=') {
-            return self.screen.on_completions(&text, &values);
-        }
-        let complete = async move {
-            let values = listings::server_completions(&host, &text).await;
-            WorkResult::Completions(text, values)
-        };
-        self.work.push(Box::pin(complete));
     }
 
     pub(super) fn on_work(&mut self, result: WorkResult) {
@@ -298,11 +267,8 @@ impl App {
         match result {
             WorkResult::ModelPrepared(prepared) => match *prepared {
                 Ok(model) => {
-                    let earlier = self.session.set_model(model);
-                    self.show(format!(
-                        "the conversation continues with {}",
-                        self.session.model_label()
-                    ));
+                    let (text, earlier) = command_work::set_model(&mut self.session, model);
+                    self.show(text);
                     if let Some(local) = earlier {
                         self.stop_local_model(local);
                     }
@@ -315,12 +281,8 @@ impl App {
                 }
             }
             WorkResult::Compacted(Ok(compacted)) => {
-                let stored = self.session.on_compacted(&compacted);
-                self.show(format!(
-                    "a summary replaces {} messages for the model",
-                    compacted.messages
-                ));
-                self.report_storage(stored);
+                let text = command_work::compacted(&mut self.session, &compacted);
+                self.show_outcome(text);
             }
             WorkResult::Compacted(Err(error)) => self.show_error(error.to_string()),
             WorkResult::Attached(label, content) => self.on_attached(label, content),
@@ -329,11 +291,9 @@ impl App {
                 self.send_content(&text, content);
             }
             WorkResult::Prompt(Err(error)) => self.show_error(error.to_line()),
-            WorkResult::Restarted(server, None) => self.show(format!("{server} is ready")),
-            WorkResult::Restarted(server, Some(problem)) => {
-                self.show_error(format!("{server} did not restart: {problem}"));
-            }
-            WorkResult::Completions(text, values) => self.screen.on_completions(&text, &values),
+            WorkResult::Opened(opened) => self.on_opened(opened),
+            WorkResult::LogLevelSet(level, problem) => self.on_log_level(level, problem),
+            WorkResult::Done(outcome) => self.show_outcome(outcome),
         }
         self.update_status();
         self.send_queued();
@@ -353,35 +313,4 @@ pub(super) fn user_text(message: &Message) -> Option<String> {
         Message::User(content) => Some(content.to_text().into_owned()),
         Message::Assistant(_) | Message::ToolResults(_) => None,
     }
-}
-
-/// Returns whether a text is a URI and not a path.
-fn is_uri(text: &str) -> bool {
-    text.split_once(':').is_some_and(|(scheme, rest)| {
-        scheme.len() > 1
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-            && (rest.starts_with('/') || !Path::new(text).exists())
-    })
-}
-
-/// Reads a file as an attachment: an image by its extension, else text.
-fn read_file(path: &Path) -> Result<Content, CliError> {
-    let failure =
-        |error| CliError::failure(format!("cannot read `{}`", path.display())).with_source(error);
-    let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let mime_type = match &*extension {
-        "png" => Some("image/png"),
-        "jpg" | "jpeg" => Some("image/jpeg"),
-        "gif" => Some("image/gif"),
-        "webp" => Some("image/webp"),
-        _ => None,
-    };
-    let Some(mime_type) = mime_type else {
-        let text = input_file::read(path, MAX_ATTACHED_BYTES).map_err(failure)?;
-        return Ok(format!("File `{}`:\n{text}", path.display()).into());
-    };
-    let bytes = input_file::read_bytes(path, MAX_ATTACHED_BYTES).map_err(failure)?;
-    let data = base64::prelude::BASE64_STANDARD.encode(bytes);
-    let image = MediaContent { mime_type: Some(mime_type.to_owned()), data: data.into() };
-    Ok(ContentBlock::Image(image).into())
 }

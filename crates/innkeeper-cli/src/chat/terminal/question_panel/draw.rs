@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::super::block::indented_json;
 use super::super::theme::{Role, Theme};
 use super::super::wrap::{wrap_spans, wrap_text};
-use super::{QuestionPanel, input_text};
+use super::{ApprovalInput, QuestionPanel, input_text};
 use crate::chat::question::{
     ApprovalQuestion, ElicitationQuestion, Question, RequestedInput, SamplingQuestion,
 };
@@ -50,12 +50,20 @@ impl QuestionPanel {
 
     fn keys(&self) -> &'static str {
         match &self.question {
-            Question::Approval(..) if self.editor.is_some() => {
-                "Enter run with these arguments · Esc back"
-            }
-            Question::Approval(..) => {
-                "y once · t this tool · s this server · n no · N never this tool · e edit"
-            }
+            Question::Approval(..) if self.editor.is_some() => match self.input {
+                ApprovalInput::Arguments => "Enter run with these arguments · Esc back",
+                ApprovalInput::DenialReason => "Enter deny with this reason · Esc back",
+            },
+            Question::Approval(..) => match self.permanent_obstacle() {
+                None => {
+                    "y once · t this tool · s this server · a always this tool · n no · \
+                     r no, reason · N never this tool · e edit"
+                }
+                Some(_) => {
+                    "y once · t this tool · s this server · n no · r no, reason · \
+                     N never this tool · e edit"
+                }
+            },
             Question::Sampling(..) => "y let the model answer · n no",
             Question::Elicitation(question, _) => match &question.input {
                 RequestedInput::Form(_) => {
@@ -82,7 +90,7 @@ impl QuestionPanel {
         let mut lines = wrap_spans(&heading, width, &[], &[]);
         let facts = question.facts();
         lines.extend(wrap_text(&facts, theme.style(Role::Dim), width, &[]));
-        if self.editor.is_none() {
+        if self.editor.is_none() || self.input == ApprovalInput::DenialReason {
             let arguments = indented_json(&question.arguments, MAX_SHOWN_BYTES);
             let indent = [Span::raw("  ")];
             lines.extend(wrap_text(&arguments, theme.style(Role::Code), width, &indent));

@@ -78,7 +78,12 @@ impl Screen {
         if !status.attachments.is_empty() {
             facts.push(format!("attached: {}", status.attachments.join(", ")));
         }
-        let text = truncate(&facts.join(" · "), width.into());
+        let mut text = truncate(&facts.join(" · "), width.into());
+        if !status.context.is_empty() {
+            facts.insert(3.min(facts.len()), status.context.clone());
+            let longer = facts.join(" · ");
+            text = if truncate(&longer, width.into()) == longer { longer } else { text };
+        }
         Line::from(Span::styled(text, self.theme.style(Role::Dim)))
     }
 

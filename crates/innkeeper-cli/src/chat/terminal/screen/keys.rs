@@ -7,6 +7,7 @@ use super::super::question_panel::PanelOutcome;
 use super::super::theme::Role;
 use super::suggestions::Suggestions;
 use super::{Action, HistorySearch, LEAVE_DELAY, MAX_QUEUED_MESSAGES, Screen};
+use crate::chat::completion::{Completions, mentioned_name};
 use crate::chat::slash_command::{SlashCommand, TypedLine, parse_line};
 
 impl Screen {
@@ -35,10 +36,10 @@ impl Screen {
         if self.transcript.has_selection() {
             return self.on_selection_key(key);
         }
-        let text = self.editor.shown_text();
+        let text = self.editor.text_before_cursor();
         self.suggestions.take_if(|suggestions| !suggestions.complete(&text));
-        if self.suggestions.is_some() && self.on_suggestion_key(key) {
-            return None;
+        if let Some(action) = self.on_suggestion_key(key) {
+            return action;
         }
         self.on_editor_key(key)
     }
@@ -82,6 +83,7 @@ impl Screen {
             KeyCode::Char('o') if is_control(key, 'o') => self.transcript.toggle_all_details(),
             KeyCode::Char('r') if is_control(key, 'r') => {
                 self.search = Some(HistorySearch { text: String::new(), found: None });
+                self.wants_earlier_messages = true;
             }
             KeyCode::Char('x') if is_control(key, 'x') => {
                 return Some(Some(Action::Command(SlashCommand::Edit, String::new())));
@@ -108,21 +110,38 @@ impl Screen {
         None
     }
 
-    /// Handles the keys of the suggestions. Returns whether the key is handled.
-    fn on_suggestion_key(&mut self, key: KeyEvent) -> bool {
-        let Some(suggestions) = &mut self.suggestions else { return false };
+    /// Handles the keys of the suggestions; `None` for other keys. Enter takes a value only if Up or
+    /// Down selected the value, so that Enter else sends the text as the person typed it.
+    fn on_suggestion_key(&mut self, key: KeyEvent) -> Option<Option<Action>> {
+        let suggestions = self.suggestions.as_mut()?;
         match key.code {
             KeyCode::Up => suggestions.select(false),
             KeyCode::Down => suggestions.select(true),
             KeyCode::Esc => self.suggestions = None,
-            KeyCode::Tab => {
-                let text = suggestions.completed_text();
-                self.suggestions = None;
-                self.editor.set_text(&text);
+            KeyCode::Tab => return Some(self.accept_suggestion()),
+            KeyCode::Enter if key.modifiers.is_empty() && suggestions.has_selection() => {
+                return Some(self.accept_suggestion());
             }
-            _ => return false,
+            _ => return None,
         }
-        true
+        Some(None)
+    }
+
+    /// Inserts the selected or the first value.
+    fn accept_suggestion(&mut self) -> Option<Action> {
+        let (replaced, value) = self.suggestions.take()?.into_value();
+        self.editor.replace_before_cursor(replaced.chars().count(), &value.text);
+        match value.attachment {
+            Some(name) => Some(Action::Command(SlashCommand::Attach, name)),
+            None => self.complete_mention(),
+        }
+    }
+
+    /// Looks for values of a name behind `@`.
+    fn complete_mention(&self) -> Option<Action> {
+        let text = self.editor.text_before_cursor();
+        let is_mention = !text.starts_with('/') && mentioned_name(&text).is_some();
+        is_mention.then_some(Action::Complete { text, is_automatic: true })
     }
 
     fn on_editor_key(&mut self, key: KeyEvent) -> Option<Action> {
@@ -131,16 +150,26 @@ impl Screen {
             KeyCode::Enter => self.editor.insert_newline(),
             KeyCode::Esc if self.run.is_some() => return Some(Action::Interrupt),
             KeyCode::Esc => self.transcript.scroll_to_end(),
-            KeyCode::Tab if self.editor.shown_text().starts_with('/') => {
-                return Some(Action::Complete(self.editor.shown_text()));
+            KeyCode::Tab => {
+                let text = self.editor.text_before_cursor();
+                if text.starts_with('/') || mentioned_name(&text).is_some() {
+                    return Some(Action::Complete { text, is_automatic: false });
+                }
+                self.transcript.select(true);
             }
-            KeyCode::Tab => self.transcript.select(true),
             KeyCode::Char('d') if is_control(key, 'd') && self.editor.is_empty() => {
                 return Some(Action::Command(SlashCommand::Quit, String::new()));
             }
             _ => {
                 self.editor.on_key(key);
-                self.suggestions = Suggestions::of_commands(&self.editor.shown_text());
+                self.wants_earlier_messages |= key.code == KeyCode::Up;
+                let before = self.editor.text_before_cursor();
+                let is_at_end = before.len() == self.editor.shown_text().len();
+                self.suggestions = Some(before)
+                    .filter(|_| is_at_end)
+                    .as_deref()
+                    .and_then(Suggestions::of_commands);
+                return self.complete_mention();
             }
         }
         None
@@ -215,19 +244,29 @@ impl Screen {
         true
     }
 
-    /// Shows values for the word at the end of the text; one value replaces the word at once.
-    pub(crate) fn on_completions(&mut self, text: &str, values: &[String]) {
-        if self.editor.shown_text() != text {
-            return;
+    /// Shows values for the end of the text before the cursor. If a person asked for values, one
+    /// value replaces the end at once.
+    pub(crate) fn on_completions(
+        &mut self,
+        text: &str,
+        completions: Completions,
+        is_automatic: bool,
+    ) -> Option<Action> {
+        if self.editor.text_before_cursor() != text {
+            return None;
         }
-        let suggestions = Suggestions::of_values(text, values);
-        match suggestions {
-            None => self.hint = Some("no value completes the text".to_owned()),
-            Some(one) if one.len() == 1 => {
-                let text = one.completed_text();
-                self.editor.set_text(&text);
+        self.suggestions = Suggestions::new(text, completions);
+        if !is_automatic {
+            self.hint = None;
+        }
+        match &self.suggestions {
+            _ if is_automatic => None,
+            None => {
+                self.hint = Some("no value completes the text".to_owned());
+                None
             }
-            Some(several) => self.suggestions = Some(several),
+            Some(one) if one.len() == 1 => self.accept_suggestion(),
+            Some(_) => None,
         }
     }
 }

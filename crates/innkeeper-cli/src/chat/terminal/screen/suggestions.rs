@@ -1,20 +1,21 @@
 //! The values that complete the text of the editor.
 
+use crate::chat::completion::{CompletionValue, Completions};
 use crate::chat::slash_command::SlashCommand;
 
 /// Maximum number of shown values.
 pub(super) const MAX_SHOWN: usize = 6;
 
-/// The values that complete the last word of a text.
+/// The values that complete the text before the cursor.
 #[derive(Debug)]
 pub(super) struct Suggestions {
-    /// The text that the values complete.
+    /// The text before the cursor that the values complete.
     text: String,
-    /// The text before the last word.
-    before: String,
-    /// Each value with its purpose.
-    values: Vec<(String, String)>,
-    selected: usize,
+    /// The end of the text that a value replaces.
+    replaced: String,
+    values: Vec<CompletionValue>,
+    /// The value that Up or Down selected.
+    selected: Option<usize>,
 }
 
 impl Suggestions {
@@ -24,33 +25,20 @@ impl Suggestions {
         let matching = SlashCommand::ALL.iter().filter(|(_, name, ..)| name.starts_with(word));
         let values = matching.map(|(_, name, arguments, purpose)| {
             let space = if arguments.is_empty() { "" } else { " " };
-            (format!("/{name}{space}"), (*purpose).to_owned())
+            CompletionValue::new(format!("/{name}{space}"), *purpose)
         });
-        Self::new(text, String::new(), values.collect())
+        let values = values.collect();
+        Self::new(text, Completions { replaced: text.to_owned(), values })
     }
 
-    /// Returns the values that start with the last word of a text, or, without such a value, those
-    /// that contain the word.
-    pub(super) fn of_values(text: &str, values: &[String]) -> Option<Self> {
-        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
-        let before = &text[..text.len() - word.len()];
-        let select = |keep: &dyn Fn(&str) -> bool| -> Vec<(String, String)> {
-            let kept = values.iter().filter(|value| keep(value));
-            kept.map(|value| (value.clone(), String::new())).collect()
-        };
-        let mut matching = select(&|value| value.starts_with(word));
-        if matching.is_empty() {
-            matching = select(&|value| value.contains(word));
-        }
-        Self::new(text, before.to_owned(), matching)
+    /// Returns the suggestions for the text before the cursor; `None` without a value.
+    pub(super) fn new(text: &str, completions: Completions) -> Option<Self> {
+        let Completions { replaced, values } = completions;
+        let has_values = !values.is_empty() && text.ends_with(&replaced);
+        has_values.then(|| Self { text: text.to_owned(), replaced, values, selected: None })
     }
 
-    fn new(text: &str, before: String, values: Vec<(String, String)>) -> Option<Self> {
-        let text = text.to_owned();
-        (!values.is_empty()).then_some(Self { text, before, values, selected: 0 })
-    }
-
-    /// Returns whether the values complete this text.
+    /// Returns whether the values complete this text before the cursor.
     pub(super) fn complete(&self, text: &str) -> bool {
         self.text == text
     }
@@ -59,24 +47,32 @@ impl Suggestions {
         self.values.len()
     }
 
-    pub(super) fn select(&mut self, is_next: bool) {
-        let last = self.values.len() - 1;
-        self.selected = match is_next {
-            true => (self.selected + 1).min(last),
-            false => self.selected.saturating_sub(1),
-        };
+    /// Returns whether Up or Down selected a value.
+    pub(super) fn has_selection(&self) -> bool {
+        self.selected.is_some()
     }
 
-    /// Returns the text with the selected value.
-    pub(super) fn completed_text(&self) -> String {
-        let value = self.values.get(self.selected).map_or("", |(value, _)| value);
-        format!("{}{value}", self.before)
+    /// Selects the next value, or the value before.
+    pub(super) fn select(&mut self, is_next: bool) {
+        let last = self.values.len() - 1;
+        self.selected = Some(match (self.selected, is_next) {
+            (None, true) => 0,
+            (None, false) => last,
+            (Some(at), true) => (at + 1).min(last),
+            (Some(at), false) => at.saturating_sub(1),
+        });
+    }
+
+    /// Returns the end of the text that a value replaces, and the selected or the first value.
+    pub(super) fn into_value(mut self) -> (String, CompletionValue) {
+        let value = self.values.swap_remove(self.selected.unwrap_or(0));
+        (self.replaced, value)
     }
 
     /// Returns the shown values with their purposes, and whether a value is selected.
     pub(super) fn visible_values(&self) -> impl Iterator<Item = (&str, &str, bool)> {
-        let first = self.selected.saturating_sub(MAX_SHOWN - 1);
+        let first = self.selected.unwrap_or(0).saturating_sub(MAX_SHOWN - 1);
         let values = self.values.iter().enumerate().skip(first).take(MAX_SHOWN);
-        values.map(|(at, (value, purpose))| (&**value, &**purpose, at == self.selected))
+        values.map(|(at, value)| (&*value.label, &*value.purpose, Some(at) == self.selected))
     }
 }

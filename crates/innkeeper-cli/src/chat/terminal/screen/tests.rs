@@ -1,9 +1,11 @@
 //! Tests of the screen: keys and events against the drawn rows.
 
 mod builders;
+mod completion;
 mod editor_keys;
 mod features;
 mod frames;
+mod history;
 mod limits;
 mod questions;
 mod random_input;
@@ -76,8 +78,9 @@ async fn an_approval_shows_the_call_and_takes_the_answer_of_a_key() {
         ('y', ApprovalAnswer::Allow(DecisionScope::Call)),
         ('t', ApprovalAnswer::Allow(DecisionScope::Tool)),
         ('s', ApprovalAnswer::Allow(DecisionScope::Server)),
-        ('n', ApprovalAnswer::Deny(DecisionScope::Call)),
-        ('N', ApprovalAnswer::Deny(DecisionScope::Tool)),
+        ('a', ApprovalAnswer::AllowAlways),
+        ('n', ApprovalAnswer::Deny(DecisionScope::Call, None)),
+        ('N', ApprovalAnswer::Deny(DecisionScope::Tool, None)),
     ] {
         let mut screen = Screen::new(Theme::Plain);
         let (question, mut receiver) = approval();
@@ -181,6 +184,7 @@ async fn sequences_for_the_terminal_never_reach_a_cell() {
             description: Some(evil.to_owned()),
             annotations: ToolAnnotations::default(),
             is_pinned: true,
+            permanent_obstacle: None,
         },
         sender,
     ));

@@ -40,6 +40,7 @@ pub(super) fn approval_of(arguments: &str) -> (Question, oneshot::Receiver<Appro
         description: Some("Writes a file.".to_owned()),
         annotations: ToolAnnotations::default(),
         is_pinned: false,
+        permanent_obstacle: None,
     };
     (Question::Approval(question, sender), receiver)
 }

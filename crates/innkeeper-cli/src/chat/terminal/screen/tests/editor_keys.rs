@@ -5,6 +5,7 @@ use tokio::time::Instant;
 
 use super::builders::{approval, ask, assert_shown};
 use super::{enter, press, type_text};
+use crate::chat::completion::{CompletionValue, Completions};
 use crate::chat::slash_command::SlashCommand;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::screen::{Action, Screen};
@@ -48,6 +49,28 @@ async fn control_keys_of_a_shell_edit_the_line() {
     assert_eq!(screen.editor.shown_text(), "xone ");
     assert_eq!(control(&mut screen, 'k'), None);
     assert_eq!(screen.editor.shown_text(), "x");
+    type_text(&mut screen, " one notes.md ");
+    assert_eq!(control(&mut screen, 'w'), None);
+    assert_eq!(screen.editor.shown_text(), "x one ");
+    control(&mut screen, 'a');
+    control(&mut screen, 'e');
+    press(&mut screen, KeyCode::Left, KeyModifiers::NONE);
+    assert_eq!(control(&mut screen, 'u'), None);
+    assert_eq!(screen.editor.shown_text(), " ");
+    press(&mut screen, KeyCode::Char('y'), KeyModifiers::CONTROL);
+    assert_eq!(screen.editor.shown_text(), "x one ");
+}
+
+#[tokio::test(start_paused = true)]
+async fn control_u_and_control_w_change_only_their_line() {
+    let mut screen = screen_with("first");
+    control(&mut screen, 'j');
+    type_text(&mut screen, "second line");
+    control(&mut screen, 'u');
+    assert_eq!(screen.editor.shown_text(), "first\n");
+    type_text(&mut screen, "a");
+    control(&mut screen, 'w');
+    assert_eq!(screen.editor.shown_text(), "first\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,7 +237,8 @@ async fn many_short_pastes_leave_the_editor_small_and_are_sent_whole() {
 #[tokio::test(start_paused = true)]
 async fn a_word_after_a_wide_space_is_completed() {
     let mut screen = screen_with("/tools\u{3000}no");
-    let text = screen.editor.shown_text();
-    screen.on_completions(&text, &["notes".to_owned()]);
+    let text = screen.editor.text_before_cursor();
+    let values = vec![CompletionValue::new("notes", "")];
+    screen.on_completions(&text, Completions { replaced: "no".to_owned(), values }, false);
     assert_eq!(screen.editor.shown_text(), "/tools\u{3000}notes");
 }

@@ -12,7 +12,7 @@ use super::builders::{
     show, started, url,
 };
 use super::frames::Frames;
-use super::{enter, press, type_text};
+use super::{enter, press, rows, type_text};
 use crate::chat::slash_command::help_text;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::screen::Screen;
@@ -217,4 +217,45 @@ async fn a_failed_run_says_why() {
     let mut frames = Frames::default();
     frames.add("failed and truncated", &mut screen);
     insta::assert_snapshot!(frames.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_messages_leave_the_streamed_response_whole_and_their_note_is_replaced() {
+    let mut screen = screen();
+    screen.on_sent("Add.", Instant::now());
+    show(&mut screen, &AgentEvent::Text("The model **wri".to_owned()));
+    screen.on_server_line(Role::Warning, "log one warning: disk is full".to_owned());
+    screen.on_server_line(Role::Error, "log one error (db): no disk".to_owned());
+    let note = "log messages left out: 7 of one; /log LEVEL changes what is shown".to_owned();
+    screen.on_server_line(Role::Dim, note.clone());
+    let transcript = &mut screen.transcript;
+    assert!(transcript.has_recent_notice(&note));
+    transcript.replace_recent_notice(&note, note.replace('7', "9000"));
+    assert!(!transcript.has_recent_notice(&note));
+    show(&mut screen, &AgentEvent::Text("tes**.".to_owned()));
+    let mut frames = Frames::default();
+    frames.add("log messages", &mut screen);
+    show(&mut screen, &run_finished(&json!("completed")));
+    screen.on_server_line(Role::Error, "log one error: after the response".to_owned());
+    frames.add("after the run", &mut screen);
+    insta::assert_snapshot!(frames.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_message_moves_neither_the_selection_nor_the_shown_lines() {
+    let mut screen = screen();
+    for number in 1..=40 {
+        screen.transcript.notice(Role::Text, format!("notice {number}"));
+    }
+    show(&mut screen, &AgentEvent::Text("The response.".to_owned()));
+    key(&mut screen, KeyCode::Tab);
+    let selected = screen.transcript.copied_text();
+    assert_eq!(selected.as_deref(), Some("The response."));
+    screen.transcript.notice_before_response(Role::Dim, "log one error: 1".to_owned());
+    assert_eq!(screen.transcript.copied_text(), selected);
+    key(&mut screen, KeyCode::Esc);
+    press(&mut screen, KeyCode::PageUp, KeyModifiers::NONE);
+    let before = rows(&mut screen, 80, 24);
+    screen.transcript.notice_before_response(Role::Dim, "log one error: 2".to_owned());
+    assert_eq!(rows(&mut screen, 80, 24), before);
 }

@@ -135,3 +135,18 @@ async fn each_small_size_is_drawn_with_an_editor_and_with_a_form() {
         rows(&mut screen, width, height);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_share_of_the_context_is_shown_only_if_it_fits() {
+    let mut screen = Screen::new(Theme::Plain);
+    screen.status.model = "local/small".to_owned();
+    screen.status.tokens = "1234 tokens".to_owned();
+    screen.status.context = "context 20 %".to_owned();
+    screen.status.attachments = vec!["notes.txt".to_owned()];
+    let whole = "local/small · 0/0 servers · 1234 tokens · context 20 % · attached: notes.txt";
+    let columns = u16::try_from(whole.chars().count()).unwrap();
+    assert!(rows(&mut screen, columns, 12).contains(whole));
+    let drawn = rows(&mut screen, columns - 1, 12);
+    let short = "local/small · 0/0 servers · 1234 tokens · attached: notes.txt";
+    assert!(drawn.contains(short) && !drawn.contains("context"), "{drawn}");
+}

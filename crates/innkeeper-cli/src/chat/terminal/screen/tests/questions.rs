@@ -1,6 +1,7 @@
 //! Tests of questions: keys that were not meant as answers, and questions that do not fit.
 
 use crossterm::event::{KeyCode, KeyModifiers};
+use innkeeper_agent::safety::DecisionScope;
 use serde_json::json;
 use tokio::time::{Instant, advance};
 
@@ -8,6 +9,7 @@ use super::builders::{
     QUESTION_DELAY, approval, approval_of, ask, assert_shown, elicitation, form,
 };
 use super::{enter, press, rows, type_text};
+use crate::chat::question::{ApprovalAnswer, Question};
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::screen::Screen;
 
@@ -60,7 +62,7 @@ async fn an_approval_says_that_it_shows_only_a_part_of_the_arguments() {
 async fn a_long_description_does_not_hide_the_arguments() {
     let mut screen = Screen::new(Theme::Plain);
     let (mut question, _answer) = approval();
-    if let crate::chat::question::Question::Approval(approval, _) = &mut question {
+    if let Question::Approval(approval, _) = &mut question {
         approval.description = Some("harmless\n".repeat(400));
     }
     ask(&mut screen, question);
@@ -100,4 +102,50 @@ async fn a_question_keeps_the_draft_and_what_is_pasted_meanwhile() {
     screen.on_paste("pasted");
     press(&mut screen, KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(screen.editor.shown_text(), "draft pasted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_denial_takes_a_reason_for_the_model_and_escape_returns_to_the_question() {
+    let mut screen = Screen::new(Theme::Plain);
+    let (question, mut answer) = approval();
+    ask(&mut screen, question);
+    assert_shown(&mut screen, (100, 20), "r no, reason");
+    type_text(&mut screen, "rno");
+    assert_shown(&mut screen, (80, 20), "\n  no\n");
+    assert_shown(&mut screen, (80, 20), "\"path\": \"a\"");
+    assert_shown(&mut screen, (80, 20), "Enter deny with this reason · Esc back");
+    press(&mut screen, KeyCode::Esc, KeyModifiers::NONE);
+    assert_shown(&mut screen, (80, 20), "y once");
+    assert!(answer.try_recv().is_err(), "Esc answered the question");
+    type_text(&mut screen, "ruse the file b");
+    enter(&mut screen);
+    let reason = Some("use the file b".to_owned());
+    assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Deny(DecisionScope::Call, reason));
+    assert_shown(&mut screen, (80, 20), "files.write: denied: use the file b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_reason_denies_the_call_without_a_reason() {
+    let mut screen = Screen::new(Theme::Plain);
+    let (question, mut answer) = approval();
+    ask(&mut screen, question);
+    type_text(&mut screen, "r ");
+    enter(&mut screen);
+    assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Deny(DecisionScope::Call, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_can_have_no_permanent_rule_does_not_offer_one_and_says_why() {
+    let mut screen = Screen::new(Theme::Plain);
+    let (mut question, mut answer) = approval();
+    if let Question::Approval(approval, _) = &mut question {
+        approval.permanent_obstacle = Some("the tool belongs to no server");
+    }
+    ask(&mut screen, question);
+    assert!(!rows(&mut screen, 80, 20).contains("always this tool"));
+    type_text(&mut screen, "a");
+    assert_shown(&mut screen, (80, 20), "the tool belongs to no server");
+    assert!(answer.try_recv().is_err(), "the question is answered");
+    type_text(&mut screen, "y");
+    assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Allow(DecisionScope::Call));
 }

@@ -14,9 +14,11 @@ use super::builders::{
     approval_of, elicitation, finished, form_of_each_kind, progress, run_finished, sampling,
     started, url,
 };
+use crate::chat::completion::{CompletionValue, Completions};
 use crate::chat::slash_command::SlashCommand;
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::screen::{Action, Screen};
+use crate::chat::terminal::theme::Role;
 
 /// The cells around the area of the screen.
 const MARGIN: u16 = 2;
@@ -33,11 +35,14 @@ enum Step {
     Resize(u16, u16),
     Theme(Theme),
     Wait(u16),
-    Completions(String),
+    Completions(u8, String),
+    EarlierMessages(String),
+    /// A log message of a server, which a longer text replaces.
+    Log(String),
 }
 
 fn text() -> impl Strategy<Value = String> {
-    let text = "[a-z /{}\":,`*#|>.\\-世é\u{301}ﾞ🦀👩\u{200d}\u{fe0f}\u{202e}\u{2066}\u{1b}\u{7}\u{9b}\t\r\n]{0,60}";
+    let text = "[a-z /@{}\":,`*#|>.\\-世é\u{301}ﾞ🦀👩\u{200d}\u{fe0f}\u{202e}\u{2066}\u{1b}\u{7}\u{9b}\t\r\n]{0,60}";
     prop_oneof![
         6 => text,
         1 => Just("/attach notes://a".to_owned()),
@@ -50,7 +55,7 @@ fn text() -> impl Strategy<Value = String> {
 fn key() -> impl Strategy<Value = Step> {
     let codes = prop_oneof![
         6 => any::<char>().prop_map(KeyCode::Char),
-        8 => prop::sample::select("abcdefghijklmnopqrstuvwxyzNY/ 123=".chars().collect::<Vec<_>>())
+        8 => prop::sample::select("abcdefghijklmnopqrstuvwxyzNY/ 123=@".chars().collect::<Vec<_>>())
             .prop_map(KeyCode::Char),
         8 => prop::sample::select(vec![
             KeyCode::Enter, KeyCode::Esc, KeyCode::Tab, KeyCode::BackTab, KeyCode::Backspace,
@@ -88,7 +93,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop::sample::select(vec![Theme::Dark, Theme::Light, Theme::Plain])
             .prop_map(Step::Theme),
         2 => (0u16..5_000).prop_map(Step::Wait),
-        1 => text().prop_map(Step::Completions),
+        2 => (any::<u8>(), text()).prop_map(|(kind, text)| Step::Completions(kind, text)),
+        1 => text().prop_map(Step::EarlierMessages),
+        1 => text().prop_map(Step::Log),
     ]
 }
 
@@ -131,7 +138,7 @@ impl Session {
             Some(Action::Send(text)) => self.screen.on_sent(text, self.now),
             Some(Action::Interrupt) => self.screen.on_interrupted(),
             Some(Action::Command(SlashCommand::Clear, _)) => self.screen.transcript.clear(),
-            Some(Action::Command(..) | Action::Quit | Action::Complete(_)) | None => {}
+            Some(Action::Command(..) | Action::Quit | Action::Complete { .. }) | None => {}
         }
         action
     }
@@ -171,9 +178,25 @@ impl Session {
             Step::Resize(width, height) => self.size = (width, height),
             Step::Theme(theme) => self.screen.theme = theme,
             Step::Wait(milliseconds) => self.now += Duration::from_millis(milliseconds.into()),
-            Step::Completions(text) => {
-                let shown = self.screen.editor.shown_text();
-                self.screen.on_completions(&shown, &[text.clone(), format!("{shown}{text}")]);
+            Step::Completions(kind, text) => {
+                let shown = self.screen.editor.text_before_cursor();
+                let replaced: String = shown.chars().rev().take(usize::from(kind % 8)).collect();
+                let replaced = replaced.chars().rev().collect();
+                let value = |text: &str, attachment| CompletionValue {
+                    attachment,
+                    ..CompletionValue::new(text, text)
+                };
+                let attached = Some(text.clone()).filter(|_| kind % 3 == 0);
+                let values = vec![value(&text, attached), value(&shown, None)];
+                let completions = Completions { replaced, values };
+                self.screen.on_completions(&shown, completions, kind % 2 == 0);
+            }
+            Step::EarlierMessages(text) => {
+                self.screen.on_earlier_messages(vec![text.clone(), String::new(), text]);
+            }
+            Step::Log(text) => {
+                self.screen.on_server_line(Role::Dim, text.clone());
+                self.screen.transcript.replace_recent_notice(&text, text.repeat(2));
             }
         }
     }
