@@ -243,13 +243,6 @@ mod tests {
         get_llm_client(&selector, &Environment::from_pairs(variables.to_vec()))
     }
 
-    #[test]
-    fn a_client_has_the_whole_environment_for_its_proxies() {
-        let variables = [("OPENAI_API_KEY", "k"), ("https_proxy", "http://proxy:1")];
-        let client = client("openai", &variables).unwrap();
-        assert_eq!(client.endpoint().environment.get("https_proxy"), Some("http://proxy:1"));
-    }
-
     /// Proves: G14, G17, G32
     #[test]
     fn a_provider_is_found_by_name_in_any_case_with_a_model_of_its_own() {
