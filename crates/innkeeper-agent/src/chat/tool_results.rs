@@ -91,6 +91,7 @@ mod tests {
     fn a_line_is_there_where_it_fits_and_of_longer_words_none_is_made() {
         let done = execution("t", 0, "\u{7}".repeat(10).as_str());
         let line = ResultLine::new(&done, MAX_MESSAGE_BYTES).into_string_within(MAX_MESSAGE_BYTES);
+        assert!(!line.contains("omitted"), "{line}");
         assert_eq!(ResultLine::new(&done, MAX_MESSAGE_BYTES).into_string_within(line.len()), line);
         let notice = ResultLine::new(&done, MAX_MESSAGE_BYTES).into_string_within(line.len() - 1);
         assert!(notice.contains("omitted: the 10 bytes of the result"), "{notice}");

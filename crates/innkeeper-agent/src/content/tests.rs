@@ -57,3 +57,13 @@ fn clones_of_a_content_share_its_blocks() {
     let content = Content::from("x".repeat(1000));
     assert!(std::ptr::eq(content.blocks(), content.clone().blocks()));
 }
+
+#[test]
+fn a_text_of_each_type_of_string_is_one_block() {
+    let expected = [ContentBlock::Text("a".into())];
+    let text = "a".to_owned();
+    assert_eq!(Content::from(&text).blocks(), expected);
+    assert_eq!(Content::from(text).blocks(), expected);
+    assert_eq!(Content::from("a").blocks(), expected);
+    assert_eq!(Content::from(Arc::<str>::from("a")).blocks(), expected);
+}

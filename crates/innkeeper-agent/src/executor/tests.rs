@@ -203,3 +203,9 @@ async fn an_invalid_number_fails_its_call_and_does_not_reach_the_runner() {
     assert!(executions[0].outcome.is_err(), "{executions:?}");
     assert_eq!(tool.0.load(Ordering::Relaxed), 0);
 }
+
+#[test]
+fn the_debug_text_of_an_executor_has_its_settings() {
+    let text = format!("{:?}", executor(Arc::new(SlowTool::default()), settings()));
+    assert!(text.starts_with("Executor { settings: ExecutorSettings {"), "{text}");
+}

@@ -410,3 +410,18 @@ impl PartMerger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_in_the_parts_that_have_bytes_of_it_and_an_empty_span_in_the_part_before_it() {
+        let is_in = |span: Range<usize>| is_in(&span, &(3..6));
+        assert!(is_in(2..4) && is_in(3..6) && is_in(5..9) && is_in(0..9));
+        assert!(!is_in(0..3) && !is_in(6..9));
+        assert!(is_in(4..4) && is_in(6..6));
+        assert!(!is_in(3..3) && !is_in(7..7) && !is_in(0..0));
+        assert!(!super::is_in(&(0..9), &(4..4)));
+    }
+}

@@ -75,4 +75,10 @@ mod tests {
         assert_eq!(limit.try_acquire(), Err(Duration::from_secs(1)));
         assert_eq!(RateLimit::per_minute(0).try_acquire(), Err(WINDOW));
     }
+
+    #[test]
+    fn only_a_limit_of_zero_allows_no_request() {
+        let allowed = [0, 1, u32::MAX].map(|requests| RateLimit::per_minute(requests).allows_any());
+        assert_eq!(allowed, [false, true, true]);
+    }
 }

@@ -93,13 +93,14 @@ async fn a_log_is_counted_by_tool_and_lines_that_are_none_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     record_log(&path, true, true).await;
-    record_log(&path, false, false).await;
+    let lines = record_log(&path, false, false).await.len();
     let mut log = std::fs::read_to_string(&path).unwrap();
     log.push_str("not a line\n");
     log.push_str(&"x".repeat(3 * MAX_LINE_BYTES));
     log.push_str("\n\n");
     std::fs::write(&path, log).unwrap();
     let log = LogAnalyzer::from_file(&path).unwrap();
+    assert_eq!(log.lines(), lines as u64);
     let stats = log.tool_execution_stats();
     assert_eq!((stats["echo"].calls, stats["echo"].errors), (2, 0));
     assert_eq!((stats["fail"].calls, stats["fail"].errors), (2, 2));

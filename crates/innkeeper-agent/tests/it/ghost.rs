@@ -422,6 +422,24 @@ async fn the_reason_of_a_server_that_does_not_start_has_no_value_of_its_environm
     assert!(result.contains("invalid token") && !result.contains("tok-4711"), "{result}");
 }
 
+/// Attack: secrets | a server answers the first requests with an error that has a value of its
+/// environment | the result of the run has a mask in its place | Secrets do not print
+#[tokio::test]
+async fn the_error_of_a_server_that_refuses_to_start_has_no_value_of_its_environment() {
+    let llm = ScriptedLlm::start(Script::new([ScriptedReply::text("No tools.")])).await;
+    let script = r#"while read -r line; do
+        id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
+        error="{\"code\":-32000,\"message\":\"invalid token $TOKEN\"}"
+        printf '{"jsonrpc":"2.0","id":%s,"error":%s}\n' "$id" "$error"
+    done"#;
+    let server = json!({
+        "command": "sh", "args": ["-c", script], "env": {"TOKEN": "tok-4711-secret"},
+    });
+    let config = config(json!({"mcpServers": {"x": server}}), &llm);
+    let result = to_json(&mcp_ghost(config).await).to_string();
+    assert!(result.contains("invalid token") && !result.contains("tok-4711"), "{result}");
+}
+
 /// Proves: G60
 #[tokio::test]
 async fn a_run_leaves_no_process_when_it_succeeds_and_when_it_fails() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use innkeeper_agent::agent::{Agent, AgentSettings};
 use innkeeper_agent::provider::{Response, ScriptedProvider};
-use innkeeper_agent::tools::{READ_RESOURCE_TOOL, ResourceTools, ToolRunner as _};
+use innkeeper_agent::tools::{READ_RESOURCE_TOOL, ResourceTools, ToolAnnotations, ToolRunner as _};
 use innkeeper_host::{Config, Environment, Host};
 use innkeeper_testkit::{Journal, fixture, mcp_json};
 use serde_json::json;
@@ -34,7 +34,11 @@ async fn a_resource_to_which_a_result_links_is_read_from_its_server_for_another_
         Ok(Response::from_text("Sent.")),
     ]);
     let tools = Arc::new(ResourceTools::new(host.clone()));
-    assert_eq!(tools.list_tools().last().unwrap().tool.name, READ_RESOURCE_TOOL);
+    let offered = tools.list_tools().pop().unwrap();
+    assert_eq!(offered.tool.name, READ_RESOURCE_TOOL);
+    let expected =
+        ToolAnnotations { read_only: true, idempotent: true, ..ToolAnnotations::default() };
+    assert_eq!(offered.annotations, expected);
     let result = Agent::new(Arc::new(model), tools, AgentSettings::default()).run("Mail it.").await;
     assert!(result.is_success(), "{result:?}");
     let texts: Vec<_> = result.tool_calls.iter().map(|call| call.result_text.as_str()).collect();

@@ -43,3 +43,36 @@ fn describe_unavailable(server: &str, reason: &UnavailableReason) -> String {
 fn describe_invalid_arguments(problems: usize) -> String {
     format!("invalid arguments (problems: {problems})")
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_toolcall::Violation;
+
+    use super::*;
+
+    #[test]
+    fn a_description_names_the_kind_of_the_error_and_no_text_of_a_model_or_a_server() {
+        let secret = || "SECRET".to_owned();
+        let violation = || Violation { pointer: secret(), message: secret() };
+        let unavailable = CallError::Unavailable {
+            server: "files".into(),
+            reason: UnavailableReason::NotStarted(secret().into()),
+            may_have_run: false,
+            attempts: 1,
+        };
+        let validation =
+            CallError::Validation { item: "files.read".into(), problems: vec![violation()] };
+        let violations = vec![violation(), violation()];
+        for (error, expected) in [
+            (unavailable.into(), "server `files` is unavailable (not_started)"),
+            (validation.into(), "invalid arguments (problems: 1)"),
+            (
+                ToolError::InvalidArguments { tool: secret(), violations },
+                "invalid arguments (problems: 2)",
+            ),
+            (ToolError::Refused { tool: secret(), reason: secret() }, "refused"),
+        ] {
+            assert_eq!(describe(&error), expected);
+        }
+    }
+}

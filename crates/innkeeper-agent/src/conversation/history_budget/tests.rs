@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::content::{ContentBlock, EmbeddedResource, MediaContent, ResourceContents};
-use crate::conversation::{AssistantMessage, ToolResult, choose_cut};
+use crate::conversation::{AssistantMessage, ContentPart, ToolCall, ToolResult, choose_cut};
 
 const TEXT: ContentSupport =
     ContentSupport { images: false, audio: false, documents: false, media_in_tool_results: false };
@@ -82,4 +82,17 @@ fn an_exchange_with_an_image_stays_if_the_tokens_of_the_image_fit() {
         assert_eq!(choose_cut(&messages, 0, max_tokens - 1, estimate), Some(4));
         assert_eq!(choose_cut(&messages, 0, last, estimate), Some(4));
     }
+}
+
+#[test]
+fn a_call_counts_its_name_and_its_arguments() {
+    let tokens = |name: &str, arguments: &str| {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        let call = ToolCall { id: "call".to_owned(), name, arguments };
+        let parts = vec![ContentPart::new(PartContent::ToolCall(call))];
+        let message = Message::Assistant(AssistantMessage { parts }.into());
+        estimate_message_tokens(&message, TEXT) - MESSAGE_OVERHEAD_TOKENS
+    };
+    assert_eq!(tokens(&"n".repeat(12), &"a".repeat(400)), 3 + 100);
+    assert_eq!(tokens("", "{}"), 1);
 }

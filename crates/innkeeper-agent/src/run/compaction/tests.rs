@@ -324,3 +324,14 @@ fn a_response_with_thousands_of_calls_is_summarized_from_its_first_and_last_line
     assert_eq!(shown + omitted.parse::<usize>().unwrap(), 1 + 2 * 3000);
     assert!(text.contains("\"result\": \"text\""), "{text}");
 }
+
+#[test]
+fn a_summary_has_a_quarter_of_the_budget_but_at_least_64_tokens() {
+    for (budget, max_tokens) in [(100, 64), (2000, 500), (8000, 2000)] {
+        let config = RunConfig { max_tokens: 1000, ..config_with_budget(budget) };
+        assert_eq!(summary_tokens(budget), max_tokens);
+        let mut run = started(config);
+        let (request, _) = read_until_summary(&mut run);
+        assert_eq!(request.max_tokens, Some(max_tokens.min(1000)), "{budget}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::run::tests::config;
 
 fn plan(steps: &serde_json::Value) -> Plan {
     let mut plan = Plan::default();
@@ -148,4 +149,14 @@ fn a_plan_that_cannot_be_followed_says_why() {
     let read = |count| Plan::default().parse(&json!({"steps": steps(count)}).to_string());
     assert_eq!(read(MAX_STEPS), Ok(()));
     assert_eq!(read(MAX_STEPS + 1), Err("the plan has 65 steps, the limit is 64".to_owned()));
+}
+
+#[test]
+fn the_request_for_a_plan_has_the_system_prompt_and_the_limits_of_the_run_and_no_tools() {
+    let (system, context_tokens) = ("Be brief.".to_owned(), Some(5000));
+    let config = RunConfig { system, max_tokens: 77, context_tokens, ..config() };
+    let request = plan_request(&config, &Conversation::new());
+    assert_eq!((request.max_tokens, request.context_tokens), (Some(77), Some(5000)));
+    assert_eq!(request.system, "Be brief.");
+    assert!(request.tools.is_empty());
 }

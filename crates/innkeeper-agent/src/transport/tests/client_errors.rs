@@ -9,7 +9,7 @@ use crate::provider::{LlmErrorKind, LlmProvider as _, ProviderApi};
 use crate::transport::client::{HttpClient as _, HttpError, HttpErrorSource, OutgoingRequest};
 use crate::transport::in_memory::InMemoryClient;
 use crate::transport::reqwest_client::ReqwestClient;
-use crate::transport::{Endpoint, HttpProvider};
+use crate::transport::{Endpoint, HttpProvider, ModelSelector, get_llm_client};
 
 const API: ProviderApi = ProviderApi::OpenAiChat;
 
@@ -83,4 +83,12 @@ async fn a_client_is_created_for_the_first_request_and_reports_an_invalid_proxy(
     let error = provider.generate(request("Hi")).await.unwrap_err();
     assert_eq!(&*error.message, "cannot create the HTTP client");
     assert!(error_chain(&error).contains("`https_proxy`"), "{error:?}");
+}
+
+#[test]
+fn a_client_of_a_model_has_the_whole_environment_for_its_proxies() {
+    let selector = ModelSelector { provider: "ollama".to_owned(), ..ModelSelector::default() };
+    let environment = Environment::from_pairs([("https_proxy", "http://proxy:1")]);
+    let client = get_llm_client(&selector, &environment).unwrap();
+    assert_eq!(client.endpoint().environment.get("https_proxy"), Some("http://proxy:1"));
 }
