@@ -3,6 +3,8 @@
 mod arguments;
 mod contents;
 mod raw_request;
+mod round_trip_mode;
+mod task_mode;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,11 +30,13 @@ use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
 use crate::schema::ResultSchema;
-use crate::session::{Progress, RequestError};
+use crate::session::{CallNotification, Caller, Progress, RequestError};
 
 pub use arguments::Arguments;
 pub(crate) use contents::{get_prompt, read_resource};
 pub(crate) use raw_request::{notify, request};
+pub use round_trip_mode::RoundTripMode;
+pub use task_mode::TaskMode;
 
 /// Options of one call that override the configuration.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +48,13 @@ pub struct CallOptions {
     /// The channel for progress notifications, in the order of the server. The host drops a
     /// notification when the channel is full. Without a channel the host does no work for progress.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// The channel for all notifications that belong to this call, progress included, in the order
+    /// of the server and with the parameters as the server sent them. Default: none.
+    ///
+    /// [`CallReference`](crate::CallReference) says which notifications belong to a call. The host
+    /// drops a notification when the channel is full, a notification of more than 64 KiB, and
+    /// `notifications/cancelled`, because the host cancels the requests of the server itself.
+    pub notifications: Option<mpsc::Sender<CallNotification>>,
     /// The maximum number of retries when the request is lost, at most 10. Use 0 for a caller that
     /// repeats calls itself. Default: the server's `retry.max`.
     pub retries: Option<u32>,
@@ -65,6 +76,15 @@ pub struct CallOptions {
     /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
     /// none.
     pub meta: Option<Box<RawValue>>,
+    /// How the call handles a request for input of the modern era. Default: with callbacks.
+    pub round_trips: RoundTripMode,
+    /// How a call of a tool handles a created task. Default: the host polls the task.
+    pub task: TaskMode,
+    /// The capabilities of the remote client, an object of at most 64 KiB. Default: those of the
+    /// host.
+    pub client_capabilities: Option<Box<RawValue>>,
+    /// The remote client on whose behalf the application calls.
+    pub principal: Option<Arc<str>>,
 }
 
 /// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
@@ -73,7 +93,13 @@ const MAX_META_BYTES: usize = 64 << 10;
 impl CallOptions {
     /// Returns the progress token, if the caller listens for progress.
     fn progress_token(&self, id: u64) -> Option<u64> {
-        self.progress.as_ref().map(|_| id)
+        (self.progress.is_some() || self.notifications.is_some()).then_some(id)
+    }
+
+    /// Returns the remote client, for messages of the server about the call.
+    fn caller(&self) -> Option<Arc<Caller>> {
+        let notifications = self.notifications.clone();
+        notifications.is_some().then(|| Arc::new(Caller { notifications }))
     }
 
     /// Returns whether the call needs a result of its own.
@@ -270,6 +296,7 @@ pub(crate) async fn call_tool(
         }
     };
     let headers = sent.headers(&route.param_headers);
+    let caller = options.caller();
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
@@ -282,6 +309,7 @@ pub(crate) async fn call_tool(
         retry_safe: route.retry_safe,
         as_task: route.as_task,
         callback: options.callback.as_ref(),
+        caller: caller.as_ref(),
     };
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
@@ -435,6 +463,7 @@ async fn request_with_params(
             &caller_meta,
         )
     };
+    let caller = options.caller();
     let spec = RequestSpec {
         method: method.into(),
         item,
@@ -447,6 +476,7 @@ async fn request_with_params(
         retry_safe: true,
         as_task: false,
         callback: options.callback.as_ref(),
+        caller: caller.as_ref(),
     };
     let FetchedResult { result, .. } = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(result)

@@ -41,7 +41,7 @@ use crate::guard::{Finding, ItemKind, SecretFingerprints, Verdict};
 use crate::metrics::MetricsRecorder;
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
 use crate::session::{
-    Budgeted, CallContext, DeadlineExtension, OutgoingRequest, Progress, RequestError,
+    Budgeted, CallContext, Caller, DeadlineExtension, OutgoingRequest, Progress, RequestError,
     RequestResult, Session,
 };
 use crate::telemetry::ConnectionTelemetry;
@@ -121,6 +121,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) as_task: bool,
     /// The callback of the call for requests of the server.
     pub(crate) callback: Option<&'a Arc<dyn Callback>>,
+    /// The remote client of the call.
+    pub(crate) caller: Option<&'a Arc<Caller>>,
 }
 
 impl Connection {
@@ -187,6 +189,7 @@ impl Connection {
             retry_safe: is_retry_safe,
             as_task,
             callback: None,
+            caller: None,
         };
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let response = loop {

@@ -64,7 +64,10 @@ pub use innkeeper_process::{
     shim,
 };
 
-pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
+pub use call::{
+    Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError, TaskMode,
+    ToolResult,
+};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
@@ -82,7 +85,7 @@ pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::{ConnectFuture, Connector, ServerStream};
-pub use session::Progress;
+pub use session::{CallNotification, Progress};
 pub use shutdown::ShutdownReport;
 pub use telemetry::Telemetry;
 pub use text::{display_safe, is_deceptive_char};

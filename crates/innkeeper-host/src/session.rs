@@ -3,6 +3,8 @@
 mod active_tasks;
 mod budget;
 mod call_context;
+mod call_notification;
+mod caller;
 mod change_notifier;
 mod coop_budget;
 mod inbound;
@@ -44,6 +46,8 @@ use active_tasks::{ActiveTaskGuard, ActiveTasks};
 pub(crate) use budget::{Budget, Budgeted};
 use call_context::PendingCall;
 pub(crate) use call_context::{CallCallback, CallContext};
+pub use call_notification::CallNotification;
+pub(crate) use caller::Caller;
 use change_notifier::ChangeNotifier;
 pub(crate) use change_notifier::ListChanges;
 pub(crate) use coop_budget::CoopBudget;
@@ -358,6 +362,7 @@ impl SessionState {
     fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
         let call = call?;
         let needed = call.callback.is_some()
+            || call.caller.is_some()
             || self.server_requests.has_callbacks()
             || self.events.has_subscribers();
         needed.then(|| Box::new(call.into()))

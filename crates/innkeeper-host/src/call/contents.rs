@@ -205,6 +205,7 @@ impl ContentRequest<'_> {
         let &Self { method, item, connection, scanner, .. } = self;
         let (progress, retries) = (options.progress.as_ref(), options.retries);
         let (headers, retry_safe, as_task) = (&[][..], true, false);
+        let caller = options.caller();
         let spec = RequestSpec {
             method: method.into(),
             item,
@@ -217,6 +218,7 @@ impl ContentRequest<'_> {
             retry_safe,
             as_task,
             callback: options.callback.as_ref(),
+            caller: caller.as_ref(),
         };
         let Some(scanner) = scanner else {
             let check_result = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);

@@ -91,6 +91,7 @@ pub(crate) async fn request(
     };
     let name = http::name_member(method).and_then(|member| members.get(member));
     let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
+    let caller = options.caller();
     let spec = RequestSpec {
         method: Cow::Owned(method.to_owned()),
         item: method,
@@ -103,6 +104,7 @@ pub(crate) async fn request(
         retry_safe: false,
         as_task: false,
         callback: options.callback.as_ref(),
+        caller: caller.as_ref(),
     };
     connection.request_raw(&spec).await
 }

@@ -196,5 +196,6 @@ fn call_context<'a, F>(
     spec: &'a RequestSpec<'_, F>,
     callback: Option<&'a CallCallback>,
 ) -> CallContext<'a> {
-    CallContext { id, method: &spec.method, item: spec.item, callback }
+    let (method, item, caller) = (&spec.method, spec.item, spec.caller);
+    CallContext { id, method, item, callback, caller }
 }

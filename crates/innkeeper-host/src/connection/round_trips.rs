@@ -224,7 +224,8 @@ mod tests {
         let (server, callbacks) = ("a".into(), CallbackRegistry::default());
         callbacks.set(&CallbackCapabilities::all(), Some(&callback));
         let (method, item, callback_of_call) = (method::TOOLS_CALL.into(), "t", None);
-        let call = CallContext { id: 1, method: &method, item, callback: callback_of_call };
+        let call =
+            CallContext { id: 1, method: &method, item, callback: callback_of_call, caller: None };
         let error = collect_responses(&server, &callbacks, call, &requests).await.unwrap_err();
         let RequestError::Protocol(ProtocolError::InputDenied { method, reason }) = error else {
             panic!("{error:?}")

@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// - Messages on the response stream of an HTTP POST belong to the call of that POST.
 /// - A message with the related task of a call, or with the progress token of a call, belongs to
 ///   that call.
-/// - Over a pipe (stdio, WebSocket, HTTP+SSE), a request belongs to a call if that call is the only
-///   request in flight. A cancelled call counts as in flight until the server responds to the call
+/// - Over a pipe (stdio, WebSocket, HTTP+SSE), a request or a log message belongs to a call if that
+///   call is the only request in flight. A cancelled call counts as in flight until the server responds to the call
 ///   or the server's `maxTotalTimeout` has passed, because the server may not know the cancellation
-///   yet. In the modern era the same applies to log messages.
+///   yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallReference {
     /// A call of the application.

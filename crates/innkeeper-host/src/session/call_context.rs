@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::SetOnce;
+use tokio::sync::{SetOnce, mpsc};
 
+use super::{CallNotification, Caller};
 use crate::callback::Callback;
 use crate::event::CallReference;
 
@@ -75,6 +76,7 @@ pub(crate) struct CallContext<'a> {
     /// The tool, the prompt or the URI.
     pub(crate) item: &'a str,
     pub(crate) callback: Option<&'a CallCallback>,
+    pub(crate) caller: Option<&'a Arc<Caller>>,
 }
 
 impl CallContext<'_> {
@@ -90,16 +92,23 @@ pub(super) struct PendingCall {
     method: Cow<'static, str>,
     item: Arc<str>,
     pub(super) callback: Option<CallCallbackHandle>,
+    caller: Option<Arc<Caller>>,
 }
 
 impl From<CallContext<'_>> for PendingCall {
     fn from(call: CallContext<'_>) -> Self {
         let callback = call.callback.map(|callback| callback.0.clone());
-        Self { id: call.id, method: call.method.clone(), item: call.item.into(), callback }
+        let (method, caller) = (call.method.clone(), call.caller.cloned());
+        Self { id: call.id, method, item: call.item.into(), callback, caller }
     }
 }
 
 impl PendingCall {
+    /// Returns the channel for the notifications that belong to the call.
+    pub(super) fn notifications(&self) -> Option<&mpsc::Sender<CallNotification>> {
+        self.caller.as_ref()?.notifications.as_ref()
+    }
+
     pub(super) fn into_reference(self) -> CallReference {
         CallReference::Call { id: self.id, method: self.method, item: self.item }
     }

@@ -170,9 +170,7 @@ impl SessionState {
     }
 
     fn handle_notification(&self, method: &str, params: Option<&RawValue>, source: MessageSource) {
-        if self.events.has_subscribers() {
-            self.publish_notification(method, params, source);
-        }
+        self.forward_notification(method, params, source);
         match method {
             method::PROGRESS => self.forward_progress(params),
             method::CANCELLED => self.handle_cancelled(params),
@@ -181,7 +179,7 @@ impl SessionState {
             method::RESOURCES_LIST_CHANGED => self.change_notifier.mark_changed(RESOURCES),
             method::RESOURCES_UPDATED => self.handle_updated(params),
             method::SUBSCRIPTIONS_ACKNOWLEDGED => self.handle_acknowledged(params),
-            // `publish_notification` has published the event.
+            // `forward_notification` has published the event.
             method::MESSAGE => {}
             // A task poll starts at once; the content of an unsolicited notification is not
             // trusted.

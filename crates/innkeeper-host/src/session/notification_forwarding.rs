@@ -1,4 +1,4 @@
-//! Forwards notifications of a server to the application: events and progress.
+//! Forwards notifications of a server to the application: events, progress, notifications of calls.
 
 use std::sync::Arc;
 
@@ -8,33 +8,51 @@ use serde_json::value::RawValue;
 
 use super::call_context::PendingCall;
 use super::inbound_sink::MessageSource;
-use super::{Progress, SessionState};
+use super::{CallNotification, Progress, SessionState};
 use crate::event::{CallReference, HostEvent};
 
-/// Maximum size in bytes of the method and the parameters of a published notification.
+/// Maximum size in bytes of the method and the parameters of a forwarded notification.
 const MAX_NOTIFICATION_BYTES: usize = 64 << 10;
 
 /// Key of the related task in the `_meta` of messages of revision 2025-11-25.
 const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 impl SessionState {
-    /// Publishes the event of a notification and, for a log message, the typed event.
-    pub(super) fn publish_notification(
+    /// Publishes the event of a notification and, for a log message, the typed event; forwards the
+    /// notification to the call that the notification belongs to.
+    pub(super) fn forward_notification(
         &self,
         method: &str,
         params: Option<&RawValue>,
         source: MessageSource,
     ) {
-        let bytes = method.len() + params.map_or(0, |params| params.get().len());
-        if bytes > MAX_NOTIFICATION_BYTES {
-            self.log_unusable("oversized notification not published", None);
+        let is_published = self.events.has_subscribers();
+        let call = self.notification_call(method, params, source);
+        // The host cancels the request of the server itself.
+        let listener = call.as_ref().filter(|_| method != method::CANCELLED);
+        let listener = listener.and_then(PendingCall::notifications);
+        if !is_published && listener.is_none() {
             return;
         }
-        let call = self.notification_call(method, params, source);
+        let bytes = method.len() + params.map_or(0, |params| params.get().len());
+        if bytes > MAX_NOTIFICATION_BYTES {
+            self.log_unusable("oversized notification not forwarded", None);
+            return;
+        }
+        let shared_method: Arc<str> = method.into();
         let raw_params: Option<Arc<RawValue>> = params.map(|params| params.to_owned().into());
+        if let Some(listener) = listener {
+            let (method, params) = (shared_method.clone(), raw_params.clone());
+            if listener.try_send(CallNotification { method, params }).is_err() {
+                self.log_unusable("notification of a call dropped; receiver too slow", None);
+            }
+        }
+        if !is_published {
+            return;
+        }
         self.events.publish(HostEvent::Notification {
             server: self.server.clone(),
-            method: method.into(),
+            method: shared_method,
             params: raw_params.clone(),
             call: call.map_or(CallReference::Unknown, PendingCall::into_reference),
         });
@@ -111,14 +129,13 @@ impl SessionState {
             (MessageSource::Pipe, method::TASKS_STATUS | method::TASKS_CHANGED) => {
                 self.pending.call_of_task(&string_member(params?.get(), "taskId")?)
             }
-            // A server of the modern era logs only for a request.
-            (MessageSource::Pipe, method::MESSAGE) if self.is_modern() => {
+            // Only a log message over a pipe is like a request of the server: both concern what
+            // the server processes.
+            (MessageSource::Pipe, method::MESSAGE)
+            | (MessageSource::Response(_) | MessageSource::Standalone, _) => {
                 self.pending.call_of(source)
             }
             (MessageSource::Pipe, _) => None,
-            (MessageSource::Response(_) | MessageSource::Standalone, _) => {
-                self.pending.call_of(source)
-            }
         }
     }
 }

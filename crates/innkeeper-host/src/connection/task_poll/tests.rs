@@ -126,6 +126,7 @@ async fn call(
         retry_safe: true,
         as_task: connection.negotiated.revision.era() == Era::Legacy,
         callback: None,
+        caller: None,
     };
     let reply = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())

@@ -73,7 +73,7 @@ async fn call(
 ) -> Result<(), RequestError> {
     let deadline = Instant::now() + Duration::from_mins(5);
     let outgoing = OutgoingRequest {
-        call: Some(CallContext { id, method: &TOOLS_CALL, item, callback }),
+        call: Some(CallContext { id, method: &TOOLS_CALL, item, callback, caller: None }),
         ..OutgoingRequest::new(id, method::TOOLS_CALL, &(), deadline)
     };
     session.request(outgoing).await.map(drop)
@@ -238,7 +238,8 @@ async fn a_request_on_an_http_response_belongs_to_its_call_and_on_another_stream
 #[tokio::test(start_paused = true)]
 async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task() {
     let (mut peer, session, mut requests, _tasks) = open_pipe();
-    let context = |id| CallContext { id, method: &TOOLS_CALL, item: "t", callback: None };
+    let context =
+        |id| CallContext { id, method: &TOOLS_CALL, item: "t", callback: None, caller: None };
     let open = [5, 6].map(|id| session.hold_open(id, None, context(id)));
     open[0].set_task_id("task-5");
     open[1].set_task_id("task-6");
@@ -259,7 +260,7 @@ async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task
 #[tokio::test(start_paused = true)]
 async fn polls_of_a_task_belong_to_the_call_that_created_the_task() {
     let (mut peer, session, mut requests, _tasks) = open_pipe();
-    let call = CallContext { id: 5, method: &TOOLS_CALL, item: "t", callback: None };
+    let call = CallContext { id: 5, method: &TOOLS_CALL, item: "t", callback: None, caller: None };
     let _open = session.hold_open(5, None, call);
     let deadline = Instant::now() + Duration::from_mins(5);
     let poll = OutgoingRequest::new(6, method::TASKS_GET, &(), deadline);

@@ -8,7 +8,7 @@ use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Duration, Instant};
 
 use super::super::{
-    CallContext, InboundSink, OutgoingRequest, Session, SessionContext, SessionLimits,
+    CallContext, Caller, InboundSink, OutgoingRequest, Session, SessionContext, SessionLimits,
 };
 use super::*;
 use crate::callback::CallbackRegistry;
@@ -69,13 +69,23 @@ impl Fixture {
         id: u64,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> super::super::OpenTaskGuard {
-        let callback = None;
-        self.session.hold_open(
-            id,
-            progress,
-            CallContext { id, method: &TOOLS_CALL, item: "t", callback },
-        )
+        self.session.hold_open(id, progress, context(id, None))
     }
+}
+
+fn context(id: u64, caller: Option<&Arc<Caller>>) -> CallContext<'_> {
+    CallContext { id, method: &TOOLS_CALL, item: "t", callback: None, caller }
+}
+
+/// Returns a caller whose channel has this capacity, and the receiver of its notifications.
+fn listening_caller(capacity: usize) -> (Arc<Caller>, mpsc::Receiver<CallNotification>) {
+    let (sender, notifications) = mpsc::channel(capacity);
+    (Arc::new(Caller { notifications: Some(sender) }), notifications)
+}
+
+fn assert_notification(received: &CallNotification, (method, params): (&str, &str)) {
+    let received_params = received.params.as_deref().map(RawValue::get);
+    assert_eq!((&*received.method, received_params), (method, Some(params)));
 }
 
 fn notification(method: &str, params: &Value) -> String {
@@ -159,16 +169,13 @@ async fn progress_belongs_to_the_call_of_its_token_and_keeps_its_raw_form() {
 }
 
 #[tokio::test]
-async fn over_a_pipe_a_log_message_belongs_to_the_only_call_of_the_modern_era() {
+async fn over_a_pipe_a_log_message_belongs_to_the_only_call_and_to_none_of_two() {
     let log = || json!({ "level": "info", "data": 1 });
-    for (revision, expected) in [
-        (Revision::V2026_07_28, call_reference(5)),
-        (Revision::V2025_11_25, CallReference::Unknown),
-    ] {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
         let mut fixture = Fixture::open(revision);
         let open = fixture.hold_open(5, None);
         open.set_task_id("t-5");
-        assert_eq!(fixture.receive(method::MESSAGE, log()).await, expected);
+        assert_eq!(fixture.receive(method::MESSAGE, log()).await, call_reference(5));
         fixture.events.try_recv().unwrap();
         let changed = fixture.receive(method::TOOLS_LIST_CHANGED, json!({})).await;
         assert_eq!(changed, CallReference::Unknown);
@@ -176,6 +183,59 @@ async fn over_a_pipe_a_log_message_belongs_to_the_only_call_of_the_modern_era() 
         other.set_task_id("t-6");
         assert_eq!(fixture.receive(method::MESSAGE, log()).await, CallReference::Unknown);
     }
+}
+
+/// Attack: data | a log message and progress arrive while the calls of two callers run | each caller
+/// receives the progress of its call, and neither receives the log message | Own response
+#[tokio::test]
+async fn a_caller_receives_the_notifications_of_its_call_in_order_and_of_no_other_call() {
+    let fixture = Fixture::open(Revision::V2025_11_25);
+    drop(fixture.events);
+    let (first, mut of_first) = listening_caller(8);
+    let (second, mut of_second) = listening_caller(8);
+    let open = fixture.session.hold_open(5, None, context(5, Some(&first)));
+    open.set_task_id("t-5");
+    let log = r#"{ "level": "info", "data": 1.50 }"#;
+    let step = r#"{ "progressToken": 5, "progress": 1.0, "x": 1e2 }"#;
+    let text = |method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+    };
+    let messages = [(method::MESSAGE, log), (method::PROGRESS, step), (method::MESSAGE, log)];
+    for (method, params) in messages {
+        fixture.sink.receive_message(text(method, params).as_bytes()).await;
+    }
+    fixture.sink.receive_message(text(method::TOOLS_LIST_CHANGED, "{}").as_bytes()).await;
+    for expected in messages {
+        assert_notification(&of_first.try_recv().unwrap(), expected);
+    }
+    let other = fixture.session.hold_open(6, None, context(6, Some(&second)));
+    other.set_task_id("t-6");
+    for params in [step, r#"{ "progressToken": 6, "progress": 1 }"#] {
+        fixture.sink.receive_message(text(method::PROGRESS, params).as_bytes()).await;
+    }
+    fixture.sink.receive_message(text(method::MESSAGE, log).as_bytes()).await;
+    assert_notification(&of_first.try_recv().unwrap(), (method::PROGRESS, step));
+    let expected = (method::PROGRESS, r#"{ "progressToken": 6, "progress": 1 }"#);
+    assert_notification(&of_second.try_recv().unwrap(), expected);
+    assert!(of_first.try_recv().is_err() && of_second.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_caller_with_a_full_channel_loses_the_notification_and_a_cancellation_is_not_forwarded() {
+    let fixture = Fixture::open(Revision::V2025_11_25);
+    let (caller, mut notifications) = listening_caller(1);
+    let _open = fixture.session.hold_open(5, None, context(5, Some(&caller)));
+    for (method, number) in [(method::CANCELLED, 0), ("x/y", 1), ("x/y", 2)] {
+        let text = notification(method, &json!({ "requestId": "q", "n": number }));
+        fixture.sink.receive_http_message(text.as_bytes(), Some(5)).await;
+    }
+    let received = notifications.try_recv().unwrap();
+    assert_notification(&received, ("x/y", &json!({ "requestId": "q", "n": 1 }).to_string()));
+    assert!(notifications.try_recv().is_err());
+    let over_limit = json!({ "p": "x".repeat(MAX_NOTIFICATION_BYTES) });
+    let over_limit = notification("x/y", &over_limit);
+    fixture.sink.receive_http_message(over_limit.as_bytes(), Some(5)).await;
+    assert!(notifications.try_recv().is_err());
 }
 
 #[tokio::test]
@@ -194,10 +254,9 @@ async fn a_notification_on_an_http_response_belongs_to_the_call_of_the_response(
     let fixture = Fixture::open(Revision::V2025_11_25);
     let mut fixture = fixture;
     let deadline = Instant::now() + Duration::from_mins(1);
-    let (method, callback) = (method::TOOLS_CALL, None);
     let outgoing = OutgoingRequest {
-        call: Some(CallContext { id: 1, method: &TOOLS_CALL, item: "t", callback }),
-        ..OutgoingRequest::new(1, method, &(), deadline)
+        call: Some(context(1, None)),
+        ..OutgoingRequest::new(1, method::TOOLS_CALL, &(), deadline)
     };
     let session = fixture.session.clone();
     let text = notification("x/y", &json!({}));

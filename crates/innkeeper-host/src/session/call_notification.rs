@@ -1,0 +1,15 @@
+//! Notifications of a server that belong to a call.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+/// A notification of a server that belongs to a call.
+#[derive(Clone, Debug)]
+pub struct CallNotification {
+    /// The method, for example `notifications/message`.
+    pub method: Arc<str>,
+    /// The parameters as the server sent them. The parameters of `notifications/progress` contain
+    /// the progress token of the host.
+    pub params: Option<Arc<RawValue>>,
+}
