@@ -13,7 +13,7 @@ use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::key_location::{PathSegment, key_segment, locate};
 use super::literal::{self, LiteralKind};
-use super::server::{ServerConfig, TransportConfig};
+use super::server::{ServerConfig, Share, TransportConfig};
 use super::settings::{self, SharedSettings};
 use super::source_text::Diagnostics;
 use super::{ExtraKeys, expand, launch, oauth, raw, remote, tree, validate};
@@ -27,6 +27,8 @@ pub(super) struct ServerDraft {
     pub(super) required: bool,
     /// The transport, if known: an error elsewhere in the entry does not affect the transport.
     pub(super) transport: Option<&'static str>,
+    /// The clients that share one process; an error elsewhere in the entry does not affect this.
+    pub(super) share: Share,
     /// Dependencies with their index in the file.
     pub(super) dependencies: Vec<(usize, String)>,
     /// `None` if an error was reported.
@@ -61,6 +63,7 @@ pub(super) fn server(
         disabled,
         required,
         transport: None,
+        share: typed.shared.share.map_or(host.share, settings::share),
         dependencies,
         config: None,
     };

@@ -1,4 +1,4 @@
-//! Checks across servers: unknown or cyclic dependencies, duplicate servers.
+//! Checks across servers: unknown, cyclic or wider shared dependencies, duplicate servers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,11 +21,12 @@ pub(super) struct LocatedDraft {
     pub(super) draft: ServerDraft,
 }
 
-/// Reports dependencies that are unknown, disabled, repeated or cyclic.
+/// Reports dependencies that are unknown, disabled, repeated, cyclic, or shared by fewer clients than
+/// their dependent.
 pub(super) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
     let names = || drafts.iter().map(|located| located.draft.name.as_str());
-    let state: HashMap<&str, bool> =
-        names().zip(drafts.iter().map(|located| located.draft.disabled)).collect();
+    let by_name: HashMap<&str, &ServerDraft> =
+        names().zip(drafts.iter().map(|located| &located.draft)).collect();
     for located in drafts.iter().filter(|located| !located.draft.disabled) {
         let own_name = located.draft.name.as_str();
         let mut seen: HashSet<&str> = HashSet::new();
@@ -42,9 +43,14 @@ pub(super) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
             } else if name == own_name {
                 report(Severity::Error, "depends on itself".to_owned());
             } else {
-                match state.get(name.as_str()) {
-                    Some(false) => {}
-                    Some(true) => report(Severity::Error, format!("`{name}` is disabled")),
+                match by_name.get(name.as_str()) {
+                    Some(other) if other.disabled => {
+                        report(Severity::Error, format!("`{name}` is disabled"));
+                    }
+                    Some(other) if other.share > located.draft.share => {
+                        check_share(located, other, *index, sources);
+                    }
+                    Some(_) => {}
                     None => {
                         report(
                             Severity::Error,
@@ -57,6 +63,24 @@ pub(super) fn check(drafts: &[LocatedDraft], sources: &mut [ParsedSource<'_>]) {
         }
     }
     check_cycles(drafts, sources);
+}
+
+/// Reports a dependency that fewer clients share than its dependent: the dependent has no process of
+/// the dependency that serves all its clients.
+fn check_share(
+    located: &LocatedDraft,
+    other: &ServerDraft,
+    index: usize,
+    sources: &mut [ParsedSource<'_>],
+) {
+    let (name, own, narrow) = (&other.name, located.draft.share.as_str(), other.share.as_str());
+    let message = format!("`{name}` has `share: {narrow}`, but this server has `share: {own}`");
+    let entry = Some(located.entry_index);
+    report_dependency(sources, located, (entry, index), Severity::Error, message);
+    let hint = format!(
+        "set `\"share\": \"{narrow}\"` for this server, or `\"share\": \"{own}\"` for `{name}`"
+    );
+    sources[located.source_index].report.hint(hint);
 }
 
 /// Maximum number of names compared with an unknown name: bounds the time for a file with thousands

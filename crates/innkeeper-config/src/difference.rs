@@ -48,6 +48,8 @@ pub fn compare_servers(old: &ServerConfig, new: &ServerConfig) -> ConfigDifferen
         limits,
         guard,
         sandbox,
+        share,
+        idle_timeout,
         headers_helper,
         oauth,
     } = old;
@@ -60,6 +62,7 @@ pub fn compare_servers(old: &ServerConfig, new: &ServerConfig) -> ConfigDifferen
         ("tools", *tools != new.tools),
         ("restart", *restart != new.restart),
         ("guard", *guard != new.guard),
+        ("idleTimeout", *idle_timeout != new.idle_timeout),
     ];
     let deferred_keys = [
         ("maxTotalTimeout", *max_total_timeout != new.max_total_timeout),
@@ -70,6 +73,8 @@ pub fn compare_servers(old: &ServerConfig, new: &ServerConfig) -> ConfigDifferen
         ("cache", *cache != new.cache),
         ("limits", *limits != new.limits),
         ("sandbox", *sandbox != new.sandbox),
+        // The running process may contain the data of other clients.
+        ("share", *share != new.share),
         ("headersHelper", exposed_values(headers_helper) != exposed_values(&new.headers_helper)),
         ("oauth", *oauth != new.oauth),
     ];
@@ -89,6 +94,7 @@ pub fn with_immediate(old: &ServerConfig, new: &ServerConfig) -> ServerConfig {
         tools: new.tools.clone(),
         restart: new.restart,
         guard: new.guard,
+        idle_timeout: new.idle_timeout,
         ..old.clone()
     }
 }

@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::guard::GuardModes;
 use super::inherited_environment::InheritedEnvironment;
 use super::seconds;
-use super::server::{CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig};
+use super::server::{
+    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Share,
+};
 
 /// The top-level `host` object with all defaults applied.
 ///
@@ -55,6 +57,11 @@ pub struct HostConfig {
     /// Default of the server setting `sandbox`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxConfig>,
+    /// Default of the server setting `share`: all clients.
+    pub share: Share,
+    /// Default of the server setting `idle_timeout`: none.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds::serialize_option")]
+    pub idle_timeout: Option<Duration>,
 }
 
 impl Default for HostConfig {
@@ -84,6 +91,8 @@ impl Default for HostConfig {
             limits: ResourceLimits::default(),
             guard: GuardModes::default(),
             sandbox: None,
+            share: Share::Process,
+            idle_timeout: None,
         }
     }
 }

@@ -83,7 +83,7 @@ pub use secret::{ExpandedValue, Secret};
 pub use secret_scan::{mentions_secret, redact_argument, redact_url};
 pub use server::{
     CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
-    RetryPolicy, SandboxConfig, ServerConfig, TransportConfig,
+    RetryPolicy, SandboxConfig, ServerConfig, Share, TransportConfig,
 };
 pub use tree::MAX_DEPTH;
 pub use watch::ConfigWatcher;

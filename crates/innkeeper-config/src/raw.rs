@@ -140,6 +140,24 @@ pub(super) struct SharedSettings {
     pub(super) guard: Option<Guard>,
     /// Sandbox of the process.
     pub(super) sandbox: Option<Sandbox>,
+    /// Clients of `innkeeper serve` that share one process of the server. Only `innkeeper serve`
+    /// reads this key.
+    #[schemars(extend("default" = "process"))]
+    pub(super) share: Option<ShareScope>,
+    /// Seconds without a call after which `innkeeper serve` stops the process; the next call starts
+    /// the server again. Only `innkeeper serve` reads this key.
+    #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS))]
+    pub(super) idle_timeout: Option<f64>,
+}
+
+/// Clients that share one process: all clients, the clients of one principal, or one session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum ShareScope {
+    Process,
+    Principal,
+    Session,
 }
 
 /// Transport of a server.

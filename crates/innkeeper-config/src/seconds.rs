@@ -9,6 +9,17 @@ pub(super) fn serialize<S: Serializer>(value: &Duration, serializer: S) -> Resul
     serializer.serialize_f64(value.as_secs_f64())
 }
 
+/// Serializes a duration that may be absent.
+pub(super) fn serialize_option<S: Serializer>(
+    value: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => serialize(value, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Serializes each duration of a map.
 pub(super) fn serialize_map<S: Serializer>(
     values: &IndexMap<String, Duration>,

@@ -64,6 +64,11 @@ pub struct ServerConfig {
     /// Sandbox of the process. Default: no sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxConfig>,
+    /// Clients of `innkeeper serve` that share one process of the server. Default: all clients.
+    pub share: Share,
+    /// Time without a call after which `innkeeper serve` stops the process. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "seconds::serialize_option")]
+    pub idle_timeout: Option<Duration>,
     /// Program with arguments that prints additional headers for a remote server. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers_helper: Vec<ExpandedValue>,
@@ -210,6 +215,33 @@ pub struct SandboxConfig {
     pub write: Vec<String>,
     /// Whether the process may open network connections. Default: false.
     pub network: bool,
+}
+
+/// The clients of a gateway (`innkeeper serve`) that share one process of a server.
+///
+/// The order is from many clients to few: a server can depend only on a server with the same or an
+/// earlier variant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Share {
+    /// All clients share one process.
+    #[default]
+    Process,
+    /// The clients of one principal share one process.
+    Principal,
+    /// Each session has its own process.
+    Session,
+}
+
+impl Share {
+    /// Returns the value of `share` in the file.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Principal => "principal",
+            Self::Session => "session",
+        }
+    }
 }
 
 /// The OAuth settings of a remote server.

@@ -13,7 +13,7 @@ use super::key_location::{key_segment, locate};
 use super::load::ParsedSource;
 use super::raw_value::ByteSize;
 use super::server::{
-    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, ServerConfig,
+    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, ServerConfig, Share,
     TransportConfig,
 };
 use super::source_text::Diagnostics;
@@ -78,6 +78,8 @@ fn host_config(typed: raw::Host) -> HostConfig {
         limits: shared.limits,
         guard: shared.guard,
         sandbox: shared.sandbox,
+        share: shared.share,
+        idle_timeout: shared.idle_timeout,
     }
 }
 
@@ -95,6 +97,8 @@ pub(super) struct SharedSettings {
     pub(super) limits: ResourceLimits,
     pub(super) guard: GuardModes,
     pub(super) sandbox: Option<SandboxConfig>,
+    pub(super) share: Share,
+    pub(super) idle_timeout: Option<Duration>,
 }
 
 impl SharedSettings {
@@ -118,6 +122,8 @@ impl SharedSettings {
             limits: typed.limits.map_or(host.limits, |typed| limits(host.limits, typed)),
             guard: typed.guard.map_or(host.guard, |typed| guard(host.guard, typed)),
             sandbox: typed.sandbox.map(sandbox).or_else(|| host.sandbox.clone()),
+            share: typed.share.map_or(host.share, share),
+            idle_timeout: seconds(typed.idle_timeout).or(host.idle_timeout),
         }
     }
 
@@ -150,6 +156,8 @@ impl SharedSettings {
             limits: self.limits,
             guard: self.guard,
             sandbox: self.sandbox,
+            share: self.share,
+            idle_timeout: self.idle_timeout,
             headers_helper: Vec::new(),
             oauth: None,
             extra: ExtraKeys::default(),
@@ -165,6 +173,15 @@ fn restart(typed: raw::Restart) -> RestartPolicy {
     match typed {
         raw::Restart::Never => RestartPolicy::Never,
         raw::Restart::OnFailure { max } => RestartPolicy::OnFailure { max },
+    }
+}
+
+/// Converts the value of `share`.
+pub(super) fn share(typed: raw::ShareScope) -> Share {
+    match typed {
+        raw::ShareScope::Process => Share::Process,
+        raw::ShareScope::Principal => Share::Principal,
+        raw::ShareScope::Session => Share::Session,
     }
 }
 

@@ -5,6 +5,6 @@ pub use innkeeper_config::{
     Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
     InheritedEnvironment, InvalidServer, MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant,
     Position, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig,
-    Severity, ToolFilter, TransportConfig, UnknownServer, json_schema, redact_argument, redact_url,
-    server_names,
+    Severity, Share, ToolFilter, TransportConfig, UnknownServer, json_schema, redact_argument,
+    redact_url, server_names,
 };

@@ -127,10 +127,11 @@ fn the_defaults_that_the_schema_names_are_the_ones_that_count() {
         if let Some(documented) = named[key].get("default") {
             assert_eq!(documented.as_f64(), default.as_f64(), "{key}");
             assert_eq!(documented.as_bool(), default.as_bool(), "{key}");
+            assert_eq!(documented.as_str(), default.as_str(), "{key}");
             compared += 1;
         }
     }
-    assert_eq!(compared, 10);
+    assert_eq!(compared, 11);
     for (name, key) in [("Retry", "retry"), ("Cache", "cache")] {
         for (inner, schema) in schema::HOST_SCHEMA["$defs"][name]["properties"].as_object().unwrap()
         {

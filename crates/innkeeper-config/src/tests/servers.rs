@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::super::{
     CacheConfig, HostConfig, InheritedEnvironment, OauthGrant, RestartPolicy, RetryPolicy, Secret,
-    TransportConfig,
+    Share, TransportConfig,
 };
 use super::{args, diagnostics, load, server, server_diagnostics};
 
@@ -57,6 +57,7 @@ fn missing_settings_have_the_documented_default() {
     assert!(server.tools.permits("anything"));
     assert_eq!(server.restart, RestartPolicy::Never);
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
+    assert_eq!((server.share, server.idle_timeout), (Share::Process, None));
     assert_eq!(host.start_timeout, Duration::from_secs(60));
     assert!(!host.allow_bare_names);
     let cache =
@@ -88,6 +89,62 @@ fn the_host_object_gives_defaults_that_a_server_overrides() {
     assert_eq!((b.retry.max, b.retry.initial_delay), (1, Duration::from_millis(500)));
     assert_eq!(config.host.start_timeout, Duration::from_millis(7500));
     assert!(config.host.allow_bare_names);
+}
+
+#[test]
+fn a_server_has_the_sharing_and_the_idle_time_of_its_entry_or_of_the_host() {
+    let config = load(
+        r#"{"host": {"share": "principal", "idleTimeout": 60},
+            "servers": {"a": {"command": "x"},
+                        "b": {"command": "y", "share": "process", "idleTimeout": 0.5},
+                        "c": {"command": "z", "share": "session"}}}"#,
+    )
+    .unwrap();
+    let sharing = |name: &str| (config.servers[name].share, config.servers[name].idle_timeout);
+    assert_eq!(sharing("a"), (Share::Principal, Some(Duration::from_secs(60))));
+    assert_eq!(sharing("b"), (Share::Process, Some(Duration::from_millis(500))));
+    assert_eq!(sharing("c"), (Share::Session, Some(Duration::from_secs(60))));
+    for server in config.servers.values() {
+        let printed = serde_json::to_value(server).unwrap();
+        assert_eq!(printed["share"], server.share.as_str());
+        assert_eq!(printed["idleTimeout"], server.idle_timeout.unwrap().as_secs_f64());
+    }
+}
+
+#[test]
+fn the_sharing_and_the_idle_time_are_checked() {
+    let text = r#""command": "x", "share": "user", "idleTimeout": 0"#;
+    assert_snapshot!(server_diagnostics(text), @"
+    mcp.json:1:46 servers.fs.share: expected `process`, `principal` or `session`
+    mcp.json:1:69 servers.fs.idleTimeout: expected 0.001 or more
+    ");
+}
+
+/// A process of all clients cannot use a process of one client.
+#[test]
+fn a_server_depends_only_on_servers_that_the_same_clients_share() {
+    let text = r#"{"servers": {
+  "everyone": {"command": "a"},
+  "principal": {"command": "b", "share": "principal"},
+  "session": {"command": "c", "share": "session"},
+  "one": {"command": "1", "dependencies": ["everyone", "principal", "session"]},
+  "two": {"command": "2", "share": "principal", "dependencies": ["everyone", "principal", "session"]},
+  "three": {"command": "3", "share": "session", "dependencies": ["everyone", "principal", "session"]}
+}}"#;
+    assert_snapshot!(diagnostics(text), @r#"
+    mcp.json:5:56 servers.one.dependencies[1]: `principal` has `share: principal`, but this server has `share: process`
+        hint: set `"share": "principal"` for this server, or `"share": "process"` for `principal`
+    mcp.json:5:69 servers.one.dependencies[2]: `session` has `share: session`, but this server has `share: process`
+        hint: set `"share": "session"` for this server, or `"share": "process"` for `session`
+    mcp.json:6:91 servers.two.dependencies[2]: `session` has `share: session`, but this server has `share: principal`
+        hint: set `"share": "session"` for this server, or `"share": "principal"` for `session`
+    "#);
+    let host = r#"{"host": {"share": "principal"}, "servers": {
+  "a": {"command": "a"}, "b": {"command": "b", "share": "process", "dependencies": ["a"]}}}"#;
+    assert_snapshot!(diagnostics(host), @r#"
+    mcp.json:2:85 servers.b.dependencies[0]: `a` has `share: principal`, but this server has `share: process`
+        hint: set `"share": "principal"` for this server, or `"share": "process"` for `a`
+    "#);
 }
 
 #[test]

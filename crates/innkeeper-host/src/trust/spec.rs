@@ -211,6 +211,8 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         restart: _,
         retry: _,
         cache: _,
+        share: _,
+        idle_timeout: _,
         // Handled separately, because a stricter guard needs no approval.
         guard: _,
         extra: _,
