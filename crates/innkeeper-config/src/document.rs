@@ -12,6 +12,8 @@ use super::unknown_keys;
 pub(super) struct ConfigDocument {
     pub(super) servers: Vec<ServerEntry>,
     pub(super) host: Option<JsonNode>,
+    /// The settings of the gateway, with the position of the key.
+    pub(super) serve: Option<JsonMember>,
     pub(super) extra: Vec<JsonMember>,
 }
 
@@ -77,6 +79,7 @@ pub(super) fn parse_document(root: JsonNode, report: &mut Diagnostics) -> Option
                 document.add_servers(servers, key_path, false, report);
             }
             "host" => document.host = Some(member.value),
+            "serve" => document.serve = Some(member),
             "$schema" => {}
             _ => document.add_extra_key(member, settings, report),
         }

@@ -47,6 +47,7 @@ mod launch;
 mod oauth;
 mod remote;
 mod secret_scan;
+mod serve;
 mod settings;
 
 mod dependencies;
@@ -81,6 +82,10 @@ pub use origin::ConfigOrigin;
 pub use schema::json_schema;
 pub use secret::{ExpandedValue, Secret};
 pub use secret_scan::{mentions_secret, redact_argument, redact_url};
+pub use serve::{
+    ApiKeyConfig, EndpointConfig, KeyDigest, LargeResults, NameStyle, Rate, RateConfig, ServeAuth,
+    ServeConfig, ServeLimits, ServeOauth, TokenAlgorithm,
+};
 pub use server::{
     CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,
     RetryPolicy, SandboxConfig, ServerConfig, Share, TransportConfig,
@@ -96,6 +101,9 @@ pub struct Config {
     pub servers: IndexMap<String, ServerConfig>,
     /// Settings of the host.
     pub host: HostConfig,
+    /// Settings of the gateway; `None` without a `serve` object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serve: Option<ServeConfig>,
     /// Warnings, sorted by position.
     pub warnings: Vec<Diagnostic>,
     /// Disabled servers with the position of each entry.

@@ -17,7 +17,7 @@ use super::origin::{ConfigOrigin, LoadMode};
 use super::settings;
 use super::source_text::{Diagnostics, LocatedProblem, SourceText};
 use super::tree::{self, JsonNode};
-use super::{Config, Environment, ExtraKeys, alias, unknown_keys, watch};
+use super::{Config, Environment, ExtraKeys, alias, serve, unknown_keys, watch};
 
 /// Maximum size of a configuration file, in bytes: far above real files, far below a costly size.
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
@@ -78,7 +78,7 @@ pub(super) fn load_value(
 pub(super) struct ParsedSource<'e> {
     pub(super) report: Diagnostics,
     pub(super) document: ConfigDocument,
-    scope: VariableScope<'e>,
+    pub(super) scope: VariableScope<'e>,
 }
 
 impl<'e> ParsedSource<'e> {
@@ -130,6 +130,7 @@ fn merge(
 ) -> Result<Config, ConfigError> {
     names::check(&mut parsed_sources);
     let host = settings::host(&mut parsed_sources);
+    let serve = serve::serve(&mut parsed_sources);
     let mut drafts: Vec<LocatedDraft> = Vec::new();
     for (index, source) in parsed_sources.iter_mut().enumerate() {
         let entries = source.document.servers.iter().enumerate();
@@ -148,7 +149,7 @@ fn merge(
         && !parsed_sources.iter().any(|source| source.report.has_error(None));
     let mut invalid =
         if is_partial { invalid_servers(&drafts, &parsed_sources) } else { IndexMap::new() };
-    let mut config = Config { host, environment: env.clone(), ..Config::default() };
+    let mut config = Config { host, serve, environment: env.clone(), ..Config::default() };
     for LocatedDraft { draft, .. } in drafts {
         if draft.disabled {
             config.disabled.insert(draft.name, draft.position);

@@ -4,15 +4,21 @@
 //! Every key is optional: an entry without its invalid keys must stay readable, so that one run
 //! reports its other problems too.
 
+mod serve;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::raw_value::ByteSize;
 pub(super) use super::raw_value::{EnvValue, InheritEnv, StringElement};
+pub(super) use serve::{
+    ApiKey, CallRate, Endpoint, NameStyle, RequestRate, Serve, ServeAuth, ServeLimits, ServeOauth,
+    TokenAlgorithm,
+};
 
 /// Top-level keys of a file.
-pub(super) const TOP_LEVEL_KEYS: &[&str] = &["$schema", "servers", "mcpServers", "host"];
+pub(super) const TOP_LEVEL_KEYS: &[&str] = &["$schema", "servers", "mcpServers", "host", "serve"];
 
 /// Maximum duration in seconds, one day: larger numbers are milliseconds by mistake.
 const MAX_SECONDS: f64 = 86_400.0;
@@ -37,6 +43,8 @@ pub(super) struct File {
     mcp_servers: Option<IndexMap<String, Server>>,
     /// Host settings and defaults for servers.
     host: Option<Host>,
+    /// Settings of `innkeeper serve`.
+    serve: Option<Serve>,
 }
 
 /// One MCP server: launch or connection settings and permissions.

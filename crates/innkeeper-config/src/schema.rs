@@ -1,6 +1,6 @@
 //! The JSON Schema of `mcp.json`, generated from the types that read it.
 //!
-//! The generated schemas of a server and of the `host` object are stored beside this file:
+//! The generated schemas of a server, of `host` and of `serve` are stored beside this file:
 //! generating them at each start would take 2 ms and a megabyte. A test compares them with the
 //! types.
 
@@ -35,6 +35,10 @@ pub(super) static SERVER_SCHEMA: LazyLock<Value> =
 /// Schema of the `host` object.
 pub(super) static HOST_SCHEMA: LazyLock<Value> =
     LazyLock::new(|| parse(include_str!("schema/host.json")));
+
+/// Schema of the `serve` object.
+pub(super) static SERVE_SCHEMA: LazyLock<Value> =
+    LazyLock::new(|| parse(include_str!("schema/serve.json")));
 
 fn parse(generated: &str) -> Value {
     serde_json::from_str(generated).expect("a test compares the files with the types")

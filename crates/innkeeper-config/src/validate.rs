@@ -11,15 +11,17 @@ use serde_json::{Map, Value};
 
 use super::diagnostic::Severity;
 use super::dialect;
-use super::key_location::{KeyLocation, PathSegment, locate};
+use super::key_location::{KeyLocation, PathSegment, key_segment, locate};
 use super::key_path::KeyPath;
 use super::schema;
 use super::schema_match::matches_schema;
 use super::source_text::Diagnostics;
 use super::tree::JsonNode;
+use super::unknown_keys;
 
 static SERVER_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVER_SCHEMA));
 static HOST_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::HOST_SCHEMA));
+static SERVE_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&schema::SERVE_SCHEMA));
 
 fn compile(schema: &Value) -> Validator {
     jsonschema::draft202012::new(schema).expect("a test compiles the generated schemas")
@@ -35,6 +37,11 @@ pub(super) fn host(node: &JsonNode, path: &str, report: &mut Diagnostics) -> Val
     apply(&schema::HOST_SCHEMA, &HOST_VALIDATOR, node, path, report)
 }
 
+/// Returns the value of the `serve` object without its invalid parts.
+pub(super) fn serve(node: &JsonNode, path: &str, report: &mut Diagnostics) -> Value {
+    apply(&schema::SERVE_SCHEMA, &SERVE_VALIDATOR, node, path, report)
+}
+
 fn apply(
     schema: &Value,
     validator: &LazyLock<Validator>,
@@ -48,7 +55,7 @@ fn apply(
     }
     let mut rejected: Vec<Vec<PathSegment<'static>>> = Vec::new();
     for error in validator.iter_errors(&value) {
-        report_failure(&error, node, path, report, &mut rejected);
+        report_failure(&error, schema, node, path, report, &mut rejected);
     }
     remove(&mut value, &rejected);
     value
@@ -66,6 +73,7 @@ fn path_segments(location: &Location) -> Vec<PathSegment<'static>> {
 
 fn report_failure(
     error: &ValidationError<'_>,
+    schema: &Value,
     root: &JsonNode,
     path: &str,
     report: &mut Diagnostics,
@@ -73,7 +81,7 @@ fn report_failure(
 ) {
     if let Some(inner) = nearest_branch(error) {
         for error in inner {
-            report_failure(error, root, path, report, rejected);
+            report_failure(error, schema, root, path, report, rejected);
         }
         return;
     }
@@ -90,8 +98,14 @@ fn report_failure(
             report.error(at, key, "missing");
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known_keys = known_keys(error, schema);
             for name in unexpected {
+                let inner = [&segments[..], &[key_segment(name)]].concat();
+                let at = locate(root, path, &inner).at;
                 report.error(at, KeyPath::from_prefix(&key).key(name), "unknown key");
+                if let Some(similar) = unknown_keys::similar(name, known_keys.iter().copied()) {
+                    report.hint(format!("did you mean `{similar}`?"));
+                }
             }
         }
         kind => report.error(at, key, describe_failure(kind)),
@@ -99,6 +113,14 @@ fn report_failure(
     if let Some(hint) = milliseconds_hint(error).or_else(|| value_hint(error, &segments)) {
         report.hint(hint);
     }
+}
+
+/// Returns the keys that the schema has for an object with an unknown key.
+fn known_keys<'s>(error: &ValidationError<'_>, schema: &'s Value) -> Vec<&'s str> {
+    let object = error.schema_path().as_str().strip_suffix("/additionalProperties");
+    let object = object.and_then(|path| schema.pointer(path));
+    let properties = object.and_then(|object| object["properties"].as_object());
+    properties.into_iter().flatten().map(|(key, _)| key.as_str()).collect()
 }
 
 /// Returns the value that was probably meant: another transport, or a list instead of a text.

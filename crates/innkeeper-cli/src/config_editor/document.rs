@@ -13,7 +13,7 @@ const SERVER_MAP_PATHS: [&[&str]; 4] =
     [&[SERVERS_KEY], &["mcpServers"], &["mcp", "servers"], &["mcp.servers"]];
 
 /// Keys that exist only beside servers, and never as the name of a server.
-const TOP_LEVEL_KEYS: [&str; 4] = ["$schema", SERVERS_KEY, "mcpServers", "host"];
+const TOP_LEVEL_KEYS: [&str; 5] = ["$schema", SERVERS_KEY, "mcpServers", "host", "serve"];
 
 /// Keys by which an object is a server in a file that is a map of servers.
 const SERVER_KEYS: [&str; 4] = ["command", "url", "httpUrl", "serverUrl"];

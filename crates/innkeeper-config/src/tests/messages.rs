@@ -109,8 +109,9 @@ fn nested_values_are_reported_by_the_alternative_that_was_meant() {
     mcp.json:2:22 servers.fs.limits.memory: expected a size such as `512 MiB`
     ");
     assert_snapshot!(server_diagnostics(r#""command": "x", "restart": {"onFail": 1}"#), @"
-    mcp.json:1:48 servers.fs.restart.onFail: unknown key
     mcp.json:1:48 servers.fs.restart.onFailure: missing
+    mcp.json:1:59 servers.fs.restart.onFail: unknown key
+        hint: did you mean `onFailure`?
     ");
 }
 

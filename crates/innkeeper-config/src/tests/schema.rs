@@ -48,6 +48,7 @@ fn the_schemas_read_at_a_start_are_what_the_types_generate() {
     let generated = [
         ("server.json", schema::generate::<raw::Server>(), &*schema::SERVER_SCHEMA),
         ("host.json", schema::generate::<raw::Host>(), &*schema::HOST_SCHEMA),
+        ("serve.json", schema::generate::<raw::Serve>(), &*schema::SERVE_SCHEMA),
     ];
     for (name, generated, read) in generated {
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
@@ -62,7 +63,8 @@ fn the_schemas_read_at_a_start_are_what_the_types_generate() {
 
 #[test]
 fn the_generated_schemas_are_valid_2020_12() {
-    for schema in [&json_schema(), &*schema::SERVER_SCHEMA, &*schema::HOST_SCHEMA] {
+    let stored = [&*schema::SERVER_SCHEMA, &*schema::HOST_SCHEMA, &*schema::SERVE_SCHEMA];
+    for schema in [&json_schema()].into_iter().chain(stored) {
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
         jsonschema::draft202012::meta::validate(schema).unwrap();
         jsonschema::draft202012::new(schema).unwrap();

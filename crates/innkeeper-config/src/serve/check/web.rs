@@ -1,0 +1,85 @@
+//! Checks the allowed origins and hosts.
+
+use std::net::Ipv6Addr;
+
+use url::Url;
+
+use super::indexed;
+use crate::check::EntryChecker;
+use crate::key_location::{PathSegment, key_segment};
+use crate::raw::StringElement;
+
+/// Returns the origins in their canonical form.
+pub(super) fn origins(
+    checker: &mut EntryChecker<'_>,
+    list: Option<Vec<StringElement>>,
+) -> Vec<String> {
+    let mut origins = Vec::new();
+    for (index, text) in indexed(list) {
+        let segments = [key_segment("allowedOrigins"), PathSegment::Index(index)];
+        let Some(expanded) = checker.expand(&segments, &text) else { continue };
+        match canonical_origin(&expanded.value) {
+            Some(origin) => origins.push(origin),
+            None => checker.error(
+                &segments,
+                "expected a scheme and a host without a path, such as `https://app.example.com`",
+            ),
+        }
+    }
+    origins
+}
+
+/// Returns the origin with its default port removed; `None` for a URL with more than an origin.
+fn canonical_origin(text: &str) -> Option<String> {
+    let url = Url::parse(text).ok()?;
+    let origin = url.origin();
+    let is_only_origin = url.path().len() <= 1
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty()
+        && url.password().is_none()
+        && !text.contains('*');
+    (origin.is_tuple() && is_only_origin).then(|| origin.ascii_serialization())
+}
+
+/// Returns the hosts in lower case.
+pub(super) fn hosts(
+    checker: &mut EntryChecker<'_>,
+    list: Option<Vec<StringElement>>,
+) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for (index, text) in indexed(list) {
+        let segments = [key_segment("allowedHosts"), PathSegment::Index(index)];
+        let Some(expanded) = checker.expand(&segments, &text) else { continue };
+        if is_host(&expanded.value) {
+            hosts.push(expanded.value.to_ascii_lowercase());
+        } else {
+            checker.error(
+                &segments,
+                "expected a host with or without a port, such as `mcp.example.com`",
+            );
+        }
+    }
+    hosts
+}
+
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = |port: &str| {
+        port.bytes().all(|byte| byte.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|port| port > 0)
+    };
+    let is_name = || {
+        !host.is_empty()
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-'))
+            && !host.ends_with('.')
+    };
+    let is_address = || {
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
+    };
+    port.is_none_or(is_port) && (is_name() || is_address())
+}
