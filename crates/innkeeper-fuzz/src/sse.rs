@@ -1,10 +1,12 @@
 //! Fuzz target: decodes an event stream. Chunked and unchunked input give the same events, within
-//! the limit.
+//! the limit, and the encoded events decode to the same events.
 //!
 //! The first byte of the input is the limit, the second byte the chunk size, and the third byte the
 //! number of repetitions of the rest.
 
-use innkeeper_protocol::sse::{MAX_FIELD_BYTES, MAX_HEAD_BYTES, SseDecoder, SseEvent};
+use innkeeper_protocol::sse::{
+    MAX_FIELD_BYTES, MAX_HEAD_BYTES, OutgoingData, OutgoingEvent, SseDecoder, SseEvent, write_event,
+};
 
 /// All fields of an event. An event above the limit has only its head.
 type EventFields = (Option<String>, Vec<u8>, Option<String>);
@@ -30,8 +32,34 @@ pub fn sse(input: &[u8]) {
         assert!(data.len() <= max && !data.contains(&b'\r'));
         assert!(name.as_ref().is_none_or(|name| !name.is_empty()));
     }
+    reencode(&events, limit);
     let data: usize = events.iter().map(|(_, data, _)| data.len()).sum();
     assert!(data <= stream.len());
+}
+
+/// Encodes the events below the limit and decodes them again.
+fn reencode(events: &[EventFields], limit: usize) {
+    let is_text = |event: &&EventFields| event.0.is_some() && std::str::from_utf8(&event.1).is_ok();
+    let mut encoded = Vec::new();
+    let mut expected = Vec::new();
+    for event in events.iter().filter(is_text) {
+        let (name, data, id) = event;
+        let data = OutgoingData::Text(std::str::from_utf8(data).expect("filtered"));
+        let outgoing =
+            OutgoingEvent { id: id.as_deref(), name: name.as_deref(), retry: None, data };
+        match write_event(&mut encoded, &outgoing) {
+            Ok(()) => expected.push(event.clone()),
+            // The decoder replaces invalid UTF-8, which makes a field longer.
+            Err(error) => assert!(
+                [name, id]
+                    .into_iter()
+                    .flatten()
+                    .any(|field| { field.len() > MAX_FIELD_BYTES || field.contains('\0') }),
+                "{error}"
+            ),
+        }
+    }
+    assert_eq!(decode_stream(&encoded, limit, usize::MAX).0, expected);
 }
 
 fn decode_stream(stream: &[u8], limit: usize, chunk: usize) -> DecodedStream {

@@ -1,11 +1,12 @@
-//! Server-Sent Events decoder for a client, with bounded memory.
+//! Server-Sent Events, with bounded memory.
 //!
 //! The grammar is the grammar of the HTML standard. The caller passes received bytes to
 //! [`SseDecoder::feed`] and takes events from [`SseDecoder::next_event`] until the method returns
 //! `None`. An event that the end of the stream truncates is not an event, so the decoder has no
-//! `finish` method.
+//! `finish` method. A server writes its events with [`write_event`].
 
 mod data;
+mod encoder;
 mod field;
 
 #[cfg(test)]
@@ -15,6 +16,10 @@ use memchr::{memchr2, memchr3};
 
 use data::EventData;
 use field::{BoundedBuffer, Field, MAX_FIELD_NAME_BYTES};
+
+pub use encoder::{
+    EventFieldError, KEEP_ALIVE, OutgoingData, OutgoingEvent, write_comment, write_event,
+};
 
 /// Maximum number of bytes returned from the start of an event that is too long, as for lines.
 pub use crate::framing::MAX_HEAD_BYTES;

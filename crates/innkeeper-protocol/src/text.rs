@@ -1,4 +1,4 @@
-//! Decoding of raw JSON strings and escaping of text for display.
+//! Raw JSON strings and line breaks, and escaping of text for display.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -48,6 +48,17 @@ pub(crate) fn printable(text: &str, limit: usize) -> String {
         }
     }
     output
+}
+
+/// Replaces line breaks in valid JSON by spaces. Raw JSON may be pretty-printed; for many readers a
+/// single carriage return ends a line too. Line breaks in valid JSON are always white space, because
+/// line breaks in strings are escaped.
+pub(crate) fn replace_line_breaks(json: &mut [u8]) {
+    let mut from = 0;
+    while let Some(offset) = memchr::memchr2(b'\n', b'\r', &json[from..]) {
+        from += offset;
+        json[from] = b' ';
+    }
 }
 
 /// A string with lone surrogates replaced.

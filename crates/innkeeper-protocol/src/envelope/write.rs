@@ -1,10 +1,10 @@
 //! Serialization of messages as lines, including the newline.
 
-use memchr::memchr2;
 use serde::Serialize;
 use serde_json::Error;
 
 use crate::id::RequestId;
+use crate::text::replace_line_breaks;
 
 /// Appends a request as one line.
 ///
@@ -106,15 +106,4 @@ fn write_line(
 
 fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
     serde_json::to_writer(out, value)
-}
-
-/// Replaces line breaks by spaces. Raw JSON is written unchanged and may be pretty-printed; for many
-/// readers a single carriage return ends a line too. Line breaks in valid JSON are always white
-/// space, because line breaks in strings are escaped.
-fn replace_line_breaks(message: &mut [u8]) {
-    let mut from = 0;
-    while let Some(offset) = memchr2(b'\n', b'\r', &message[from..]) {
-        from += offset;
-        message[from] = b' ';
-    }
 }

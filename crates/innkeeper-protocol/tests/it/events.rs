@@ -1,8 +1,13 @@
-//! Properties of the SSE decoder: independence of chunks, agreement with a simple decoder.
+//! Properties of SSE streams: independence of chunks, agreement with a simple decoder, round trip.
 
 use innkeeper_protocol::framing::MAX_HEAD_BYTES;
-use innkeeper_protocol::sse::{DEFAULT_EVENT_NAME, SseDecoder, SseEvent};
+use innkeeper_protocol::sse::{
+    DEFAULT_EVENT_NAME, KEEP_ALIVE, OutgoingData, OutgoingEvent, SseDecoder, SseEvent,
+    write_comment, write_event,
+};
 use proptest::prelude::*;
+
+use crate::json::{text, tree, written};
 
 /// The complete output of a decoder for one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +121,59 @@ fn input(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(chunk, 0..24).prop_map(|chunks| [&chunks.concat()[..], b"\n\n"].concat())
 }
 
+/// The fields of an event for the encoder: id, name and retry.
+type EventFields = (Option<String>, Option<String>, Option<u64>);
+
+fn event_fields() -> impl Strategy<Value = EventFields> {
+    let field = || prop::option::of("[^\\r\\n\\x00]{0,12}");
+    (field(), field(), prop::option::of(any::<u64>()))
+}
+
+/// Encodes `data` after a comment and a keep-alive, and decodes the stream.
+fn read_back((id, name, retry): &EventFields, data: OutgoingData<'_>) -> DecodedStream {
+    let mut stream = Vec::new();
+    write_comment(&mut stream, "a\n\ndata: b");
+    stream.extend_from_slice(KEEP_ALIVE);
+    let event = OutgoingEvent { id: id.as_deref(), name: name.as_deref(), retry: *retry, data };
+    write_event(&mut stream, &event).expect("fields without line breaks");
+    decoded(&stream, 100_000, &[7])
+}
+
+/// The stream of one event with `data` and the fields, or without the event.
+fn stream_of((id, name, retry): EventFields, data: Option<Vec<u8>>) -> DecodedStream {
+    let default_name = || DEFAULT_EVENT_NAME.to_owned();
+    let name = name.filter(|name| !name.is_empty()).unwrap_or_else(default_name);
+    let last_id = id.clone().filter(|id| !id.is_empty());
+    let event = data.map(|data| OwnedEvent::Message(name, data, id));
+    DecodedStream { events: Vec::from_iter(event), last_id, retry }
+}
+
 proptest! {
+    #[test]
+    fn a_text_event_that_is_written_is_read_back(
+        fields in event_fields(),
+        text in prop_oneof![text(), "[a:\\r\\n ]{0,20}"],
+    ) {
+        let expected = text.replace("\r\n", "\n").replace('\r', "\n").into_bytes();
+        let stream = read_back(&fields, OutgoingData::Text(&text));
+        prop_assert_eq!(stream, stream_of(fields, Some(expected)));
+    }
+
+    #[test]
+    fn a_json_event_that_is_written_is_read_back(
+        fields in event_fields(), value in tree(), pretty: bool, end in "[\r\n]{0,3}",
+    ) {
+        let json = written(&value, pretty);
+        let expected = json.replace('\n', " ").into_bytes();
+        let stream = read_back(&fields, OutgoingData::Json((json + &end).as_bytes()));
+        prop_assert_eq!(stream, stream_of(fields, Some(expected)));
+    }
+
+    #[test]
+    fn an_event_without_data_sets_the_id_and_the_delay(fields in event_fields()) {
+        prop_assert_eq!(read_back(&fields, OutgoingData::Absent), stream_of(fields, None));
+    }
+
     #[test]
     fn events_do_not_depend_on_the_chunks(
         input in input(60),
