@@ -7,7 +7,7 @@ pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, ChatArgs, CompletionsArgs,
     DemoArgs, ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs,
     LoginArgs, ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs,
-    ModelServeArgs, PromptArgs, ReadArgs, ResultForm, ServerArgs, ServerNameArgs, ThemeArg,
+    ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, ServeArgs, ServerArgs, ServerNameArgs, ThemeArg,
     ToolsArgs, WhyArgs,
 };
 
@@ -39,6 +39,7 @@ impl Cli {
                 BuiltinServerLine::try_parse_from(&args[1..])?;
             return Ok(Self { global, command: Command::Server(server) });
         }
+        let args = option_order::replace_stdio_of_serve(args);
         Self::try_parse_from(option_order::move_server_options_after_command(args))
     }
 }

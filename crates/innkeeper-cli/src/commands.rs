@@ -20,6 +20,7 @@ mod model;
 mod prompt;
 mod read;
 mod schema;
+mod serve;
 mod tools;
 mod why;
 
@@ -102,6 +103,7 @@ pub(crate) async fn run(
         HostCommand::Doctor => doctor::run(context).await,
         HostCommand::Ask(args) => ask::run(context, &args).await,
         HostCommand::Chat(args) => chat::run(context, &args).await,
+        HostCommand::Serve(args) => serve::run(context, &args).await,
         HostCommand::Demo(args) => demo::run(context, &args).await,
     }
 }

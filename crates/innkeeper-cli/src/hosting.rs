@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_host::error::UnavailableReason;
+use innkeeper_gateway::GatewayBuilder;
 use innkeeper_host::{
     Config, Environment, Host, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
     Supervisor,
 };
+
+use tokio::sync::SetOnce;
 
 use crate::commands::{CommandContext, listen_for_signals};
 use crate::configuration::print_warnings;
@@ -31,6 +34,11 @@ pub(crate) struct HostOptions {
     pub(crate) server_requests: Option<ServerRequestHandler>,
     /// The level that the servers get for their log messages. Default: none.
     pub(crate) log_level: Option<LogLevel>,
+    /// The gateway whose callbacks the host gets. Default: none.
+    pub(crate) gateway: Option<GatewayBuilder>,
+    /// Set at the first signal, after which the operation ends by itself. Default: the first signal
+    /// drops the operation.
+    pub(crate) stop: Option<Arc<SetOnce<()>>>,
 }
 
 /// Works like [`with_host_options`], without options.
@@ -85,6 +93,10 @@ pub(crate) async fn with_host_options<T>(
         Some(level) => builder.log_level(level),
         None => builder,
     };
+    let builder = match &options.gateway {
+        Some(gateway) => gateway.register(builder),
+        None => builder,
+    };
     // Progress lines would overwrite the sign-in URL.
     let progress = (!signs_in).then(|| progress::show_progress(&context.output, builder.events()));
     let started = signals.run_until_signal(builder.start()).await;
@@ -96,7 +108,20 @@ pub(crate) async fn with_host_options<T>(
         RunOutcome::Completed(Err(error)) => return Err(start_error(&error, server_count)),
         RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
-    let worked = signals.run_until_signal(operation(&host, &mut context.output)).await;
+    let worked = {
+        let operation = operation(&host, &mut context.output);
+        tokio::pin!(operation);
+        let worked = signals.run_until_signal(&mut operation).await;
+        match (worked, &options.stop) {
+            (RunOutcome::Interrupted(signal), Some(stop)) => {
+                // A second signal drops the operation.
+                drop(stop.set(()));
+                drop(signals.run_until_signal(operation).await);
+                RunOutcome::Interrupted(signal)
+            }
+            (worked, _) => worked,
+        }
+    };
     let is_interrupted = matches!(worked, RunOutcome::Interrupted(_));
     let shutdown = await_shutdown(&host, &mut context.output, is_interrupted, host.shutdown());
     let stopped = signals.run_until_signal(shutdown).await;

@@ -4,5 +4,36 @@
 //! The modules stand from the bottom up: a module uses only modules before it.
 
 mod principal;
+mod tasks;
+mod wire;
 
+mod error;
+mod json_text;
+mod options;
+
+mod event_stream;
+mod sink;
+
+mod client;
+mod sole_client;
+
+mod offering;
+mod upstream;
+
+mod sealed_state;
+
+mod parked_calls;
+mod subscribers;
+
+mod gateway;
+
+mod dispatch;
+
+mod transport;
+
+mod router;
+mod server;
+
+pub use gateway::{Gateway, GatewayBuilder};
+pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;

@@ -1,5 +1,6 @@
 //! The commands of the command line with their arguments.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -48,6 +49,8 @@ pub(crate) enum HostCommand {
     Ask(AskArgs),
     /// Talk to a model that can call all tools, on the whole screen of the terminal
     Chat(ChatArgs),
+    /// Offer all servers as one MCP server: over HTTP, or with `--stdio` on stdin and stdout
+    Serve(ServeArgs),
     /// Run a scripted chain of tool calls on two demo servers; needs no configuration
     Demo(DemoArgs),
 }
@@ -95,6 +98,37 @@ pub(crate) enum ResultForm {
     Json,
     /// The text exactly, or the bytes of the only blob
     Raw,
+}
+
+/// Arguments of `serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on; port 0 selects a free port [default: `serve.listen`, else
+    /// 127.0.0.1:7300]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "on_stdio")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Serve one client on stdin and stdout; on the command line this is `--stdio` without a command
+    #[arg(long, hide = true)]
+    pub(crate) on_stdio: bool,
+    /// Names of tools and prompts for clients [default: `serve.names`, else `prefixed`]
+    #[arg(long, value_name = "STYLE", value_enum)]
+    pub(crate) names: Option<NamesArg>,
+    /// Serve clients without authentication on an address that other machines reach; the
+    /// configuration must allow it too (`serve.allowUnauthenticated`)
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
+    /// Print the settings in effect as JSON, and start nothing
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+/// The form of names for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NamesArg {
+    /// `SERVER.NAME`
+    Prefixed,
+    /// The server's own names; a name that several servers have is left out
+    Flat,
 }
 
 /// Arguments of `prompt`.

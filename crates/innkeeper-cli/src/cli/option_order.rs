@@ -46,9 +46,46 @@ pub(super) fn move_server_options_after_command(
     ordered
 }
 
+/// Replaces `--stdio` without a command in a line of `serve` by the flag of `serve`. The option with
+/// the same name selects a server, and requires its command line.
+pub(super) fn replace_stdio_of_serve(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let args: Vec<OsString> = line.into_iter().collect();
+    if !args.iter().any(|arg| arg == "serve") {
+        return args;
+    }
+    let has_command = |index: usize| {
+        let next = args.get(index + 1).map(|next| next.to_string_lossy());
+        next.is_some_and(|next| !next.starts_with('-') && next != "serve")
+    };
+    let replaced = args.iter().enumerate().map(|(index, arg)| {
+        if arg == "--stdio" && !has_command(index) {
+            OsString::from(SERVE_ON_STDIO)
+        } else {
+            arg.clone()
+        }
+    });
+    replaced.collect()
+}
+
+/// The flag of `serve` for one client on stdin and stdout.
+const SERVE_ON_STDIO: &str = "--on-stdio";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn serve_has_a_flag_with_the_name_of_an_option() {
+        let replaced = |line: &str| {
+            let args = replace_stdio_of_serve(line.split(' ').map(OsString::from));
+            args.iter().map(|arg| arg.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(replaced("i serve --stdio"), "i serve --on-stdio");
+        assert_eq!(replaced("i serve --stdio --names flat"), "i serve --on-stdio --names flat");
+        for kept in ["i serve --stdio npx", "i call --stdio", "i --stdio npx serve"] {
+            assert_eq!(replaced(kept), kept);
+        }
+    }
 
     fn reorder(line: &str) -> String {
         let args = move_server_options_after_command(line.split(' ').map(OsString::from));

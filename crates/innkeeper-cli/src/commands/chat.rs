@@ -74,6 +74,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let options = HostOptions {
         server_requests: server_requests.clone(),
         log_level: Some(DEFAULT_LOG_LEVEL),
+        ..HostOptions::default()
     };
     let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
     let environment = context.environment.clone();

@@ -1,0 +1,140 @@
+//! `serve`: offers all servers as one MCP server.
+
+mod stdio;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_host::config::{NameStyle, ServeConfig};
+use innkeeper_host::{Config, Host};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::SetOnce;
+
+use super::CommandContext;
+use crate::cli::{NamesArg, ServeArgs};
+use crate::configuration::load_config;
+use crate::exit::CliError;
+use crate::hosting::{HostOptions, print_failed_servers, ready_servers, with_available_servers};
+use crate::output::Output;
+
+pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
+    let mut config = load_config(context)?;
+    let serve = settings(&config, args)?;
+    if args.print_config {
+        return print_settings(context, &config, &serve);
+    }
+    let mut options = GatewayOptions::from_config(&serve);
+    let required = config.servers.iter().filter(|(_, server)| server.required);
+    options.required_servers = required.map(|(name, _)| name.clone()).collect();
+    // A server that does not start must not take the others from the clients.
+    config = config.with_optional_servers();
+    let builder = if args.on_stdio {
+        GatewayBuilder::for_one_client(options)
+    } else {
+        GatewayBuilder::new(options)
+    };
+    // An address in use is an error before the servers start.
+    let listener = if args.on_stdio { None } else { Some(listen(serve.listen).await?) };
+    let stop = Arc::new(SetOnce::new());
+    let host_options = HostOptions {
+        gateway: Some(builder.clone()),
+        stop: Some(stop.clone()),
+        ..HostOptions::default()
+    };
+    let operation = async |host: &Host, output: &mut Output| {
+        print_failed_servers(host, output)?;
+        let gateway = builder.build(host.clone());
+        match listener {
+            None => serve_stdio(&gateway, &stop).await,
+            Some(listener) => serve_http(&gateway, host, listener, &stop, output).await,
+        }
+    };
+    with_available_servers(context, config, host_options, operation).await
+}
+
+/// Returns the settings of the configuration and the command line.
+fn settings(config: &Config, args: &ServeArgs) -> Result<ServeConfig, CliError> {
+    let mut serve = config.serve.clone().unwrap_or_default();
+    if let Some(listen) = args.listen {
+        serve.listen = listen;
+    }
+    if let Some(names) = args.names {
+        serve.names = match names {
+            NamesArg::Prefixed => NameStyle::Prefixed,
+            NamesArg::Flat => NameStyle::Flat,
+        };
+    }
+    let is_open = !serve.auth.is_configured() && !serve.listen.ip().is_loopback() && !args.on_stdio;
+    if is_open && !(serve.allow_unauthenticated && args.allow_unauthenticated) {
+        let address = serve.listen;
+        return Err(CliError::usage(format!(
+            "every client that reaches {address} could use all servers: no authentication is configured"
+        ))
+        .with_hint("set `serve.auth`, or listen on 127.0.0.1")
+        .with_hint(
+            "to serve everyone, set `serve.allowUnauthenticated` and pass `--allow-unauthenticated`",
+        ));
+    }
+    Ok(serve)
+}
+
+fn print_settings(
+    context: &mut CommandContext,
+    config: &Config,
+    serve: &ServeConfig,
+) -> Result<(), CliError> {
+    let servers: serde_json::Map<_, _> = config
+        .servers
+        .iter()
+        .map(|(name, server)| {
+            let idle = server.idle_timeout.map(|time| time.as_secs_f64());
+            (name.clone(), json!({ "share": server.share, "idleTimeout": idle }))
+        })
+        .collect();
+    Ok(context.output.print_json(&json!({ "serve": serve, "servers": servers }))?)
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        CliError::failure(format!("cannot listen on {address}"))
+            .with_source(error)
+            .with_hint("choose another address with `--listen`; port 0 selects a free port")
+    })
+}
+
+async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliError> {
+    let stdin = stdio::stdin()?;
+    let (stdout, flushed) = stdio::stdout()?;
+    let serving = gateway.serve_connection(Principal::local_user(), stdin, stdout);
+    let served = tokio::select! {
+        biased;
+        served = serving => served,
+        _ = stop.wait() => Ok(()),
+    };
+    gateway.close();
+    flushed.wait().await;
+    served.map_err(|error| {
+        CliError::failure("the connection of the client failed").with_source(error)
+    })
+}
+
+async fn serve_http(
+    gateway: &Gateway,
+    host: &Host,
+    listener: TcpListener,
+    stop: &SetOnce<()>,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let address = listener.local_addr()?;
+    let count = ready_servers(host);
+    let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
+    output.status(&format!("serving {servers} on http://{address}/mcp"))?;
+    let closing = async {
+        stop.wait().await;
+        gateway.close();
+    };
+    let (served, ()) = tokio::join!(gateway.serve_http(listener), closing);
+    served.map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
+}

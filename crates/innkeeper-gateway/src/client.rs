@@ -1,0 +1,271 @@
+//! One connected client: its identity, its requests in flight, and the requests of servers that it
+//! answers.
+
+mod callback;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use innkeeper_host::{CallbackError, LogLevel};
+use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{SetOnce, oneshot};
+
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+
+pub(crate) use callback::ClientCallback;
+
+/// Maximum number of requests of one client in flight; more are rejected.
+pub(crate) const MAX_REQUESTS_IN_FLIGHT: usize = 1_024;
+
+/// Maximum number of requests of servers that wait for the response of one client.
+const MAX_OPEN_QUESTIONS: usize = 64;
+
+/// The revision and the capabilities of a client.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientIdentity {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Arc<RawValue>,
+}
+
+impl ClientIdentity {
+    /// Returns whether the client declares that it answers requests with this method. Custom
+    /// methods have no capability.
+    pub(crate) fn declares(&self, method: &str) -> bool {
+        let capability = match method {
+            method::SAMPLING_CREATE_MESSAGE => "sampling",
+            method::ELICITATION_CREATE => "elicitation",
+            method::ROOTS_LIST => "roots",
+            _ => return true,
+        };
+        self.has_capability(capability)
+    }
+
+    fn has_capability(&self, capability: &str) -> bool {
+        skim::member(self.capabilities.get(), capability)
+            .is_some_and(|value| value.starts_with('{'))
+    }
+
+    /// Returns whether the client answers requests of servers.
+    pub(crate) fn answers_requests(&self) -> bool {
+        ["sampling", "elicitation", "roots"].iter().any(|name| self.has_capability(name))
+    }
+}
+
+/// The outcome of a request to the client.
+type Answer = Result<Value, CallbackError>;
+
+/// A client with a connection or a session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) principal: Principal,
+    /// The index of the endpoint.
+    pub(crate) endpoint: usize,
+    /// Receives the messages that belong to no request.
+    pub(crate) general: MessageSink,
+    identity: OnceLock<ClientIdentity>,
+    /// Set by `notifications/initialized`.
+    pub(crate) initialized: SetOnce<()>,
+    requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    next_question: AtomicU64,
+    log_level: Mutex<Option<LogLevel>>,
+}
+
+/// The reason why a request cannot start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestRejection {
+    DuplicateId,
+    TooMany,
+}
+
+impl Client {
+    pub(crate) fn new(principal: Principal, endpoint: usize, general: MessageSink) -> Self {
+        Self {
+            principal,
+            endpoint,
+            general,
+            identity: OnceLock::new(),
+            initialized: SetOnce::new(),
+            requests: Mutex::default(),
+            questions: Mutex::default(),
+            next_question: AtomicU64::new(1),
+            log_level: Mutex::default(),
+        }
+    }
+
+    /// Records what the client declared in `initialize`; returns whether this is the first time.
+    pub(crate) fn initialize(&self, identity: ClientIdentity) -> bool {
+        self.identity.set(identity).is_ok()
+    }
+
+    /// Returns what the client declared in `initialize`.
+    pub(crate) fn identity(&self) -> Option<&ClientIdentity> {
+        self.identity.get()
+    }
+
+    fn requests(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<SetOnce<()>>>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers a request until the guard is dropped.
+    pub(crate) fn start_request(
+        self: &Arc<Self>,
+        id: &RequestId,
+    ) -> Result<RequestGuard, RequestRejection> {
+        let mut requests = self.requests();
+        if requests.len() >= MAX_REQUESTS_IN_FLIGHT {
+            return Err(RequestRejection::TooMany);
+        }
+        if requests.contains_key(id) {
+            return Err(RequestRejection::DuplicateId);
+        }
+        let cancelled = Arc::new(SetOnce::new());
+        requests.insert(id.clone(), cancelled.clone());
+        Ok(RequestGuard { client: self.clone(), id: id.clone(), cancelled })
+    }
+
+    /// Cancels a request in flight.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        if let Some(cancelled) = self.requests().get(id) {
+            // A second cancellation finds the cell set.
+            drop(cancelled.set(()));
+        }
+    }
+
+    /// Returns the number of requests in flight.
+    pub(crate) fn requests_in_flight(&self) -> usize {
+        self.requests().len()
+    }
+
+    /// Passes a response of the client to the request that it belongs to.
+    pub(crate) fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
+        let question = id.as_client_id().and_then(|id| self.questions().remove(&id));
+        let Some(question) = question else {
+            tracing::debug!(%id, "response of a client to no open request");
+            return;
+        };
+        let answer = match outcome {
+            Ok(result) => serde_json::from_str(result.get())
+                .map_err(|error| CallbackError::new(envelope::code::INTERNAL_ERROR, error.to_string())),
+            Err(error) => Err(CallbackError::new(error.code, error.message)),
+        };
+        // The request may have ended.
+        drop(question.send(answer));
+    }
+
+    /// Sends a request of a server to the client and waits for the response. Dropping the future
+    /// cancels the request at the client.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        sink: &MessageSink,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Answer {
+        let unavailable =
+            |message: &str| CallbackError::new(envelope::code::INTERNAL_ERROR, message);
+        let (sender, receiver) = oneshot::channel();
+        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut questions = self.questions();
+            if questions.len() >= MAX_OPEN_QUESTIONS {
+                return Err(unavailable("the client has too many open requests"));
+            }
+            questions.insert(id, sender);
+        }
+        let mut open = OpenQuestion { client: self, sink, id, answered: false };
+        let mut message = Vec::new();
+        let empty = json!({});
+        let written = match params {
+            Some(params) => envelope::write_request(&mut message, id, method, params),
+            // Some clients require `params`.
+            None => envelope::write_request(&mut message, id, method, &empty),
+        };
+        written.map_err(|error| unavailable(&error.to_string()))?;
+        if !sink.send(message.into()).await {
+            open.answered = true;
+            return Err(unavailable("the client cannot receive requests"));
+        }
+        let answer = receiver.await;
+        open.answered = true;
+        answer.unwrap_or_else(|_| Err(unavailable("the client has disconnected")))
+    }
+
+    /// Fails the open requests to the client.
+    pub(crate) fn fail_questions(&self) {
+        self.questions().clear();
+    }
+
+    /// Fails the open requests to the client, and cancels its requests in flight.
+    pub(crate) fn disconnect(&self) {
+        self.fail_questions();
+        for cancelled in self.requests().values() {
+            drop(cancelled.set(()));
+        }
+    }
+
+    /// Sets the minimum level of log messages for the client.
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+
+    /// Returns the minimum level of log messages for the client.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        *self.log_level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct RequestGuard {
+    client: Arc<Client>,
+    id: RequestId,
+    cancelled: Arc<SetOnce<()>>,
+}
+
+impl RequestGuard {
+    /// Waits until the client cancels the request.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.wait().await;
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        self.client.requests().remove(&self.id);
+    }
+}
+
+/// A request to the client that has no response yet.
+struct OpenQuestion<'a> {
+    client: &'a Client,
+    sink: &'a MessageSink,
+    id: u64,
+    answered: bool,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.client.questions().remove(&self.id);
+        if self.answered {
+            return;
+        }
+        let mut message = Vec::new();
+        let params = json!({ "requestId": self.id });
+        if envelope::write_notification(&mut message, method::CANCELLED, Some(&params)).is_ok() {
+            // A client that does not read fast enough keeps the request open.
+            self.sink.notify(Bytes::from(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

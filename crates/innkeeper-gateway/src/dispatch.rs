@@ -1,0 +1,169 @@
+//! The method of a client's request, and what the gateway does for it.
+
+mod calls;
+mod forwarding;
+mod handshake;
+mod lists;
+mod resources;
+
+pub(crate) use handshake::supported_versions;
+
+use std::sync::Arc;
+
+use innkeeper_host::LogLevel;
+use innkeeper_protocol::{Era, RequestId, method, skim};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::client::{Client, ClientIdentity};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::offering::{ListKind, Offering};
+use crate::options::EndpointOptions;
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+use crate::subscribers::Subscription;
+use crate::upstream::View;
+use crate::wire::incoming_meta::IncomingMeta;
+
+/// Who sends a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// The index of the endpoint.
+    pub(crate) endpoint: usize,
+    /// The connection or session; `None` for a client of the modern era over HTTP.
+    pub(crate) client: Option<Arc<Client>>,
+    /// The change subscription of a client of the legacy era.
+    pub(crate) subscription: Option<Arc<Subscription>>,
+    pub(crate) identity: ClientIdentity,
+}
+
+impl Caller {
+    pub(crate) fn era(&self) -> Era {
+        self.identity.revision.era()
+    }
+}
+
+/// A request of a client, without its id.
+#[derive(Debug)]
+pub(crate) struct ClientRequest<'a> {
+    pub(crate) id: &'a RequestId,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a RawValue>,
+    pub(crate) meta: IncomingMeta<'a>,
+    pub(crate) caller: &'a Caller,
+    /// Receives the messages that belong to the request.
+    pub(crate) sink: &'a MessageSink,
+}
+
+impl ClientRequest<'_> {
+    /// Returns a parameter as JSON text.
+    fn param(&self, key: &str) -> Option<&str> {
+        skim::member(self.params?.get(), key)
+    }
+
+    /// Returns a parameter that must be a string.
+    fn string_param(&self, key: &str) -> Result<String, RpcError> {
+        let value = self.param(key).and_then(skim::decode_string);
+        value
+            .map(std::borrow::Cow::into_owned)
+            .ok_or_else(|| RpcError::invalid_params(format!("`params/{key}` must be a string")))
+    }
+
+    /// Returns a parameter as an owned value.
+    fn raw_param(&self, key: &str) -> Option<Box<RawValue>> {
+        RawValue::from_string(self.param(key)?.to_owned()).ok()
+    }
+}
+
+/// The result of a request: JSON text.
+pub(crate) type Reply = Result<Box<RawValue>, RpcError>;
+
+impl GatewayInner {
+    pub(crate) fn endpoint_options(&self, index: usize) -> &EndpointOptions {
+        &self.endpoints[index].options
+    }
+
+    /// Returns the hosts of a caller.
+    pub(crate) fn view(&self, _caller: &Caller) -> Arc<View> {
+        self.view.clone()
+    }
+
+    fn offering(&self, caller: &Caller) -> Arc<Offering> {
+        self.view(caller).offering(caller.endpoint, self.endpoint_options(caller.endpoint))
+    }
+
+    /// Handles one request of a client. Dropping the future cancels the request at its server.
+    pub(crate) async fn handle(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
+        let era = request.caller.era();
+        match (request.method, era) {
+            (method::TOOLS_CALL, _) => self.call_tool(&request).await,
+            (method::TOOLS_LIST, _) => self.list(&request, ListKind::Tools),
+            (method::PROMPTS_LIST, _) => self.list(&request, ListKind::Prompts),
+            (method::RESOURCES_LIST, _) => self.list(&request, ListKind::Resources),
+            (method::RESOURCES_TEMPLATES_LIST, _) => {
+                self.list(&request, ListKind::ResourceTemplates)
+            }
+            (method::PROMPTS_GET, _) => self.get_prompt(&request).await,
+            (method::RESOURCES_READ, _) => self.read_resource(&request).await,
+            (method::COMPLETION_COMPLETE, _) => self.complete(&request).await,
+            (method::INITIALIZE, Era::Legacy) => self.initialize(&request),
+            (method::PING, Era::Legacy) => Ok(empty_object()),
+            (method::LOGGING_SET_LEVEL, Era::Legacy) => self.set_log_level(&request).await,
+            (method::RESOURCES_SUBSCRIBE, Era::Legacy) => self.subscribe(&request, true).await,
+            (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => self.subscribe(&request, false).await,
+            (method::SERVER_DISCOVER, Era::Modern) => self.discover(&request),
+            (method::SUBSCRIPTIONS_LISTEN, Era::Modern) => self.listen(&request).await,
+            (
+                method::INITIALIZE
+                | method::PING
+                | method::LOGGING_SET_LEVEL
+                | method::RESOURCES_SUBSCRIBE
+                | method::RESOURCES_UNSUBSCRIBE
+                | method::SERVER_DISCOVER
+                | method::SUBSCRIPTIONS_LISTEN,
+                _,
+            ) => Err(RpcError::method_not_found(request.method)),
+            _ => self.pass_through(&request).await,
+        }
+    }
+
+    /// Handles a notification of a client.
+    pub(crate) fn handle_notification(&self, client: &Client, method: &str, params: Option<&RawValue>) {
+        match method {
+            method::CANCELLED => {
+                let id = params.and_then(|params| skim::member(params.get(), "requestId"));
+                if let Some(id) = id.and_then(RequestId::from_raw) {
+                    client.cancel(&id);
+                }
+            }
+            // The client may send it more than once.
+            method::INITIALIZED => drop(client.initialized.set(())),
+            _ => tracing::debug!(method, "notification of a client not forwarded"),
+        }
+    }
+
+    async fn set_log_level(&self, request: &ClientRequest<'_>) -> Reply {
+        let level = request.string_param("level")?;
+        let level = LogLevel::ALL.into_iter().find(|known| known.as_str() == level);
+        let level =
+            level.ok_or_else(|| RpcError::invalid_params("`params/level` is not a log level"))?;
+        if let Some(client) = &request.caller.client {
+            client.set_log_level(level);
+        }
+        let offering = self.offering(request.caller);
+        for server in offering.servers.iter().filter(|server| server.declares("logging")) {
+            if let Err(error) = server.host.set_log_level(Some(&server.name), level).await {
+                tracing::warn!(server = &*server.name, %error, "log level not set");
+            }
+        }
+        Ok(empty_object())
+    }
+}
+
+/// Returns the result without members.
+pub(crate) fn empty_object() -> Box<RawValue> {
+    // Serialization of an empty object cannot fail.
+    serde_json::value::to_raw_value(&json!({})).unwrap_or_default()
+}

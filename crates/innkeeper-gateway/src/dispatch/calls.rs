@@ -1,0 +1,158 @@
+//! `tools/call`, `prompts/get`, `resources/read` and `completion/complete`.
+
+use std::sync::Arc;
+
+use innkeeper_host::{Arguments, CallError, CallOptions, CompletionReference};
+use innkeeper_protocol::{Era, Revision, skim};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::forwarding::{CallTarget, cacheable_result, complete_result};
+use super::{ClientRequest, Reply};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::offering::OfferedServer;
+
+impl GatewayInner {
+    pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let name = request.string_param("name")?;
+        let offering = self.offering(request.caller);
+        let Some(tool) = offering.tool(&name) else {
+            return Err(RpcError::unknown_item("tool", &name));
+        };
+        let arguments = request.raw_param("arguments");
+        let target = CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };
+        let (host, host_name) = (tool.server.host.clone(), tool.host_name.clone());
+        let call = {
+            let arguments = arguments.clone();
+            move |options: CallOptions| async move {
+                let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
+                let result = host.call_tool_with(&host_name, arguments, options).await;
+                result.map(innkeeper_host::ToolResult::into_raw)
+            }
+        };
+        let revision = request.caller.identity.revision;
+        let result = match self.forward(request, target, call).await {
+            // A model can correct its arguments only if it sees the problem.
+            Err(error @ CallError::Validation { .. }) if revision >= Revision::V2025_11_25 => {
+                tool_error(&error.to_string())
+            }
+            Err(error) => return Err(RpcError::from_call_error(error, &name)),
+            Ok(result) => result?,
+        };
+        Ok(complete_result(result, request.caller.era()))
+    }
+
+    pub(super) async fn get_prompt(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let name = request.string_param("name")?;
+        let offering = self.offering(request.caller);
+        let Some(prompt) = offering.prompt(&name) else {
+            return Err(RpcError::unknown_item("prompt", &name));
+        };
+        let arguments = match request.param("arguments") {
+            None | Some("null") => Map::new(),
+            Some(arguments) => serde_json::from_str(arguments).map_err(|_| {
+                RpcError::invalid_params("`params/arguments` must be an object")
+            })?,
+        };
+        let digest_of = request.raw_param("arguments");
+        let target =
+            CallTarget { server: &prompt.server, item: &name, digest_of: digest_of.as_deref() };
+        let (host, host_name) = (prompt.server.host.clone(), prompt.host_name.clone());
+        let call = move |options: CallOptions| async move {
+            host.get_prompt(&host_name, &arguments, options).await
+        };
+        let result = self.forward(request, target, call).await;
+        let result = result.map_err(|error| RpcError::from_call_error(error, &name))??;
+        Ok(complete_result(result, request.caller.era()))
+    }
+
+    pub(super) async fn read_resource(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let uri = request.string_param("uri")?;
+        let offering = self.offering(request.caller);
+        let Some(server) = offering.resource_server(&uri) else {
+            return Err(unknown_resource(request, &uri));
+        };
+        let target = CallTarget { server, item: &uri, digest_of: None };
+        let (host, name, address) = (server.host.clone(), server.name.clone(), uri.clone());
+        let call = move |options: CallOptions| async move {
+            host.read_resource(&address, Some(&name), options).await
+        };
+        let result = self.forward(request, target, call).await;
+        let result = result.map_err(|error| match error {
+            CallError::Routing(_) => unknown_resource(request, &uri),
+            error => RpcError::from_call_error(error, &uri),
+        })??;
+        Ok(cacheable_result(result, request.caller.era()))
+    }
+
+    pub(super) async fn complete(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let invalid = |place: &str| RpcError::invalid_params(format!("`params/{place}` is invalid"));
+        let read = |key: &str| -> Result<Value, RpcError> {
+            let value = request.param(key).ok_or_else(|| invalid(key))?;
+            serde_json::from_str(value).map_err(|_| invalid(key))
+        };
+        let (reference, argument) = (read("ref")?, read("argument")?);
+        let text = |value: &Value, key: &str| value.get(key)?.as_str().map(ToOwned::to_owned);
+        let name = text(&argument, "name").ok_or_else(|| invalid("argument/name"))?;
+        let value = text(&argument, "value").ok_or_else(|| invalid("argument/value"))?;
+        let context = request.param("context").and_then(|context| skim::member(context, "arguments"));
+        let context: Map<String, Value> = match context {
+            None => Map::new(),
+            Some(context) => {
+                serde_json::from_str(context).map_err(|_| invalid("context/arguments"))?
+            }
+        };
+        let offering = self.offering(request.caller);
+        let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) =
+            match text(&reference, "type").as_deref() {
+                Some("ref/prompt") => {
+                    let name = text(&reference, "name").ok_or_else(|| invalid("ref/name"))?;
+                    let prompt = offering.prompt(&name);
+                    let prompt = prompt.ok_or_else(|| RpcError::unknown_item("prompt", &name))?;
+                    (&prompt.server, prompt.host_name.clone(), true)
+                }
+                Some("ref/resource") => {
+                    let uri = text(&reference, "uri").ok_or_else(|| invalid("ref/uri"))?;
+                    let server = offering.template_server(&uri);
+                    let server = server.or_else(|| offering.resource_server(&uri));
+                    let server = server
+                        .ok_or_else(|| RpcError::unknown_item("resource template", &uri))?;
+                    (server, uri.into(), false)
+                }
+                _ => return Err(invalid("ref/type")),
+            };
+        let shown = item.clone();
+        let target = CallTarget { server, item: &shown, digest_of: None };
+        let (host, server_name) = (server.host.clone(), server.name.clone());
+        let call = move |options: CallOptions| async move {
+            let reference = if is_prompt {
+                CompletionReference::Prompt(&item)
+            } else {
+                CompletionReference::Template { uri: &item, server: &server_name }
+            };
+            host.complete(reference, (&name, &value), &context, options).await
+        };
+        let result = self.forward(request, target, call).await;
+        let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;
+        Ok(complete_result(result, request.caller.era()))
+    }
+}
+
+/// Returns the result of a tool that reports a problem of its arguments.
+fn tool_error(message: &str) -> Box<RawValue> {
+    let result = json!({ "content": [{ "type": "text", "text": message }], "isError": true });
+    // Serialization of strings cannot fail.
+    serde_json::value::to_raw_value(&result).unwrap_or_default()
+}
+
+/// Returns the error of a resource that no server has: the code changed in 2026-07-28.
+fn unknown_resource(request: &ClientRequest<'_>, uri: &str) -> RpcError {
+    let code = match request.caller.era() {
+        Era::Legacy => innkeeper_protocol::envelope::code::RESOURCE_NOT_FOUND,
+        Era::Modern => innkeeper_protocol::envelope::code::INVALID_PARAMS,
+    };
+    let message = format!("unknown resource `{}`", innkeeper_host::display_safe(uri));
+    let data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
+    RpcError { code, message, data }
+}

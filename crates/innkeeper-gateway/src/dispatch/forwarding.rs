@@ -1,0 +1,254 @@
+//! Forwards one request to its server: turn, callback, notifications, cancellation.
+
+use std::sync::Arc;
+
+use innkeeper_host::{
+    CallError, CallNotification, CallOptions, Callback, RoundTripMode,
+};
+use innkeeper_protocol::{Era, envelope, method};
+use ring::digest::{SHA256, digest};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::{ClientRequest, Reply};
+use crate::client::ClientCallback;
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::json_text;
+use crate::offering::OfferedServer;
+use crate::parked_calls::{CallIdentity, CurrentSink, ParkableCall};
+use crate::sink::MessageSink;
+
+/// Number of notifications of one call that wait for the client; further ones are dropped.
+const MAX_QUEUED_NOTIFICATIONS: usize = 64;
+
+/// The server and the item of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallTarget<'a> {
+    pub(super) server: &'a Arc<OfferedServer>,
+    /// The name that the client used.
+    pub(super) item: &'a str,
+    /// The arguments, for the digest of a parked call.
+    pub(super) digest_of: Option<&'a RawValue>,
+}
+
+impl GatewayInner {
+    /// Runs `call` with the options of the request. The outer result is that of the host, the inner
+    /// one that of the gateway.
+    pub(super) async fn forward<F>(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        target: CallTarget<'_>,
+        call: impl FnOnce(CallOptions) -> F + Send + 'static,
+    ) -> Result<Reply, CallError>
+    where
+        F: Future<Output = Result<Box<RawValue>, CallError>> + Send + 'static,
+    {
+        let caller = request.caller;
+        let server = target.server;
+        let answers = caller.identity.answers_requests() && request.sink.is_some();
+        let mut options = self.call_options(request);
+        match (caller.era(), server.era) {
+            (Era::Legacy, _) => {
+                if answers && let Some(client) = &caller.client {
+                    let callback =
+                        ClientCallback { client: client.clone(), sink: request.sink.clone() };
+                    options.callback = Some(Arc::new(callback));
+                }
+            }
+            (Era::Modern, Era::Modern) => {
+                options.round_trips = RoundTripMode::PassThrough {
+                    input_responses: request.raw_param("inputResponses"),
+                    request_state: request.raw_param("requestState"),
+                };
+            }
+            (Era::Modern, Era::Legacy) => {
+                return Ok(self.forward_parkable(request, target, options, answers, call).await);
+            }
+        }
+        let _turn = self.turn(server, answers).await;
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
+        if wants_notifications(request, server) {
+            options.notifications = Some(sender);
+        }
+        let token = request.meta.progress_token();
+        with_notifications(call(options), receiver, &CurrentSink::new(request.sink.clone()), token)
+            .await
+            .map(Ok)
+    }
+
+    /// Forwards a request of a client of the modern era to a server of the legacy era.
+    async fn forward_parkable<F>(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        target: CallTarget<'_>,
+        mut options: CallOptions,
+        answers: bool,
+        call: impl FnOnce(CallOptions) -> F + Send + 'static,
+    ) -> Reply
+    where
+        F: Future<Output = Result<Box<RawValue>, CallError>> + Send + 'static,
+    {
+        let server = target.server.clone();
+        let identity = CallIdentity {
+            server: server.name.clone(),
+            method: request.method.into(),
+            item: target.item.into(),
+            principal: request.caller.principal.clone(),
+            digest: argument_digest(target.digest_of),
+        };
+        if request.param("requestState").is_some() {
+            let state = request.string_param("requestState")?;
+            let responses = request.raw_param("inputResponses");
+            let sink = request.sink.clone();
+            return self.parked_calls.resume(&state, responses.as_deref(), &identity, sink).await;
+        }
+        let sink = CurrentSink::new(request.sink.clone());
+        let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
+        let token = request.meta.progress_token().map(ToOwned::to_owned);
+        let (item, current) = (identity.item.clone(), sink.clone());
+        let run = move |callback: Arc<dyn Callback>| async move {
+            let _turn = gateway.turn(&server, answers).await;
+            options.callback = answers.then_some(callback);
+            let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
+            if wants {
+                options.notifications = Some(sender);
+            }
+            let result =
+                with_notifications(call(options), receiver, &current, token.as_deref()).await;
+            result.map_err(|error| RpcError::from_call_error(error, &item))
+        };
+        self.parked_calls.start(ParkableCall::new(identity, sink, run)).await
+    }
+
+    /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
+    async fn turn(&self, server: &Arc<OfferedServer>, answers: bool) -> Option<crate::upstream::Turn> {
+        if server.ties_requests || self.sole_client.is_some() {
+            return None;
+        }
+        Some(server.server_use.turn(answers).await)
+    }
+
+    fn call_options(&self, request: &ClientRequest<'_>) -> CallOptions {
+        let caller = request.caller;
+        CallOptions {
+            meta: request.meta.forwarded(),
+            principal: Some(caller.principal.id().clone()),
+            client_capabilities: Some((*caller.identity.capabilities).to_owned()),
+            ..CallOptions::default()
+        }
+    }
+
+    /// Forwards a request with a method that the gateway does not know to the only server that it
+    /// can be for.
+    pub(super) async fn pass_through(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let offering = self.offering(request.caller);
+        let [server] = &offering.servers[..] else {
+            return Err(RpcError::method_not_found(request.method));
+        };
+        let params = request.params.map(|params| {
+            let text = crate::wire::json_object::remove_member(params.get(), "_meta");
+            RawValue::from_string(text).unwrap_or_default()
+        });
+        let (host, name, method) =
+            (server.host.clone(), server.name.clone(), request.method.to_owned());
+        let target = CallTarget { server, item: request.method, digest_of: params.as_deref() };
+        let call = {
+            let params = params.clone();
+            move |options: CallOptions| async move {
+                host.request(&name, &method, params.as_deref(), options).await
+            }
+        };
+        let result = self.forward(request, target, call).await;
+        let result =
+            result.map_err(|error| RpcError::from_call_error(error, request.method))??;
+        Ok(complete_result(result, request.caller.era()))
+    }
+}
+
+/// Returns whether notifications of a call can reach the client.
+fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
+    let logs = match request.caller.era() {
+        Era::Legacy => server.declares("logging"),
+        Era::Modern => request.meta.log_level().is_some(),
+    };
+    request.sink.is_some() && (request.meta.progress_token().is_some() || logs)
+}
+
+/// Runs a call and forwards its notifications, all of them before the result.
+async fn with_notifications<T>(
+    call: impl Future<Output = T>,
+    mut notifications: mpsc::Receiver<CallNotification>,
+    sink: &CurrentSink,
+    progress_token: Option<&str>,
+) -> T {
+    tokio::pin!(call);
+    let result = loop {
+        tokio::select! {
+            biased;
+            Some(notification) = notifications.recv() => {
+                forward_notification(&sink.get(), &notification, progress_token);
+            }
+            result = &mut call => break result,
+        }
+    };
+    while let Ok(notification) = notifications.try_recv() {
+        forward_notification(&sink.get(), &notification, progress_token);
+    }
+    result
+}
+
+/// Sends a notification of a call to the client, with the client's progress token.
+fn forward_notification(sink: &MessageSink, notification: &CallNotification, token: Option<&str>) {
+    let CallNotification { method, params, .. } = notification;
+    let mut message = Vec::new();
+    let written = if &**method == method::PROGRESS {
+        // A client without a token did not request progress.
+        let (Some(params), Some(token)) = (params, token) else { return };
+        let text =
+            crate::wire::json_object::replace_member(params.get(), "progressToken", token);
+        let params = RawValue::from_string(text).unwrap_or_default();
+        envelope::write_notification(&mut message, method, Some(&params))
+    } else {
+        envelope::write_notification(&mut message, method, params.as_deref())
+    };
+    if written.is_ok() {
+        sink.notify(message.into());
+    }
+}
+
+/// Returns the SHA-256 of the arguments in hexadecimal.
+fn argument_digest(arguments: Option<&RawValue>) -> Arc<str> {
+    let text = arguments.map_or("{}", RawValue::get);
+    let bytes = digest(&SHA256, text.as_bytes());
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// Returns a result for a client of this era: results of the modern era have a type.
+pub(super) fn complete_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
+    match era {
+        Era::Legacy => result,
+        Era::Modern => with_defaults(result, &[("resultType", "\"complete\"")]),
+    }
+}
+
+/// Works like [`complete_result`], with the cache hints that the modern era requires. A result of a
+/// server without hints is not cacheable.
+pub(super) fn cacheable_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
+    let hints =
+        [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")];
+    match era {
+        Era::Legacy => result,
+        Era::Modern => with_defaults(result, &hints),
+    }
+}
+
+fn with_defaults(result: Box<RawValue>, members: &[(&str, &str)]) -> Box<RawValue> {
+    if !result.get().trim_start().starts_with('{') {
+        return result;
+    }
+    let text = members.iter().fold(String::from(Box::<str>::from(result)), |text, (key, value)| {
+        json_text::with_default(text, key, value)
+    });
+    RawValue::from_string(text).unwrap_or_default()
+}

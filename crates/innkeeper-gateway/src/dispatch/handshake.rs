@@ -1,0 +1,77 @@
+//! `initialize` and `server/discover`.
+
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::{Era, Revision};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{Caller, ClientRequest, Reply};
+use crate::client::ClientIdentity;
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::offering::aggregate_capabilities;
+use crate::wire::handshake::{DiscoverResponse, InitializeParams, InitializeResponse, negotiate};
+
+/// The name of the gateway for clients.
+const SERVER_NAME: &str = "innkeeper";
+
+/// Reads what a client declares in `initialize`.
+pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentity, RpcError> {
+    let missing = || RpcError::invalid_params("`initialize` requires `params`");
+    let params = InitializeParams::from_raw(params.ok_or_else(missing)?)
+        .map_err(RpcError::invalid_params)?;
+    let revision = negotiate(&params.protocol_version);
+    Ok(ClientIdentity { revision, capabilities: params.capabilities.into() })
+}
+
+impl GatewayInner {
+    pub(super) fn initialize(&self, request: &ClientRequest<'_>) -> Reply {
+        let identity = read_initialize(request.params)?;
+        let revision = identity.revision;
+        let client = request.caller.client.as_ref();
+        if client.is_none_or(|client| !client.initialize(identity)) {
+            return Err(RpcError::new(code::INVALID_REQUEST, "the client is already initialized"));
+        }
+        let (capabilities, instructions) = self.describe(request.caller)?;
+        let response = InitializeResponse {
+            revision,
+            capabilities: &capabilities,
+            server_info: &server_info()?,
+            instructions: instructions.as_deref(),
+        };
+        to_raw_value(&response).map_err(internal)
+    }
+
+    pub(super) fn discover(&self, request: &ClientRequest<'_>) -> Reply {
+        let (capabilities, instructions) = self.describe(request.caller)?;
+        let response = DiscoverResponse {
+            supported_versions: &supported_versions(),
+            capabilities: &capabilities,
+            server_info: &server_info()?,
+            instructions: instructions.as_deref(),
+        };
+        to_raw_value(&response.to_value()).map_err(internal)
+    }
+
+    /// Returns the capabilities and the instructions for a caller.
+    fn describe(&self, caller: &Caller) -> Result<(Box<RawValue>, Option<String>), RpcError> {
+        let offering = self.offering(caller);
+        let capabilities =
+            aggregate_capabilities(offering.servers.iter().map(|server| &**server));
+        Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
+    }
+}
+
+/// Returns the revisions that need no handshake.
+pub(crate) fn supported_versions() -> Vec<Revision> {
+    Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern).collect()
+}
+
+fn server_info() -> Result<Box<RawValue>, RpcError> {
+    to_raw_value(&json!({ "name": SERVER_NAME, "version": env!("CARGO_PKG_VERSION") }))
+        .map_err(internal)
+}
+
+fn internal(error: serde_json::Error) -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, error.to_string())
+}

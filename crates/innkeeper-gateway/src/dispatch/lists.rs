@@ -1,0 +1,45 @@
+//! `tools/list`, `prompts/list`, `resources/list` and `resources/templates/list`.
+
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::{Era, skim};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{ClientRequest, Reply};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::offering::ListKind;
+
+impl GatewayInner {
+    pub(super) fn list(&self, request: &ClientRequest<'_>, kind: ListKind) -> Reply {
+        let offering = self.offering(request.caller);
+        let cursor = match request.param("cursor") {
+            None | Some("null") => None,
+            Some(cursor) => {
+                let cursor = skim::decode_string(cursor);
+                Some(cursor.ok_or_else(|| RpcError::invalid_params("`params/cursor` must be a string"))?)
+            }
+        };
+        let page = offering.list(kind).page(cursor.as_deref()).map_err(|_| {
+            RpcError::invalid_params(
+                "`params/cursor` is not a cursor of the current list: request the list from its start",
+            )
+        })?;
+        let length = page.items.iter().map(|item| item.len() + 1).sum::<usize>();
+        let mut text = String::with_capacity(length + 128);
+        text.push('{');
+        if request.caller.era() == Era::Modern {
+            // Servers without hints, and lists that change with the configuration.
+            text.push_str(r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#);
+        }
+        text.push_str(&format!("\"{}\":[", kind.member()));
+        text.push_str(&page.items.join(","));
+        text.push(']');
+        if let Some(next) = page.next {
+            text.push_str(&format!(",\"nextCursor\":{}", Value::from(next)));
+        }
+        text.push('}');
+        RawValue::from_string(text)
+            .map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
+    }
+}

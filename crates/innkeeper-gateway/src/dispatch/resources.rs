@@ -1,0 +1,163 @@
+//! Subscriptions: `resources/subscribe`, `resources/unsubscribe` and `subscriptions/listen`.
+
+use std::sync::Arc;
+
+use innkeeper_host::CallOptions;
+use innkeeper_protocol::{envelope, method};
+use serde_json::value::to_raw_value;
+
+use super::{Caller, ClientRequest, Reply, empty_object};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::offering::OfferedServer;
+use crate::sink::MessageSink;
+use crate::subscribers::{RequestedNotifications, Subscriber, Subscription};
+
+impl GatewayInner {
+    /// Adds or removes a subscription of a client of the legacy era.
+    pub(super) async fn subscribe(&self, request: &ClientRequest<'_>, subscribed: bool) -> Reply {
+        let uri = request.string_param("uri")?;
+        let offering = self.offering(request.caller);
+        let Some(server) = offering.resource_server(&uri) else {
+            return Err(RpcError::unknown_item("resource", &uri));
+        };
+        let Some(subscription) = &request.caller.subscription else {
+            return Err(RpcError::new(
+                envelope::code::INVALID_REQUEST,
+                "subscriptions require `initialize`",
+            ));
+        };
+        self.set_subscription(&subscription.subscriber, server, &uri, subscribed).await?;
+        Ok(empty_object())
+    }
+
+    async fn set_subscription(
+        &self,
+        subscriber: &Subscriber,
+        server: &Arc<OfferedServer>,
+        uri: &str,
+        subscribed: bool,
+    ) -> Result<(), RpcError> {
+        if !subscribed {
+            if subscriber.remove_resource(&server.name, uri) {
+                server.unsubscribe(uri).await;
+            }
+            return Ok(());
+        }
+        match subscriber.add_resource(&server.name, uri) {
+            None => return Err(RpcError::invalid_params("too many subscribed resources")),
+            Some(false) => return Ok(()),
+            Some(true) => {}
+        }
+        let subscribed = server.subscribe(uri).await;
+        subscribed.map_err(|error| {
+            subscriber.remove_resource(&server.name, uri);
+            RpcError::from_call_error(error, uri)
+        })
+    }
+
+    /// Opens a subscription of the modern era, which lasts until the client cancels the request.
+    pub(super) async fn listen(&self, request: &ClientRequest<'_>) -> Reply {
+        let requested = RequestedNotifications::from_params(request.params).ok_or_else(|| {
+            RpcError::invalid_params("`params/notifications` must be an object of notifications")
+        })?;
+        let id = to_raw_value(request.id)
+            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        let caller = request.caller;
+        let subscriber = Subscriber::new(
+            caller.principal.clone(),
+            caller.endpoint,
+            self.view(caller),
+            request.sink.clone(),
+            requested.lists,
+            Some(id),
+        );
+        let offering = self.offering(caller);
+        let owners = requested.resources.iter().map(|uri| {
+            let server = offering.resource_server(uri);
+            server.cloned().ok_or_else(|| RpcError::unknown_item("resource", uri))
+        });
+        let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
+        let guard = ListenGuard { gateway: self, subscription: self.subscribers.add(subscriber) };
+        let subscriber = &guard.subscription.subscriber;
+        for (uri, server) in requested.resources.iter().zip(&owners) {
+            self.set_subscription(subscriber, server, uri, true).await?;
+        }
+        let acknowledgement = to_raw_value(&requested.acknowledgement())
+            .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+        subscriber.notify(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&acknowledgement));
+        self.drained().await;
+        Ok(empty_object())
+    }
+
+    /// Adds a client of the legacy era to the receivers of change notifications.
+    pub(crate) fn add_legacy_subscriber(&self, caller: &Caller, sink: MessageSink) -> Subscription {
+        self.subscribers.add(Subscriber::new(
+            caller.principal.clone(),
+            caller.endpoint,
+            self.view(caller),
+            sink,
+            crate::subscribers::ListFilter::ALL,
+            None,
+        ))
+    }
+
+    /// Ends all subscriptions of a subscriber at the servers.
+    pub(crate) fn end_subscriptions(&self, subscription: &Subscription) {
+        let subscriber = &subscription.subscriber;
+        let resources = subscriber.take_resources();
+        if resources.is_empty() {
+            return;
+        }
+        let options = self.endpoint_options(subscriber.endpoint);
+        let offering = subscriber.view.offering(subscriber.endpoint, options);
+        self.tasks.spawn(async move {
+            for (server, uri) in resources {
+                if let Some(server) = offering.server(&server) {
+                    server.unsubscribe(&uri).await;
+                }
+            }
+        });
+    }
+}
+
+/// A subscription of the modern era; dropping the value ends it.
+struct ListenGuard<'a> {
+    gateway: &'a GatewayInner,
+    subscription: Subscription,
+}
+
+impl Drop for ListenGuard<'_> {
+    fn drop(&mut self) {
+        self.gateway.end_subscriptions(&self.subscription);
+    }
+}
+
+impl OfferedServer {
+    /// Subscribes at the server for the first subscriber of a resource.
+    async fn subscribe(&self, uri: &str) -> Result<(), innkeeper_host::CallError> {
+        let mut counts = self.server_use.subscriptions.lock().await;
+        if let Some(count) = counts.get_mut(uri) {
+            *count += 1;
+            return Ok(());
+        }
+        self.host.subscribe_resource(uri, Some(&self.name), CallOptions::default()).await?;
+        counts.insert(uri.into(), 1);
+        Ok(())
+    }
+
+    /// Unsubscribes at the server for the last subscriber of a resource.
+    async fn unsubscribe(&self, uri: &str) {
+        let mut counts = self.server_use.subscriptions.lock().await;
+        let Some(count) = counts.get_mut(uri) else { return };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        counts.remove(uri);
+        let options = CallOptions::default();
+        if let Err(error) = self.host.unsubscribe_resource(uri, Some(&self.name), options).await {
+            tracing::debug!(server = &*self.name, %error, "subscription not ended");
+        }
+    }
+}

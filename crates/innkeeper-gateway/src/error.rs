@@ -1,0 +1,69 @@
+//! The JSON-RPC errors that clients receive.
+
+use innkeeper_host::CallError;
+use innkeeper_host::display_safe;
+use innkeeper_protocol::envelope::code;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The error of one request of a client.
+#[derive(Debug)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Box<RawValue>>,
+}
+
+impl RpcError {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The parameters of the request are not usable.
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(code::INVALID_PARAMS, message)
+    }
+
+    /// The gateway has no such method for this client.
+    pub(crate) fn method_not_found(method: &str) -> Self {
+        Self::new(code::METHOD_NOT_FOUND, format!("unknown method `{}`", display_safe(method)))
+    }
+
+    /// No offered item has this name. A denied item has the same error.
+    pub(crate) fn unknown_item(kind: &str, name: &str) -> Self {
+        Self::invalid_params(format!("unknown {kind} `{}`", display_safe(name)))
+    }
+
+    /// Converts the error of a call to the item that the client knows as `name`.
+    pub(crate) fn from_call_error(error: CallError, name: &str) -> Self {
+        let message = error.to_string();
+        let (code, data) = match error {
+            // The error object of the server, as the server sent it.
+            CallError::Server { error, .. } => {
+                return Self { code: error.code, message: error.message, data: error.data };
+            }
+            CallError::Routing(_) | CallError::Validation { .. } => {
+                let problem = message.replacen("invalid arguments for", "invalid parameters of", 1);
+                return Self::invalid_params(problem);
+            }
+            CallError::Unavailable { server, may_have_run, .. } => (
+                code::INTERNAL_ERROR,
+                json!({ "kind": "unavailable", "server": &*server, "mayHaveRun": may_have_run }),
+            ),
+            CallError::Timeout { server, .. } => (
+                code::INTERNAL_ERROR,
+                json!({ "kind": "timeout", "server": &*server, "mayHaveRun": true }),
+            ),
+            CallError::Protocol { server, .. } => (
+                code::INTERNAL_ERROR,
+                json!({ "kind": "protocol", "server": &*server, "mayHaveRun": true }),
+            ),
+            CallError::Withheld { server, .. } => (
+                code::INTERNAL_ERROR,
+                json!({ "kind": "withheld", "server": &*server, "mayHaveRun": true }),
+            ),
+        };
+        tracing::debug!(item = name, message, "request of a client failed");
+        Self { code, message, data: to_raw_value(&data).ok() }
+    }
+}

@@ -1,0 +1,277 @@
+//! A stream of messages to a client of the legacy era over HTTP, with a log for resumption.
+//!
+//! The messages that the client has not received yet and the last received messages stay in the
+//! log. A client that lost its connection continues after the last event that it received
+//! (`Last-Event-ID`).
+
+use std::collections::VecDeque;
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// Maximum number of messages in the log of a stream.
+pub(crate) const MAX_LOGGED_EVENTS: usize = 256;
+
+/// Maximum total size in bytes of the messages in the log of a stream, apart from the newest one.
+pub(crate) const MAX_LOGGED_BYTES: usize = 1 << 20;
+
+/// A message with its position in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StreamEvent {
+    /// The position, from 1.
+    pub(crate) position: u64,
+    pub(crate) message: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct EventLog {
+    events: VecDeque<StreamEvent>,
+    bytes: usize,
+    /// The position of the newest message; 0 before the first.
+    last_position: u64,
+    /// The position of the newest message that a reader took.
+    read_position: u64,
+    closed: bool,
+    /// Number of the current reader; an older reader ends.
+    reader: u64,
+}
+
+/// A stream of messages with one reader at a time.
+#[derive(Debug)]
+pub(crate) struct EventStream {
+    /// The number of the stream within its session.
+    pub(crate) number: u64,
+    log: Mutex<EventLog>,
+    changed: Notify,
+}
+
+impl EventStream {
+    pub(crate) fn new(number: u64) -> Self {
+        Self { number, log: Mutex::default(), changed: Notify::new() }
+    }
+
+    fn log(&self) -> MutexGuard<'_, EventLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a message that must arrive. Removes the oldest messages that exceed the limits, first
+    /// those that a reader took. Returns whether the stream is open.
+    pub(crate) fn push(&self, message: Bytes) -> bool {
+        self.push_if(message, |_| true)
+    }
+
+    /// Adds a message unless the messages without a reader exceed the limits.
+    pub(crate) fn push_droppable(&self, message: Bytes) -> bool {
+        self.push_if(message, |log| {
+            let unread = log.last_position - log.read_position;
+            // The unread messages are the newest ones.
+            let unread = usize::try_from(unread).unwrap_or(usize::MAX);
+            let bytes: usize =
+                log.events.iter().rev().take(unread).map(|event| event.message.len()).sum();
+            unread < MAX_LOGGED_EVENTS && bytes < MAX_LOGGED_BYTES
+        })
+    }
+
+    fn push_if(&self, message: Bytes, accepts: impl FnOnce(&EventLog) -> bool) -> bool {
+        let mut log = self.log();
+        if log.closed || !accepts(&log) {
+            return false;
+        }
+        log.last_position += 1;
+        log.bytes += message.len();
+        let position = log.last_position;
+        log.events.push_back(StreamEvent { position, message });
+        while log.events.len() > 1
+            && (log.events.len() > MAX_LOGGED_EVENTS || log.bytes > MAX_LOGGED_BYTES)
+        {
+            let Some(oldest) = log.events.pop_front() else { break };
+            log.bytes -= oldest.message.len();
+        }
+        drop(log);
+        self.changed.notify_waiters();
+        true
+    }
+
+    /// Ends the stream after the messages in the log.
+    pub(crate) fn close(&self) {
+        self.log().closed = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Returns whether the stream is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.log().closed
+    }
+
+    /// Returns whether a message was added.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.log().last_position > 0
+    }
+
+    /// Waits until the stream has a message or is closed.
+    pub(crate) async fn wait_first(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let log = self.log();
+                if log.last_position > 0 || log.closed {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Starts to read after a position. The previous reader ends. Returns `None` if the log no
+    /// longer contains the message after the position.
+    pub(crate) fn read_after(self: &Arc<Self>, position: u64) -> Option<EventReader> {
+        let log = self.log();
+        let oldest = log.events.front().map_or(log.last_position + 1, |event| event.position);
+        if position > log.last_position || position + 1 < oldest {
+            return None;
+        }
+        Some(self.start_reader(log, position))
+    }
+
+    /// Starts to read the messages that no reader took.
+    pub(crate) fn read_latest(self: &Arc<Self>) -> EventReader {
+        let log = self.log();
+        let oldest = log.events.front().map_or(log.last_position + 1, |event| event.position);
+        let position = log.read_position.max(oldest - 1);
+        self.start_reader(log, position)
+    }
+
+    fn start_reader(
+        self: &Arc<Self>,
+        mut log: MutexGuard<'_, EventLog>,
+        position: u64,
+    ) -> EventReader {
+        log.reader += 1;
+        let number = log.reader;
+        drop(log);
+        self.changed.notify_waiters();
+        EventReader { stream: self.clone(), position, number, activity: None }
+    }
+}
+
+/// The reader of a stream.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    stream: Arc<EventStream>,
+    position: u64,
+    number: u64,
+    /// Dropped with the reader.
+    activity: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl EventReader {
+    /// Keeps a value until the reader ends.
+    pub(crate) fn with_activity(self, activity: impl Any + Send + Sync) -> Self {
+        Self { activity: Some(Box::new(activity)), ..self }
+    }
+
+    /// Returns the next message. Returns `None` at the end of the stream, if another reader took
+    /// over, and if the reader was so slow that the log lost a message. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<StreamEvent> {
+        loop {
+            let changed = self.stream.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut log = self.stream.log();
+                if log.reader != self.number {
+                    return None;
+                }
+                if log.last_position > self.position {
+                    let ahead = log.last_position - self.position;
+                    let index = usize::try_from(ahead).ok().and_then(|ahead| log.events.len().checked_sub(ahead))?;
+                    let event = log.events.get(index)?.clone();
+                    self.position = event.position;
+                    log.read_position = log.read_position.max(event.position);
+                    return Some(event);
+                }
+                if log.closed {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns the number of the stream.
+    pub(crate) fn stream_number(&self) -> u64 {
+        self.stream.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn message(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_all_messages_in_order_and_then_the_end() {
+        let stream = Arc::new(EventStream::new(3));
+        assert!(stream.push(message("one")));
+        let mut reader = stream.read_after(0).unwrap();
+        assert!(stream.push_droppable(message("two")));
+        stream.close();
+        assert!(!stream.push(message("late")), "a closed stream takes no message");
+        let mut read = Vec::new();
+        while let Some(event) = reader.next().await {
+            read.push((event.position, event.message));
+        }
+        assert_eq!(read, [(1, message("one")), (2, message("two"))]);
+    }
+
+    #[tokio::test]
+    async fn a_second_reader_continues_after_a_position_and_ends_the_first() {
+        let stream = Arc::new(EventStream::new(1));
+        for text in ["one", "two", "three"] {
+            stream.push(message(text));
+        }
+        let mut first = stream.read_after(0).unwrap();
+        assert_eq!(first.next().await.unwrap().message, message("one"));
+        let mut second = stream.read_after(1).unwrap();
+        assert_eq!(first.next().await, None, "replaced");
+        assert_eq!(second.next().await.unwrap().message, message("two"));
+    }
+
+    #[tokio::test]
+    async fn messages_over_the_limit_are_dropped_only_if_they_may_be() {
+        let stream = Arc::new(EventStream::new(1));
+        for _ in 0..MAX_LOGGED_EVENTS {
+            assert!(stream.push_droppable(message("n")));
+        }
+        assert!(!stream.push_droppable(message("n")), "one past the limit");
+        assert!(stream.push(message("response")));
+        assert!(stream.read_after(0).is_none(), "the first message is gone");
+        let mut reader = stream.read_after(1).unwrap();
+        let mut last = None;
+        for _ in 0..MAX_LOGGED_EVENTS {
+            last = reader.next().await;
+        }
+        assert_eq!(last.unwrap().message, message("response"));
+        assert!(stream.push_droppable(message("n")), "all messages are read");
+    }
+
+    #[test]
+    fn the_newest_message_stays_at_any_size() {
+        let stream = Arc::new(EventStream::new(1));
+        stream.push(message("small"));
+        stream.push(Bytes::from(vec![b'x'; MAX_LOGGED_BYTES + 1]));
+        assert_eq!(stream.log().events.len(), 1);
+        assert!(stream.read_after(1).is_some());
+        assert!(stream.read_after(2).is_some(), "nothing is missing");
+        assert!(stream.read_after(3).is_none(), "no such position yet");
+    }
+}

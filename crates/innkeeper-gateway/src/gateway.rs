@@ -1,0 +1,212 @@
+//! The public API of a gateway.
+
+mod events;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use innkeeper_host::{CallbackCapabilities, Host, HostBuilder, ServerRequest, ServerState};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::SetOnce;
+use tokio::time::sleep;
+
+use crate::options::{EndpointOptions, GatewayOptions};
+use crate::parked_calls::ParkedCalls;
+use crate::principal::Principal;
+use crate::sole_client::SoleClient;
+use crate::router;
+use crate::server;
+use crate::subscribers::Subscribers;
+use crate::tasks::GatewayTasks;
+use crate::transport;
+use crate::transport::http::{HttpTransport, Sessions};
+use crate::upstream::{Upstream, View};
+
+/// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
+/// the handshake declares them.
+#[derive(Clone, Debug)]
+pub struct GatewayBuilder {
+    options: GatewayOptions,
+    sole_client: Option<SoleClient>,
+}
+
+impl GatewayBuilder {
+    /// Creates a builder for a gateway with any number of clients. A request of a server that
+    /// belongs to no call of a client is rejected.
+    pub fn new(options: GatewayOptions) -> Self {
+        Self { options, sole_client: None }
+    }
+
+    /// Creates a builder for a gateway with a single client, which answers every request of the
+    /// servers.
+    pub fn for_one_client(options: GatewayOptions) -> Self {
+        Self { options, sole_client: Some(SoleClient::default()) }
+    }
+
+    /// Registers the gateway's callbacks with a host that has not started yet.
+    #[must_use]
+    pub fn register(&self, builder: HostBuilder) -> HostBuilder {
+        let kinds = [
+            CallbackCapabilities::sampling_with_tools(),
+            CallbackCapabilities::elicitation_with_urls(),
+            CallbackCapabilities::roots(),
+            CallbackCapabilities::custom(),
+        ];
+        kinds.iter().fold(builder, |builder, kind| {
+            let sole_client = self.sole_client.clone();
+            builder.callback(kind, move |request: ServerRequest| {
+                let sole_client = sole_client.clone();
+                async move {
+                    match sole_client {
+                        Some(client) => client.respond(request).await,
+                        None => Err(SoleClient::not_attributed(&request)),
+                    }
+                }
+            })
+        })
+    }
+
+    /// Creates the gateway of a started host.
+    pub fn build(self, host: Host) -> Gateway {
+        let Self { options, sole_client } = self;
+        let unnamed = (None, options.endpoint.clone());
+        let named = options.named_endpoints.iter().cloned();
+        let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
+            .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
+            .map(|(name, options)| Endpoint { name, options })
+            .collect();
+        let upstream = Arc::new(Upstream::new(host));
+        let view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            view.changed_lists(index, &endpoint.options);
+        }
+        let inner = Arc::new(GatewayInner {
+            options,
+            endpoints,
+            view,
+            subscribers: Arc::default(),
+            parked_calls: ParkedCalls::new(),
+            sole_client,
+            tasks: GatewayTasks::default(),
+            closing: SetOnce::new(),
+        });
+        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), upstream));
+        inner.tasks.spawn(end_expired_calls(Arc::downgrade(&inner)));
+        Gateway(inner)
+    }
+}
+
+/// An endpoint: what clients of one address see.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// `None` for `/mcp`.
+    pub(crate) name: Option<String>,
+    pub(crate) options: EndpointOptions,
+}
+
+/// The servers of a host as one MCP server. Clones share the gateway.
+#[derive(Clone, Debug)]
+pub struct Gateway(Arc<GatewayInner>);
+
+#[derive(Debug)]
+pub(crate) struct GatewayInner {
+    pub(crate) options: GatewayOptions,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) view: Arc<View>,
+    pub(crate) subscribers: Arc<Subscribers>,
+    pub(crate) parked_calls: ParkedCalls,
+    pub(crate) sole_client: Option<SoleClient>,
+    pub(crate) tasks: GatewayTasks,
+    /// Set when the gateway accepts no more requests.
+    pub(crate) closing: SetOnce<()>,
+}
+
+impl GatewayInner {
+    /// Returns the reason why the gateway cannot serve now.
+    pub(crate) fn not_ready(&self) -> Option<String> {
+        if self.closing.initialized() {
+            return Some("the gateway is closing".to_owned());
+        }
+        let hosts = self.view.upstreams().iter();
+        let mut failed =
+            hosts.flat_map(|upstream| upstream.host.status()).filter(|(name, status)| {
+                self.options.required_servers.iter().any(|required| **required == **name)
+                    && status.state != ServerState::Ready
+            });
+        failed.next().map(|(name, status)| {
+            format!("required server `{name}` is {}", status.state.as_str())
+        })
+    }
+
+    /// Waits until the gateway accepts no more requests.
+    pub(crate) async fn drained(&self) {
+        self.closing.wait().await;
+    }
+}
+
+impl Gateway {
+    /// Serves one client on a connection with newline-delimited messages, for example stdio or a
+    /// Unix socket, until the client closes its output or the connection fails. Requests in flight
+    /// then get [`GatewayOptions::drain_timeout`]. Dropping the future ends the connection at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection.
+    pub async fn serve_connection(
+        &self,
+        principal: Principal,
+        reader: impl AsyncRead + Send + Unpin,
+        writer: impl AsyncWrite + Send + Unpin,
+    ) -> std::io::Result<()> {
+        transport::connection::serve(&self.0, principal, reader, writer).await
+    }
+
+    /// Returns the HTTP routes of the gateway, for an application that nests them in its own.
+    ///
+    /// Every request has the principal [`Principal::local_user`].
+    pub fn router(&self) -> axum::Router {
+        let transport = HttpTransport {
+            gateway: self.0.clone(),
+            sessions: Sessions::new(self.0.options.max_sessions),
+        };
+        let transport = Arc::new(transport);
+        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
+        router::router(transport)
+    }
+
+    /// Serves HTTP on a listener until [`Gateway::close`], then for at most
+    /// [`GatewayOptions::drain_timeout`] the requests in flight.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener cannot be used.
+    pub async fn serve_http(&self, listener: TcpListener) -> std::io::Result<()> {
+        server::serve(&self.0, self.router(), listener).await
+    }
+
+    /// Accepts no more requests and connections. Event streams of the modern era end.
+    pub fn close(&self) {
+        // A second call finds the cell set.
+        drop(self.0.closing.set(()));
+    }
+}
+
+/// Interval of the search for idle sessions and expired parked calls.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
+
+async fn end_idle_sessions(transport: Weak<HttpTransport>) {
+    loop {
+        sleep(CLEANUP_INTERVAL).await;
+        let Some(transport) = transport.upgrade() else { return };
+        transport.end_idle_sessions();
+    }
+}
+
+async fn end_expired_calls(gateway: Weak<GatewayInner>) {
+    loop {
+        sleep(CLEANUP_INTERVAL).await;
+        let Some(gateway) = gateway.upgrade() else { return };
+        gateway.parked_calls.remove_expired();
+    }
+}

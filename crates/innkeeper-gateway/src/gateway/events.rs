@@ -1,0 +1,113 @@
+//! Forwards the events of a host to the clients that may see them.
+
+use std::sync::{Arc, Weak};
+
+use innkeeper_host::{CallReference, HostEvent};
+use innkeeper_protocol::{method, skim};
+use serde_json::value::RawValue;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::GatewayInner;
+use crate::upstream::Upstream;
+
+/// Runs until the host or the gateway ends.
+pub(super) async fn forward_events(gateway: Weak<GatewayInner>, upstream: Arc<Upstream>) {
+    let mut events = upstream.host.events();
+    loop {
+        let event = events.recv().await;
+        let Some(gateway) = gateway.upgrade() else { return };
+        match event {
+            Ok(HostEvent::Notification { server, method, params, call }) => {
+                forward_notification(&gateway, &upstream, &server, &method, params.as_deref(), &call);
+            }
+            Ok(
+                HostEvent::CatalogChanged { .. }
+                | HostEvent::Ready { .. }
+                | HostEvent::Unavailable { .. }
+                | HostEvent::Stopped { .. },
+            )
+            | Err(RecvError::Lagged(_)) => gateway.notify_changes(&upstream),
+            Ok(_) => {}
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+impl GatewayInner {
+    /// Tells the clients which lists changed since the last call.
+    fn notify_changes(&self, upstream: &Arc<Upstream>) {
+        let mut views = vec![self.view.clone()];
+        for subscriber in self.subscribers.current() {
+            if !views.iter().any(|view| Arc::ptr_eq(view, &subscriber.view)) {
+                views.push(subscriber.view.clone());
+            }
+        }
+        for view in views.iter().filter(|view| view.contains(upstream)) {
+            for (index, endpoint) in self.endpoints.iter().enumerate() {
+                let changed = view.changed_lists(index, &endpoint.options);
+                if changed != [false; 4] {
+                    self.subscribers.notify_lists(view, index, changed);
+                }
+            }
+        }
+    }
+}
+
+fn forward_notification(
+    gateway: &GatewayInner,
+    upstream: &Arc<Upstream>,
+    server: &Arc<str>,
+    method: &str,
+    params: Option<&RawValue>,
+    call: &CallReference,
+) {
+    match method {
+        method::RESOURCES_UPDATED => {
+            let Some(params) = params else { return };
+            let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
+            if let Some(uri) = uri {
+                let is_of_view = |view: &crate::upstream::View| view.contains(upstream);
+                gateway.subscribers.notify_resource(is_of_view, server, &uri, params);
+            }
+        }
+        // The catalog reports these after the host has read the list.
+        method::TOOLS_LIST_CHANGED
+        | method::PROMPTS_LIST_CHANGED
+        | method::RESOURCES_LIST_CHANGED
+        // These belong to a call, whose stream gets them.
+        | method::PROGRESS
+        | method::CANCELLED
+        | method::SUBSCRIPTIONS_ACKNOWLEDGED => {}
+        _ if *call != CallReference::Unknown => {}
+        _ => forward_unattributed(gateway, upstream, server, method, params),
+    }
+}
+
+/// Forwards a notification that belongs to no call, for example a log message, if all clients of
+/// the host are of one principal: it may contain what another client sent.
+fn forward_unattributed(
+    gateway: &GatewayInner,
+    upstream: &Arc<Upstream>,
+    server: &Arc<str>,
+    method: &str,
+    params: Option<&RawValue>,
+) {
+    let subscribers = gateway.subscribers.current();
+    let subscribers: Vec<_> =
+        subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)).collect();
+    let Some(first) = subscribers.first() else { return };
+    if subscribers.iter().any(|subscriber| subscriber.principal != first.principal) {
+        tracing::debug!(server = &**server, "notification without a call not forwarded");
+        return;
+    }
+    for subscriber in subscribers {
+        // A subscription of the modern era receives only what it requested.
+        let offers = gateway
+            .endpoints
+            .get(subscriber.endpoint)
+            .is_some_and(|endpoint| endpoint.options.has_server(server));
+        if subscriber.subscription_id.is_none() && offers {
+            subscriber.notify(method, params);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What an endpoint offers: the items of all its servers under the names that clients use.
+//!
+//! An offering is an immutable snapshot. A lookup needs no lock, no await and no message.
+
+mod capabilities;
+mod pages;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use innkeeper_host::config::NameStyle;
+use innkeeper_host::{Catalog, CatalogServer, Host};
+use innkeeper_protocol::view::uri_matches;
+use innkeeper_protocol::{Era, Revision};
+use serde_json::value::RawValue;
+
+use crate::json_text;
+use crate::options::{EndpointOptions, client_name};
+use crate::upstream::{ServerUse, Upstream};
+
+pub(crate) use capabilities::aggregate_capabilities;
+pub(crate) use pages::ItemList;
+
+/// A server of an offering.
+#[derive(Debug)]
+pub(crate) struct OfferedServer {
+    pub(crate) name: Arc<str>,
+    pub(crate) era: Era,
+    /// Whether the protocol ties each request of the server to a call: in the modern era, and on
+    /// the response streams of HTTP.
+    pub(crate) ties_requests: bool,
+    pub(crate) capabilities: Box<RawValue>,
+    pub(crate) instructions: Option<Arc<str>>,
+    pub(crate) host: Host,
+    pub(crate) server_use: Arc<ServerUse>,
+}
+
+/// A tool or a prompt.
+#[derive(Debug)]
+pub(crate) struct NamedItem {
+    /// The name for the host.
+    pub(crate) host_name: Box<str>,
+    pub(crate) server: Arc<OfferedServer>,
+}
+
+/// The items of one endpoint.
+#[derive(Debug)]
+pub(crate) struct Offering {
+    pub(crate) servers: Vec<Arc<OfferedServer>>,
+    tools: HashMap<Box<str>, NamedItem>,
+    prompts: HashMap<Box<str>, NamedItem>,
+    resources: HashMap<Box<str>, Arc<OfferedServer>>,
+    templates: Vec<(Box<str>, Arc<OfferedServer>)>,
+    pub(crate) lists: [ItemList; 4],
+    /// The items that are left out because their name or URI is not unique, with the reason.
+    pub(crate) omitted: Vec<String>,
+}
+
+/// A list that clients request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    ResourceTemplates,
+}
+
+impl ListKind {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Tools, Self::Prompts, Self::Resources, Self::ResourceTemplates];
+
+    /// Returns the member of the result that contains the items.
+    pub(crate) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::ResourceTemplates => "resourceTemplates",
+        }
+    }
+}
+
+/// An item before the check for unique names.
+struct Candidate<'a> {
+    key: Box<str>,
+    host_name: Box<str>,
+    raw: &'a RawValue,
+    server: Arc<OfferedServer>,
+}
+
+impl Offering {
+    /// Builds the offering of an endpoint from the catalogs of its hosts, each with its servers in
+    /// use.
+    pub(crate) fn build(
+        catalogs: &[(Arc<Catalog>, Arc<Upstream>)],
+        endpoint: &EndpointOptions,
+    ) -> Self {
+        let mut omitted = Vec::new();
+        let mut servers = Vec::new();
+        let (mut tools, mut prompts) = (Vec::new(), Vec::new());
+        let (mut resources, mut templates) = (Vec::new(), Vec::new());
+        for (catalog, upstream) in catalogs {
+            let mut by_name = HashMap::new();
+            for (name, server) in catalog.servers().filter(|(name, _)| endpoint.has_server(name)) {
+                let Some(offered) = offered_server(name, server, upstream) else { continue };
+                let offered = Arc::new(offered);
+                servers.push(offered.clone());
+                by_name.insert(name, offered.clone());
+                let Some(listing) = server.listing() else { continue };
+                for prompt in &listing.prompts {
+                    prompts.push(Candidate {
+                        key: client_name(endpoint.names, name, &prompt.view.name),
+                        host_name: client_name(NameStyle::Prefixed, name, &prompt.view.name),
+                        raw: &prompt.raw,
+                        server: offered.clone(),
+                    });
+                }
+                for resource in &listing.resources {
+                    resources.push(Candidate {
+                        key: resource.view.uri.as_str().into(),
+                        host_name: resource.view.uri.as_str().into(),
+                        raw: &resource.raw,
+                        server: offered.clone(),
+                    });
+                }
+                for template in &listing.resource_templates {
+                    templates.push(Candidate {
+                        key: template.view.uri_template.as_str().into(),
+                        host_name: template.view.uri_template.as_str().into(),
+                        raw: &template.raw,
+                        server: offered.clone(),
+                    });
+                }
+            }
+            for tool in catalog.tools() {
+                let Some(offered) = by_name.get(tool.server) else { continue };
+                let key = client_name(endpoint.names, tool.server, &tool.definition.view.name);
+                if !endpoint.has_tool(&key) {
+                    continue;
+                }
+                tools.push(Candidate {
+                    key,
+                    host_name: tool.public_name.into(),
+                    raw: &tool.definition.raw,
+                    server: offered.clone(),
+                });
+            }
+        }
+        let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
+        let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
+        let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
+        let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
+        let (template_list, templates) =
+            unique(templates, "resource template", &mut omitted, as_is);
+        let index = |items: Vec<(Box<str>, NamedItem)>| items.into_iter().collect();
+        let owners = |items: Vec<(Box<str>, NamedItem)>| {
+            items.into_iter().map(|(uri, item)| (uri, item.server))
+        };
+        Self {
+            servers,
+            tools: index(tools),
+            prompts: index(prompts),
+            resources: owners(resources).collect(),
+            templates: owners(templates).collect(),
+            lists: [
+                ItemList::new(tool_list),
+                ItemList::new(prompt_list),
+                ItemList::new(resource_list),
+                ItemList::new(template_list),
+            ],
+            omitted,
+        }
+    }
+
+    /// Returns the tool of a name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&NamedItem> {
+        self.tools.get(name)
+    }
+
+    /// Returns the prompt of a name.
+    pub(crate) fn prompt(&self, name: &str) -> Option<&NamedItem> {
+        self.prompts.get(name)
+    }
+
+    /// Returns the only server that can have a resource: the server that lists the URI, else the
+    /// server with a matching template, else the only server with resources, because servers may
+    /// have resources that they do not list.
+    pub(crate) fn resource_server(&self, uri: &str) -> Option<&Arc<OfferedServer>> {
+        if let Some(server) = self.resources.get(uri) {
+            return Some(server);
+        }
+        let mut matching = self.templates.iter().filter(|(template, _)| uri_matches(template, uri));
+        if let Some((_, server)) = matching.next() {
+            let is_only = matching.all(|(_, other)| Arc::ptr_eq(other, server));
+            return is_only.then_some(server);
+        }
+        let mut with_resources =
+            self.servers.iter().filter(|server| server.declares("resources"));
+        let server = with_resources.next()?;
+        with_resources.next().is_none().then_some(server)
+    }
+
+    /// Returns the server of a resource template.
+    pub(crate) fn template_server(&self, template: &str) -> Option<&Arc<OfferedServer>> {
+        self.templates.iter().find(|(known, _)| **known == *template).map(|(_, server)| server)
+    }
+
+    /// Returns a server by name.
+    pub(crate) fn server(&self, name: &str) -> Option<&Arc<OfferedServer>> {
+        self.servers.iter().find(|server| *server.name == *name)
+    }
+
+    pub(crate) fn list(&self, kind: ListKind) -> &ItemList {
+        &self.lists[kind as usize]
+    }
+
+    /// Returns the instructions of all servers: those of a single server as they are, those of
+    /// several servers under the names of the servers.
+    pub(crate) fn instructions(&self) -> Option<String> {
+        if let [only] = &self.servers[..] {
+            return only.instructions.as_deref().map(ToOwned::to_owned);
+        }
+        let sections = self.servers.iter().filter_map(|server| {
+            Some(format!("# {}\n\n{}", server.name, server.instructions.as_deref()?.trim()))
+        });
+        let sections: Vec<_> = sections.collect();
+        (!sections.is_empty()).then(|| sections.join("\n\n"))
+    }
+}
+
+impl OfferedServer {
+    /// Returns whether the server declares a capability.
+    pub(crate) fn declares(&self, capability: &str) -> bool {
+        innkeeper_protocol::skim::member(self.capabilities.get(), capability)
+            .is_some_and(|value| !matches!(value, "false" | "null"))
+    }
+}
+
+fn offered_server(
+    name: &str,
+    server: &CatalogServer,
+    upstream: &Arc<Upstream>,
+) -> Option<OfferedServer> {
+    let revision: Revision = server.protocol_version()?.parse().ok()?;
+    let era = revision.era();
+    Some(OfferedServer {
+        name: name.into(),
+        era,
+        ties_requests: era == Era::Modern || server.transport() == "http",
+        capabilities: interim_capabilities(server),
+        instructions: server.instructions().map(Into::into),
+        host: upstream.host.clone(),
+        server_use: upstream.server_use(name),
+    })
+}
+
+/// Until the catalog has the capabilities.
+fn interim_capabilities(server: &CatalogServer) -> Box<RawValue> {
+    let mut all = serde_json::Map::new();
+    if let Some(listing) = server.listing() {
+        for (key, has) in [
+            ("tools", !listing.tools.is_empty()),
+            ("prompts", !listing.prompts.is_empty()),
+            ("resources", !listing.resources.is_empty() || !listing.resource_templates.is_empty()),
+        ] {
+            if has {
+                all.insert(key.to_owned(), serde_json::json!({ "listChanged": true, "subscribe": true }));
+            }
+        }
+    }
+    all.insert("logging".to_owned(), serde_json::json!({}));
+    all.insert("completions".to_owned(), serde_json::json!({}));
+    serde_json::value::to_raw_value(&all).unwrap_or_default()
+}
+
+fn with_name(raw: &RawValue, name: &str) -> String {
+    json_text::replace_name(raw.get(), name)
+}
+
+/// Leaves out every item whose name several items have. Returns the definitions for the list and
+/// the items by name.
+fn unique(
+    candidates: Vec<Candidate<'_>>,
+    kind: &str,
+    omitted: &mut Vec<String>,
+    render: impl Fn(&RawValue, &str) -> String,
+) -> (Vec<String>, Vec<(Box<str>, NamedItem)>) {
+    let mut counts: HashMap<&str, Vec<&str>> = HashMap::new();
+    for candidate in &candidates {
+        counts.entry(&candidate.key).or_default().push(&candidate.server.name);
+    }
+    let mut ambiguous: Vec<_> = counts.iter().filter(|(_, owners)| owners.len() > 1).collect();
+    ambiguous.sort();
+    omitted.extend(ambiguous.iter().map(|(key, owners)| {
+        format!("{kind} `{key}` is left out: servers {} have it", owners.join(", "))
+    }));
+    let ambiguous: std::collections::HashSet<Box<str>> =
+        ambiguous.into_iter().map(|(key, _)| (*key).into()).collect();
+    let unique = candidates.into_iter().filter(|candidate| !ambiguous.contains(&candidate.key));
+    unique
+        .map(|Candidate { key, host_name, raw, server }| {
+            (render(raw, &key), (key, NamedItem { host_name, server }))
+        })
+        .unzip()
+}
+
+#[cfg(test)]
+mod tests;

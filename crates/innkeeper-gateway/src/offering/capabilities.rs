@@ -1,0 +1,66 @@
+//! The capabilities of all servers of an offering as those of one server.
+
+use innkeeper_protocol::skim;
+use serde_json::{Map, Value, json};
+
+use super::OfferedServer;
+
+/// The members of the capabilities that the gateway writes itself.
+const OWN_MEMBERS: [&str; 6] =
+    ["tools", "prompts", "resources", "logging", "completions", "tasks"];
+
+/// Returns the union of the capabilities. The gateway notifies about every change of a list, and
+/// handles subscriptions. Of a capability that the gateway does not know, the value of the first
+/// server applies, and objects are merged.
+pub(crate) fn aggregate_capabilities<'a>(
+    servers: impl Iterator<Item = &'a OfferedServer> + Clone,
+) -> Map<String, Value> {
+    let any = |capability: &str| servers.clone().any(|server| server.declares(capability));
+    let mut all = Map::new();
+    for list in ["tools", "prompts"] {
+        if any(list) {
+            all.insert(list.to_owned(), json!({ "listChanged": true }));
+        }
+    }
+    if any("resources") {
+        let subscribe = servers.clone().any(can_subscribe);
+        all.insert(
+            "resources".to_owned(),
+            json!({ "subscribe": subscribe, "listChanged": true }),
+        );
+    }
+    for plain in ["logging", "completions"] {
+        if any(plain) {
+            all.insert(plain.to_owned(), json!({}));
+        }
+    }
+    for server in servers {
+        for (key, value) in skim::members(server.capabilities.get()) {
+            let key = skim::decode_key(key);
+            if OWN_MEMBERS.contains(&&*key) {
+                continue;
+            }
+            let Ok(value) = serde_json::from_str::<Value>(value) else { continue };
+            merge(all.entry(key.into_owned()).or_insert(Value::Null), value);
+        }
+    }
+    all
+}
+
+/// Returns whether a server accepts subscriptions to resources.
+fn can_subscribe(server: &OfferedServer) -> bool {
+    let resources = skim::member(server.capabilities.get(), "resources");
+    resources.and_then(|resources| skim::member(resources, "subscribe")) == Some("true")
+}
+
+fn merge(target: &mut Value, value: Value) {
+    match (target, value) {
+        (Value::Object(target), Value::Object(members)) => {
+            for (key, member) in members {
+                target.entry(key).or_insert(member);
+            }
+        }
+        (target @ Value::Null, value) => *target = value,
+        _ => {}
+    }
+}

@@ -1,0 +1,92 @@
+//! The options of a gateway and of its endpoints.
+
+use std::time::Duration;
+
+use innkeeper_host::config::{EndpointConfig, NameStyle, ServeConfig, ToolFilter};
+
+/// Returns the name of a tool or a prompt for clients.
+pub(crate) fn client_name(style: NameStyle, server: &str, item: &str) -> Box<str> {
+    match style {
+        NameStyle::Prefixed => format!("{server}.{item}").into(),
+        NameStyle::Flat => item.into(),
+    }
+}
+
+/// The options of one endpoint.
+#[derive(Clone, Debug, Default)]
+pub struct EndpointOptions {
+    /// How clients name tools and prompts.
+    pub names: NameStyle,
+    /// The servers of the endpoint. Default: all servers.
+    pub servers: Option<Vec<String>>,
+    /// The tools of the endpoint, by their names on the endpoint. Default: all tools.
+    pub tools: ToolFilter,
+}
+
+impl EndpointOptions {
+    pub(crate) fn has_server(&self, name: &str) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.iter().any(|server| server == name))
+    }
+
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.tools.permits(name)
+    }
+}
+
+impl From<&EndpointConfig> for EndpointOptions {
+    fn from(config: &EndpointConfig) -> Self {
+        let EndpointConfig { names, servers, tools, .. } = config;
+        Self { names: *names, servers: servers.clone(), tools: tools.clone() }
+    }
+}
+
+/// The options of a gateway.
+#[derive(Clone, Debug)]
+pub struct GatewayOptions {
+    /// The endpoint at `/mcp`, over stdio and over the Unix socket.
+    pub endpoint: EndpointOptions,
+    /// The endpoints at `/mcp/NAME`.
+    pub named_endpoints: Vec<(String, EndpointOptions)>,
+    /// The servers without which the gateway is not ready. Default: none.
+    pub required_servers: Vec<String>,
+    /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
+    pub max_body_bytes: usize,
+    /// Maximum number of sessions. Default: 100,000.
+    pub max_sessions: usize,
+    /// Time without a request or an open stream after which a session ends. Default: 1 hour.
+    pub idle_session: Duration,
+    /// Time for requests in flight after the end of the input of a connection, and at a shutdown.
+    /// Default: 10 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        Self {
+            endpoint: EndpointOptions::default(),
+            named_endpoints: Vec::new(),
+            required_servers: Vec::new(),
+            max_body_bytes: 8 << 20,
+            max_sessions: 100_000,
+            idle_session: Duration::from_hours(1),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+impl GatewayOptions {
+    /// Returns the options of a configuration.
+    pub fn from_config(config: &ServeConfig) -> Self {
+        let endpoint = EndpointOptions { names: config.names, ..EndpointOptions::default() };
+        let named = config.endpoints.iter();
+        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        Self {
+            endpoint,
+            named_endpoints: named.map(|(name, options)| (name.clone(), options.into())).collect(),
+            max_body_bytes: number(config.limits.body_bytes),
+            max_sessions: number(config.limits.sessions.into()),
+            idle_session: config.limits.idle_session_time,
+            ..Self::default()
+        }
+    }
+}

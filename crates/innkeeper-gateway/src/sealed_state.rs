@@ -1,0 +1,141 @@
+//! Request state that clients store and return: encrypted and authenticated, so that a client can
+//! neither read nor change it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+
+/// Maximum length of a state that is opened; a sealed state has a fraction of it.
+pub(crate) const MAX_STATE_BYTES: usize = 4_096;
+
+/// What a state says about its parked call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CallState {
+    /// The number of the parked call.
+    pub(crate) call: u64,
+    /// The number of the round, so that a state works once.
+    pub(crate) round: u32,
+    pub(crate) server: String,
+    /// The method and the item of the request.
+    pub(crate) method: String,
+    pub(crate) item: String,
+    pub(crate) principal: String,
+    /// SHA-256 of the arguments.
+    pub(crate) digest: String,
+    /// Seconds since the start of the gateway at which the state expires.
+    pub(crate) expires: u64,
+}
+
+/// The reason why a state is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StateError {
+    #[error("`requestState` is not a state of this gateway")]
+    Foreign,
+    #[error("`requestState` has expired: send the request again without it")]
+    Expired,
+    #[error("`requestState` belongs to another request")]
+    OtherRequest,
+}
+
+/// Seals and opens states with a key of its own. The states of another gateway are foreign.
+pub(crate) struct StateSealer {
+    key: LessSafeKey,
+    random: SystemRandom,
+}
+
+impl std::fmt::Debug for StateSealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StateSealer")
+    }
+}
+
+impl StateSealer {
+    /// Creates a sealer with a random key. Returns `None` if the system has no random numbers.
+    pub(crate) fn new() -> Option<Self> {
+        let random = SystemRandom::new();
+        let mut key = [0; 32];
+        random.fill(&mut key).ok()?;
+        let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).ok()?);
+        Some(Self { key, random })
+    }
+
+    /// Returns the state as text for the client.
+    pub(crate) fn seal(&self, state: &CallState) -> Option<String> {
+        let mut nonce = [0; NONCE_LEN];
+        self.random.fill(&mut nonce).ok()?;
+        let mut sealed = serde_json::to_vec(state).ok()?;
+        let unique = Nonce::assume_unique_for_key(nonce);
+        self.key.seal_in_place_append_tag(unique, Aad::empty(), &mut sealed).ok()?;
+        let mut all = nonce.to_vec();
+        all.append(&mut sealed);
+        Some(URL_SAFE_NO_PAD.encode(all))
+    }
+
+    /// Returns the state of a text that [`Self::seal`] returned.
+    pub(crate) fn open(&self, text: &str) -> Result<CallState, StateError> {
+        if text.len() > MAX_STATE_BYTES {
+            return Err(StateError::Foreign);
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| StateError::Foreign)?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(StateError::Foreign)?;
+        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| StateError::Foreign)?;
+        let mut sealed = sealed.to_vec();
+        let opened = self.key.open_in_place(nonce, Aad::empty(), &mut sealed);
+        let opened = opened.map_err(|_| StateError::Foreign)?;
+        serde_json::from_slice(opened).map_err(|_| StateError::Foreign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn state() -> CallState {
+        CallState {
+            call: 7,
+            round: 1,
+            server: "notes".into(),
+            method: "tools/call".into(),
+            item: "notes.add".into(),
+            principal: "ada".into(),
+            digest: "0f".into(),
+            expires: 60,
+        }
+    }
+
+    #[test]
+    fn a_state_opens_only_with_the_key_that_sealed_it() {
+        let (sealer, other) = (StateSealer::new().unwrap(), StateSealer::new().unwrap());
+        let text = sealer.seal(&state()).unwrap();
+        assert_eq!(sealer.open(&text), Ok(state()));
+        assert_eq!(other.open(&text), Err(StateError::Foreign));
+        assert!(!text.contains("ada"), "the client cannot read it");
+        assert_ne!(sealer.seal(&state()).unwrap(), text, "each nonce is used once");
+    }
+
+    /// Attack: remote | a client changes one character of the state of its call | the state is
+    /// rejected | Own response
+    #[test]
+    fn a_state_with_one_changed_character_is_foreign() {
+        let sealer = StateSealer::new().unwrap();
+        let text = sealer.seal(&state()).unwrap();
+        for index in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_eq!(sealer.open(&changed), Err(StateError::Foreign), "{index}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_foreign(text in ".{0,200}") {
+            let sealer = StateSealer::new().unwrap();
+            prop_assert_eq!(sealer.open(&text), Err(StateError::Foreign));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The client of a gateway that has only one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_host::{CallbackError, ServerRequest};
+use innkeeper_protocol::envelope::code;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::client::Client;
+
+/// Time for the client to connect and to complete its handshake before a request of a server fails.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The one client, once it has connected. Clones share the client.
+#[derive(Clone, Debug)]
+pub(crate) struct SoleClient(Arc<watch::Sender<Connection>>);
+
+#[derive(Debug)]
+enum Connection {
+    Expected,
+    Connected(Arc<Client>),
+    Ended,
+}
+
+impl Default for SoleClient {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(Connection::Expected)))
+    }
+}
+
+impl SoleClient {
+    /// Sets the client.
+    pub(crate) fn connect(&self, client: Arc<Client>) {
+        self.0.send_replace(Connection::Connected(client));
+    }
+
+    /// Removes the client; further requests fail.
+    pub(crate) fn end(&self) {
+        self.0.send_replace(Connection::Ended);
+    }
+
+    /// Passes a request to the client.
+    pub(crate) async fn respond(
+        &self,
+        request: ServerRequest,
+    ) -> Result<serde_json::Value, CallbackError> {
+        let mut state = self.0.subscribe();
+        let ready = async {
+            let connected = state.wait_for(|state| !matches!(state, Connection::Expected)).await;
+            let client = match &*connected.ok()? {
+                Connection::Connected(client) => client.clone(),
+                Connection::Expected | Connection::Ended => return None,
+            };
+            let mut state = self.0.subscribe();
+            tokio::select! {
+                biased;
+                _ = client.initialized.wait() => Some(client),
+                _ = state.wait_for(|state| matches!(state, Connection::Ended)) => None,
+            }
+        };
+        let Ok(Some(client)) = timeout(CONNECT_TIMEOUT, ready).await else {
+            return Err(CallbackError::new(code::INTERNAL_ERROR, "no client is connected"));
+        };
+        let declares = client.identity().is_some_and(|identity| identity.declares(&request.method));
+        if !declares {
+            return Err(CallbackError::new(
+                code::METHOD_NOT_FOUND,
+                "method not supported by the client",
+            ));
+        }
+        client.ask(&client.general, &request.method, request.params.as_deref()).await
+    }
+
+    /// Returns the error for a request that may belong to the call of any client.
+    pub(crate) fn not_attributed(request: &ServerRequest) -> CallbackError {
+        tracing::info!(
+            server = &*request.server,
+            method = &*request.method,
+            "request of a server rejected: it belongs to no call of a client"
+        );
+        CallbackError::new(code::METHOD_NOT_FOUND, "the request belongs to no call of a client")
+    }
+}

@@ -1,0 +1,245 @@
+//! One client on a connection with one message per line: stdio, or a Unix socket.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use innkeeper_protocol::framing::{Frame, LineFramer};
+use innkeeper_protocol::{Incoming, Message, RequestId, envelope, skim};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::incoming::{self, Connected};
+use crate::client::Client;
+use crate::dispatch::Caller;
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+use crate::tasks::GatewayTasks;
+
+/// Number of messages that wait until the client reads them.
+const MAX_QUEUED_MESSAGES: usize = 256;
+
+/// Maximum number of bytes that one write takes from the queue.
+const MAX_WRITE_BYTES: usize = 256 << 10;
+
+/// The endpoint of connections.
+const ENDPOINT: usize = 0;
+
+/// Serves one client until the end of its output.
+pub(crate) async fn serve(
+    gateway: &Arc<GatewayInner>,
+    principal: Principal,
+    reader: impl AsyncRead + Send + Unpin,
+    writer: impl AsyncWrite + Send + Unpin,
+) -> io::Result<()> {
+    let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
+    let sink = MessageSink::Queue(queue);
+    let client = Arc::new(Client::new(principal, ENDPOINT, sink.clone()));
+    let connection = Connection {
+        gateway: gateway.clone(),
+        client: client.clone(),
+        sink,
+        subscription: std::sync::OnceLock::new(),
+        requests: GatewayTasks::default(),
+    };
+    if let Some(sole_client) = &gateway.sole_client {
+        sole_client.connect(client.clone());
+    }
+    let reading = async {
+        let result = connection.read(reader).await;
+        // Nobody answers requests of servers any more.
+        if let Some(sole_client) = &gateway.sole_client {
+            sole_client.end();
+        }
+        client.fail_questions();
+        // Requests in flight after this time get no response.
+        drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
+        client.disconnect();
+        connection.end();
+        result
+    };
+    let writing = write(messages, writer);
+    tokio::pin!(writing);
+    tokio::select! {
+        biased;
+        written = &mut writing => {
+            client.disconnect();
+            connection_ended(written)
+        }
+        read = reading => {
+            drop(connection);
+            drop(client);
+            read?;
+            connection_ended(writing.await)
+        }
+    }
+}
+
+/// A client that closed its input has ended the connection in order.
+fn connection_ended(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+struct Connection {
+    gateway: Arc<GatewayInner>,
+    client: Arc<Client>,
+    sink: MessageSink,
+    subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
+    requests: GatewayTasks,
+}
+
+impl Connection {
+    /// Reads messages until the end of the input.
+    async fn read(&self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
+        let mut framer = LineFramer::new(self.gateway.options.max_body_bytes);
+        loop {
+            let count = reader.read_buf(framer.read_buffer()).await?;
+            while let Some(frame) = framer.next_frame() {
+                match frame {
+                    Frame::Line(line) => self.receive(line).await,
+                    Frame::TooLong { head } => self.reject_long_line(head).await,
+                }
+            }
+            if count == 0 {
+                if let Some(Frame::Line(line)) = framer.finish() {
+                    self.receive(line).await;
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    async fn reject_long_line(&self, head: &[u8]) {
+        let limit = self.gateway.options.max_body_bytes;
+        let error = RpcError::new(
+            envelope::code::INVALID_REQUEST,
+            format!("message longer than {limit} bytes"),
+        );
+        let (id, _) = skim::recover_top_level_id(head);
+        self.sink.send(incoming::error_line(id.as_ref(), &error)).await;
+    }
+
+    async fn receive(&self, line: &[u8]) {
+        match envelope::parse(line) {
+            Ok(Message::Single(message)) => self.receive_message(message).await,
+            Ok(Message::Batch(messages)) => {
+                let revision = self.client.identity().map(|identity| identity.revision);
+                if !revision.is_none_or(innkeeper_protocol::Revision::allows_batches) {
+                    let error = RpcError::new(
+                        envelope::code::INVALID_REQUEST,
+                        "this protocol revision has no batches",
+                    );
+                    self.sink.send(incoming::error_line(None, &error)).await;
+                    return;
+                }
+                for message in messages {
+                    match message {
+                        Ok(message) => self.receive_message(message).await,
+                        Err(malformed) => self.reject(&malformed).await,
+                    }
+                }
+            }
+            Err(malformed) => self.reject(&malformed).await,
+        }
+    }
+
+    async fn reject(&self, malformed: &innkeeper_protocol::MalformedMessage) {
+        let error = incoming::malformed_error(malformed);
+        self.sink.send(incoming::error_line(malformed.id.as_ref(), &error)).await;
+    }
+
+    async fn receive_message(&self, message: Incoming<'_>) {
+        let Incoming::Request { id, method, params } = message else {
+            incoming::accept(&self.gateway, &self.client, message);
+            return;
+        };
+        let (gateway, sink) = (self.gateway.clone(), self.sink.clone());
+        let method = method.into_owned();
+        let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
+        let is_initialize = method == innkeeper_protocol::method::INITIALIZE;
+        if is_initialize {
+            self.add_subscriber();
+        }
+        let connected = Connected {
+            client: self.client.clone(),
+            subscription: self.subscription.get().cloned(),
+        };
+        let responding = async move {
+            respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
+        };
+        if is_initialize {
+            // The identity must be known before the next message.
+            responding.await;
+        } else {
+            self.requests.spawn(responding);
+        }
+    }
+
+    /// Adds the client to the receivers of change notifications.
+    fn add_subscriber(&self) {
+        self.subscription.get_or_init(|| {
+            let caller = Caller {
+                principal: self.client.principal.clone(),
+                endpoint: self.client.endpoint,
+                client: None,
+                subscription: None,
+                identity: incoming::unknown_identity(),
+            };
+            Arc::new(self.gateway.add_legacy_subscriber(&caller, self.sink.clone()))
+        });
+    }
+
+    /// Ends the subscriptions of the client.
+    fn end(&self) {
+        if let Some(subscription) = self.subscription.get() {
+            self.gateway.end_subscriptions(subscription);
+        }
+    }
+}
+
+async fn respond(
+    gateway: &Arc<GatewayInner>,
+    connected: &Connected,
+    sink: &MessageSink,
+    id: RequestId,
+    method: &str,
+    params: Option<&RawValue>,
+) {
+    let request = (&id, method, params);
+    if let Some(line) = incoming::respond_connected(gateway, connected, sink, request).await {
+        // A closed connection needs no response.
+        sink.send(line).await;
+    }
+}
+
+/// Writes the messages of the queue until all senders are gone.
+async fn write(
+    mut messages: mpsc::Receiver<Bytes>,
+    mut writer: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    let mut buffer = Vec::new();
+    while let Some(message) = messages.recv().await {
+        if messages.is_empty() {
+            writer.write_all(&message).await?;
+        } else {
+            buffer.extend_from_slice(&message);
+            while buffer.len() < MAX_WRITE_BYTES
+                && let Ok(message) = messages.try_recv()
+            {
+                buffer.extend_from_slice(&message);
+            }
+            writer.write_all(&buffer).await?;
+            buffer.clear();
+            buffer.shrink_to(MAX_WRITE_BYTES);
+        }
+        writer.flush().await?;
+    }
+    writer.shutdown().await
+}

@@ -1,0 +1,315 @@
+//! Requests of the legacy era: sessions, event streams and resumption.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
+use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
+use serde_json::value::RawValue;
+
+use super::response::{
+    accepted, json_response, logged_events, rpc_error_response, text_response,
+};
+use super::session::Session;
+use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
+use crate::dispatch::Caller;
+use crate::event_stream::EventStream;
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+
+/// Handles a POST.
+pub(super) async fn post(
+    transport: &Arc<HttpTransport>,
+    endpoint: usize,
+    principal: Principal,
+    headers: &HeaderMap,
+    accepts: Accepted,
+    message: Message<'_>,
+) -> Response<Body> {
+    if let Message::Single(Incoming::Request { id, method, params }) = &message
+        && method == method::INITIALIZE
+    {
+        return initialize(transport, endpoint, principal, (id, *params)).await;
+    }
+    let session = match find_session(transport, endpoint, &principal, headers) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    match message {
+        Message::Single(Incoming::Request { id, method, params }) => {
+            let request = Request::new(id, &method, params);
+            respond(transport, &session, accepts, vec![request], false).await
+        }
+        Message::Single(message) => {
+            incoming::accept(&transport.gateway, &session.client, message);
+            accepted()
+        }
+        Message::Batch(messages) => batch(transport, &session, accepts, messages).await,
+    }
+}
+
+async fn batch(
+    transport: &Arc<HttpTransport>,
+    session: &Arc<Session>,
+    accepts: Accepted,
+    messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
+) -> Response<Body> {
+    let revision = session.client.identity().map(|identity| identity.revision);
+    if !revision.is_some_and(Revision::allows_batches) {
+        let error = unexpected_message("batch: the protocol revision of the session has none");
+        return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
+    }
+    if let Some(Err(malformed)) = messages.iter().find(|message| message.is_err()) {
+        let error = incoming::malformed_error(malformed);
+        return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
+    }
+    let mut requests = Vec::new();
+    for message in messages.into_iter().flatten() {
+        match message {
+            Incoming::Request { id, method, params } => {
+                requests.push(Request::new(id, &method, params));
+            }
+            other => incoming::accept(&transport.gateway, &session.client, other),
+        }
+    }
+    if requests.is_empty() {
+        return accepted();
+    }
+    respond(transport, session, accepts, requests, true).await
+}
+
+/// Creates a session and returns the result of `initialize` with its id.
+async fn initialize(
+    transport: &Arc<HttpTransport>,
+    endpoint: usize,
+    principal: Principal,
+    (id, params): (&RequestId, Option<&RawValue>),
+) -> Response<Body> {
+    let Some(session) = transport.sessions.create(principal.clone(), endpoint) else {
+        return text_response(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the gateway has its maximum number of sessions",
+        );
+    };
+    let caller = Caller {
+        principal,
+        endpoint,
+        client: None,
+        subscription: None,
+        identity: incoming::unknown_identity(),
+    };
+    let sink = MessageSink::Stream(session.general.clone());
+    let subscription = Arc::new(transport.gateway.add_legacy_subscriber(&caller, sink));
+    session.subscription.get_or_init(|| subscription);
+    let connected = connected(&session);
+    let request = (id, method::INITIALIZE, params);
+    let line =
+        incoming::respond_connected(&transport.gateway, &connected, &MessageSink::None, request)
+            .await;
+    let line = line.unwrap_or_default();
+    if session.client.identity().is_none() {
+        transport.end_session(&session.id);
+        return json_response(StatusCode::BAD_REQUEST, line);
+    }
+    let mut response = json_response(StatusCode::OK, line);
+    // The id consists of ASCII characters.
+    if let Ok(id) = HeaderValue::from_str(&session.id) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    response
+}
+
+fn connected(session: &Session) -> incoming::Connected {
+    incoming::Connected {
+        client: session.client.clone(),
+        subscription: session.subscription.get().cloned(),
+    }
+}
+
+fn find_session(
+    transport: &HttpTransport,
+    endpoint: usize,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Arc<Session>, Box<Response<Body>>> {
+    let Some(id) = header_text(headers, SESSION_ID) else {
+        let error = unexpected_message(
+            "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
+        );
+        return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, None, &error)));
+    };
+    transport.sessions.find(id, principal, endpoint).ok_or_else(|| {
+        let error = unexpected_message("session: it does not exist or has expired; send `initialize`");
+        Box::new(rpc_error_response(StatusCode::NOT_FOUND, None, &error))
+    })
+}
+
+/// A request of a session.
+struct Request {
+    id: RequestId,
+    method: String,
+    params: Option<Box<RawValue>>,
+}
+
+impl Request {
+    fn new(id: RequestId, method: &str, params: Option<&RawValue>) -> Self {
+        Self { id, method: method.to_owned(), params: params.map(ToOwned::to_owned) }
+    }
+}
+
+/// Responds with JSON, or with an event stream if a message precedes the response. Requests on an
+/// event stream continue without the connection of their client.
+async fn respond(
+    transport: &Arc<HttpTransport>,
+    session: &Arc<Session>,
+    accepts: Accepted,
+    requests: Vec<Request>,
+    as_batch: bool,
+) -> Response<Body> {
+    let activity = session.activity();
+    let stream = session.new_stream();
+    let sink =
+        if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
+    let (gateway, connected) = (transport.gateway.clone(), connected(session));
+    let responding = async move {
+        let responses = requests.iter().map(|Request { id, method, params }| {
+            let request = (id, &**method, params.as_deref());
+            incoming::respond_connected(&gateway, &connected, &sink, request)
+        });
+        let lines: Vec<Bytes> = join_all(responses).await.into_iter().flatten().collect();
+        lines
+    };
+    let mut responding = Box::pin(responding);
+    tokio::select! {
+        biased;
+        () = stream.wait_first(), if accepts.events => {}
+        lines = &mut responding => {
+            if !stream.has_messages() {
+                return json_lines(lines, as_batch);
+            }
+            // The requests sent messages at their end.
+            finish(&stream, lines);
+            session.remember(&stream);
+            return stream.read_after(0).map_or_else(accepted, logged_events);
+        }
+    }
+    session.remember(&stream);
+    let finished = stream.clone();
+    transport.gateway.tasks.spawn(async move {
+        finish(&finished, responding.await);
+        drop(activity);
+    });
+    stream.read_after(0).map_or_else(accepted, logged_events)
+}
+
+/// Adds the responses to a stream and ends it.
+fn finish(stream: &EventStream, lines: Vec<Bytes>) {
+    for line in lines {
+        stream.push(line);
+    }
+    stream.close();
+}
+
+fn json_lines(mut lines: Vec<Bytes>, as_batch: bool) -> Response<Body> {
+    // Every request was cancelled.
+    if lines.is_empty() {
+        return accepted();
+    }
+    if !as_batch && lines.len() == 1 {
+        return json_response(StatusCode::OK, lines.remove(0));
+    }
+    let mut all = vec![b'['];
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            all.push(b',');
+        }
+        all.extend_from_slice(line);
+    }
+    all.push(b']');
+    json_response(StatusCode::OK, all.into())
+}
+
+/// Opens the stream for messages that belong to no request, or resumes a stream.
+pub(super) fn get(
+    transport: &Arc<HttpTransport>,
+    endpoint: usize,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    if !Accepted::from_headers(headers).events {
+        return text_response(
+            StatusCode::NOT_ACCEPTABLE,
+            "the `Accept` header must contain `text/event-stream`",
+        );
+    }
+    if header_text(headers, SESSION_ID).is_none() {
+        return super::method_not_allowed();
+    }
+    let session = match find_session(transport, endpoint, principal, headers) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    let reader = match header_text(headers, LAST_EVENT_ID) {
+        None => session.general.read_latest(),
+        Some(id) => {
+            let position = id.split_once('-').and_then(|(stream, position)| {
+                Some((stream.parse::<u64>().ok()?, position.parse::<u64>().ok()?))
+            });
+            let reader = position.and_then(|(stream, position)| {
+                session.stream(stream)?.read_after(position)
+            });
+            let Some(reader) = reader else {
+                return text_response(
+                    StatusCode::NOT_FOUND,
+                    "the events after `Last-Event-ID` are no longer available",
+                );
+            };
+            reader
+        }
+    };
+    logged_events(reader.with_activity(session.activity()))
+}
+
+/// Ends a session.
+pub(super) fn delete(
+    transport: &Arc<HttpTransport>,
+    endpoint: usize,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let session = match find_session(transport, endpoint, principal, headers) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    transport.end_session(&session.id);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+impl HttpTransport {
+    /// Ends a session: its requests, its streams and its subscriptions.
+    pub(crate) fn end_session(&self, id: &str) {
+        if let Some(session) = self.sessions.remove(id) {
+            self.close_session(&session);
+        }
+    }
+
+    /// Ends the sessions without activity.
+    pub(crate) fn end_idle_sessions(&self) {
+        for session in self.sessions.remove_idle(self.gateway.options.idle_session) {
+            self.close_session(&session);
+        }
+    }
+
+    fn close_session(&self, session: &Session) {
+        session.client.disconnect();
+        session.general.close();
+        if let Some(subscription) = session.subscription.get() {
+            self.gateway.end_subscriptions(subscription);
+        }
+    }
+}

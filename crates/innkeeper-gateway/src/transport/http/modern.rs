@@ -1,0 +1,117 @@
+//! Requests of the modern era: stateless, one POST for each.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use innkeeper_protocol::{Incoming, RequestId, envelope};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::response::{accepted, json_response, rpc_error_response, running_events};
+use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
+use crate::dispatch;
+use crate::error::RpcError;
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+
+/// Number of messages of one request that wait until the client reads them.
+const MAX_QUEUED_MESSAGES: usize = 64;
+
+/// Who sends a request.
+pub(super) struct Caller<'a> {
+    pub(super) transport: &'a Arc<HttpTransport>,
+    pub(super) endpoint: usize,
+    pub(super) principal: Principal,
+    pub(super) headers: &'a HeaderMap,
+}
+
+/// Handles one message.
+pub(super) async fn post(
+    caller: Caller<'_>,
+    accepts: Accepted,
+    message: Incoming<'_>,
+) -> Response<Body> {
+    match message {
+        Incoming::Request { id, method, params } => {
+            request(caller, accepts, id, &method, params).await
+        }
+        Incoming::Notification { .. } => accepted(),
+        Incoming::Response { id, .. } => {
+            let error = unexpected_message("response: this protocol revision has none");
+            rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error)
+        }
+    }
+}
+
+async fn request(
+    from: Caller<'_>,
+    accepts: Accepted,
+    id: RequestId,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Response<Body> {
+    let caller = match check(&from, method, params) {
+        Ok(caller) => caller,
+        Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
+    };
+    let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
+    let sink = if accepts.events { MessageSink::Queue(sender) } else { MessageSink::None };
+    let gateway = from.transport.gateway.clone();
+    let (request_id, method) = (id.clone(), method.to_owned());
+    let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
+    let responding = async move {
+        let params = params.as_deref();
+        let meta = match incoming::read_meta(params) {
+            Ok(meta) => meta,
+            Err(error) => return Err(error),
+        };
+        let request = (&request_id, &*method, params);
+        incoming::respond_stateless(&gateway, &caller, meta, &sink, request).await
+    };
+    let mut responding = Box::pin(responding);
+    let first = tokio::select! {
+        biased;
+        Some(first) = messages.recv(), if accepts.events => first,
+        reply = &mut responding => {
+            let status = reply.as_ref().err().map_or(StatusCode::OK, status_of);
+            // Messages that the request sent at its end.
+            let Some(first) = messages.try_recv().ok() else {
+                return json_response(status, incoming::response_line(&id, reply));
+            };
+            let line = incoming::response_line(&id, reply);
+            return running_events(first, messages, Box::pin(std::future::ready(line)));
+        }
+    };
+    let line = async move { incoming::response_line(&id, responding.await) };
+    running_events(first, messages, Box::pin(line))
+}
+
+/// Checks the headers and the `_meta` of a request.
+fn check(
+    from: &Caller<'_>,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<dispatch::Caller, RpcError> {
+    let meta = incoming::read_meta(params)?;
+    let identity = incoming::modern_identity(&meta)?;
+    Ok(dispatch::Caller {
+        principal: from.principal.clone(),
+        endpoint: from.endpoint,
+        client: None,
+        subscription: None,
+        identity,
+    })
+}
+
+/// Returns the status of an error response (2026-07-28, Streamable HTTP).
+fn status_of(error: &RpcError) -> StatusCode {
+    match error.code {
+        envelope::code::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        envelope::code::HEADER_MISMATCH
+        | envelope::code::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | envelope::code::UNSUPPORTED_PROTOCOL_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}

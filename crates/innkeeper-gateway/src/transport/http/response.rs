@@ -1,0 +1,147 @@
+//! HTTP responses: JSON, event streams and errors.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, Response, StatusCode, header};
+use innkeeper_protocol::RequestId;
+use innkeeper_protocol::sse;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::error::RpcError;
+use crate::event_stream::EventReader;
+
+use super::super::incoming::error_line;
+
+/// Interval of comments on a silent stream, so that proxies keep the connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
+
+fn response(status: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Returns one message as JSON.
+pub(super) fn json_response(status: StatusCode, line: Bytes) -> Response<Body> {
+    response(status, JSON, Body::from(line))
+}
+
+/// Returns an error that belongs to no JSON-RPC request.
+pub(super) fn text_response(status: StatusCode, text: &str) -> Response<Body> {
+    response(status, TEXT, Body::from(format!("{text}\n")))
+}
+
+/// Returns a JSON-RPC error.
+pub(super) fn rpc_error_response(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    error: &RpcError,
+) -> Response<Body> {
+    json_response(status, error_line(id, error))
+}
+
+/// Returns the response for notifications and responses of a client.
+pub(super) fn accepted() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+fn event_response(body: Body) -> Response<Body> {
+    let mut response = response(StatusCode::OK, EVENTS, body);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, NO_CACHE);
+    // Reverse proxies must not collect events.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn event(id: Option<&str>, message: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(message.len() + 64);
+    write_event(&mut bytes, id, message);
+    bytes.into()
+}
+
+fn keep_alive() -> Bytes {
+    Bytes::from_static(sse::KEEP_ALIVE)
+}
+
+/// Returns the events of a stream with a log, each with its id.
+pub(super) fn logged_events(reader: EventReader) -> Response<Body> {
+    let events = stream::unfold(reader, |mut reader| async move {
+        match timeout(KEEP_ALIVE, reader.next()).await {
+            Err(_) => Some((Ok::<_, Infallible>(keep_alive()), reader)),
+            Ok(None) => None,
+            Ok(Some(next)) => {
+                let id = format!("{}-{}", reader.stream_number(), next.position);
+                Some((Ok(event(Some(&id), &next.message)), reader))
+            }
+        }
+    });
+    event_response(Body::from_stream(events))
+}
+
+/// The state of an event stream whose request runs while the client reads.
+struct RunningRequest<F> {
+    request: Option<F>,
+    messages: mpsc::Receiver<Bytes>,
+}
+
+/// Returns the messages of a request and then its response. Dropping the body cancels the request.
+pub(super) fn running_events(
+    first: Bytes,
+    messages: mpsc::Receiver<Bytes>,
+    request: impl Future<Output = Bytes> + Send + Unpin + 'static,
+) -> Response<Body> {
+    let running = (Some(first), RunningRequest { request: Some(request), messages });
+    let events = stream::unfold(running, |(first, mut running)| async move {
+        if let Some(first) = first {
+            return Some((Ok::<_, Infallible>(event(None, &first)), (None, running)));
+        }
+        let Some(request) = &mut running.request else {
+            // The messages before the response.
+            return None;
+        };
+        let next = timeout(KEEP_ALIVE, async {
+            tokio::select! {
+                biased;
+                Some(message) = running.messages.recv() => (message, false),
+                response = request => (response, true),
+            }
+        });
+        let bytes = match next.await {
+            Err(_) => keep_alive(),
+            Ok((message, false)) => event(None, &message),
+            Ok((response, true)) => {
+                running.request = None;
+                let mut bytes = Vec::new();
+                while let Ok(message) = running.messages.try_recv() {
+                    write_event(&mut bytes, None, &message);
+                }
+                write_event(&mut bytes, None, &response);
+                bytes.into()
+            }
+        };
+        Some((Ok(bytes), (None, running)))
+    });
+    event_response(Body::from_stream(events))
+}
+
+/// Appends a message as one event.
+fn write_event(bytes: &mut Vec<u8>, id: Option<&str>, message: &[u8]) {
+    let data = sse::OutgoingData::Json(message);
+    let event = sse::OutgoingEvent { id, data, ..sse::OutgoingEvent::default() };
+    // The ids consist of digits.
+    drop(sse::write_event(bytes, &event));
+}

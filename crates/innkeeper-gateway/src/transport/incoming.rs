@@ -1,0 +1,181 @@
+//! Requests and notifications of clients, independent of their transport.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use innkeeper_protocol::request_meta::META_CLIENT_CAPABILITIES;
+use innkeeper_protocol::{Era, RequestId, Revision, envelope};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::client::{Client, ClientIdentity, RequestRejection};
+use crate::dispatch::{Caller, ClientRequest, Reply};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::sink::MessageSink;
+use crate::subscribers::Subscription;
+use crate::wire::incoming_meta::IncomingMeta;
+
+/// The connection or session of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Connected {
+    pub(super) client: Arc<Client>,
+    pub(super) subscription: Option<Arc<Subscription>>,
+}
+
+/// Returns the revision in the `_meta` of a request: only requests of the modern era have one.
+pub(super) fn modern_version(params: Option<&RawValue>) -> Option<String> {
+    let meta = innkeeper_protocol::skim::member(params?.get(), "_meta")?;
+    let key = innkeeper_protocol::request_meta::META_PROTOCOL_VERSION;
+    let version = innkeeper_protocol::skim::member(meta, key)?;
+    Some(innkeeper_protocol::skim::decode_string(version).unwrap_or_default().into_owned())
+}
+
+/// Returns what a request of the modern era declares in its `_meta`.
+pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity, RpcError> {
+    let version = meta.protocol_version().unwrap_or_default();
+    let known = version.parse::<Revision>().ok();
+    let Some(revision) = known.filter(|revision| revision.era() == Era::Modern) else {
+        return Err(unsupported_version(&version));
+    };
+    let capabilities = meta.client_capabilities().ok_or_else(|| {
+        RpcError::invalid_params(format!("`_meta/{META_CLIENT_CAPABILITIES}` must be an object"))
+    })?;
+    let capabilities = RawValue::from_string(capabilities.to_owned()).unwrap_or_default();
+    Ok(ClientIdentity { revision, capabilities: capabilities.into() })
+}
+
+/// Returns the error for a revision that the gateway does not support without a handshake.
+pub(super) fn unsupported_version(requested: &str) -> RpcError {
+    let supported = crate::dispatch::supported_versions();
+    let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
+    let message = format!(
+        "unsupported protocol version `{}`",
+        innkeeper_host::display_safe(requested)
+    );
+    RpcError { code: envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message, data }
+}
+
+/// Handles a request of a client with a connection or session. Returns the response line, or `None`
+/// if the client cancelled the request.
+pub(super) async fn respond_connected(
+    gateway: &Arc<GatewayInner>,
+    connected: &Connected,
+    sink: &MessageSink,
+    (id, method, params): (&RequestId, &str, Option<&RawValue>),
+) -> Option<Bytes> {
+    let client = &connected.client;
+    let guard = match client.start_request(id) {
+        Ok(guard) => guard,
+        Err(rejection) => return Some(response_line(id, Err(rejection_error(rejection, id)))),
+    };
+    let responding = async {
+        let meta = read_meta(params)?;
+        let identity = match modern_version(params) {
+            Some(_) => modern_identity(&meta)?,
+            None => client.identity().cloned().unwrap_or_else(unknown_identity),
+        };
+        let (principal, endpoint) = (client.principal.clone(), client.endpoint);
+        let subscription = connected.subscription.clone();
+        let client = Some(client.clone());
+        let caller = Caller { principal, endpoint, client, subscription, identity };
+        let request = ClientRequest { id, method, params, meta, caller: &caller, sink };
+        gateway.handle(request).await
+    };
+    tokio::select! {
+        biased;
+        () = guard.cancelled() => None,
+        reply = responding => Some(response_line(id, reply)),
+    }
+}
+
+/// Handles a request of the modern era without a connection.
+pub(super) async fn respond_stateless(
+    gateway: &Arc<GatewayInner>,
+    caller: &Caller,
+    meta: IncomingMeta<'_>,
+    sink: &MessageSink,
+    (id, method, params): (&RequestId, &str, Option<&RawValue>),
+) -> Reply {
+    gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+}
+
+pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, RpcError> {
+    IncomingMeta::from_params(params).map_err(RpcError::invalid_params)
+}
+
+/// Returns the identity of a client that has not sent `initialize`: no capabilities.
+pub(super) fn unknown_identity() -> ClientIdentity {
+    ClientIdentity {
+        revision: Revision::LATEST_LEGACY,
+        capabilities: crate::dispatch::empty_object().into(),
+    }
+}
+
+fn rejection_error(rejection: RequestRejection, id: &RequestId) -> RpcError {
+    let message = match rejection {
+        RequestRejection::DuplicateId => format!("request id {id} is already in use"),
+        RequestRejection::TooMany => "too many requests in flight".to_owned(),
+    };
+    RpcError::new(envelope::code::INVALID_REQUEST, message)
+}
+
+/// Returns the response as a line.
+pub(super) fn response_line(id: &RequestId, reply: Reply) -> Bytes {
+    let mut line = Vec::new();
+    let written = match &reply {
+        Ok(result) => {
+            line.reserve(result.get().len() + 64);
+            envelope::write_response(&mut line, id, result)
+        }
+        Err(error) => write_error(&mut line, Some(id), error),
+    };
+    // Raw JSON and strings always serialize.
+    drop(written);
+    line.into()
+}
+
+/// Returns the error of a message without a usable id as a line.
+pub(super) fn error_line(id: Option<&RequestId>, error: &RpcError) -> Bytes {
+    let mut line = Vec::new();
+    drop(write_error(&mut line, id, error));
+    line.into()
+}
+
+fn write_error(
+    line: &mut Vec<u8>,
+    id: Option<&RequestId>,
+    error: &RpcError,
+) -> Result<(), serde_json::Error> {
+    let RpcError { code, message, data } = error;
+    let mut object = json!({ "code": code, "message": message });
+    if let Some(data) = data {
+        object["data"] = serde_json::from_str(data.get())?;
+    }
+    serde_json::to_writer(&mut *line, &json!({ "jsonrpc": "2.0", "id": id, "error": object }))?;
+    line.push(b'\n');
+    Ok(())
+}
+
+/// Calls the gateway for a notification, and the client for a response.
+pub(super) fn accept(gateway: &GatewayInner, client: &Client, incoming: envelope::Incoming<'_>) {
+    match incoming {
+        envelope::Incoming::Notification { method, params } => {
+            gateway.handle_notification(client, &method, params);
+        }
+        envelope::Incoming::Response { id, outcome } => client.answer(&id, outcome),
+        envelope::Incoming::Request { .. } => {}
+    }
+}
+
+/// Returns the error for a message that is no request, notification or response.
+pub(super) fn malformed_error(malformed: &innkeeper_protocol::MalformedMessage) -> RpcError {
+    use innkeeper_protocol::MalformedKind;
+    let code = match malformed.kind {
+        MalformedKind::NotJson | MalformedKind::NotUtf8 | MalformedKind::MultiLineJson => {
+            envelope::code::PARSE_ERROR
+        }
+        _ => envelope::code::INVALID_REQUEST,
+    };
+    RpcError::new(code, malformed.to_string())
+}
