@@ -5,14 +5,15 @@ mod contents;
 mod raw_request;
 mod round_trip_mode;
 mod task_mode;
+mod tool_result;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, ViewError, method, skim};
+use innkeeper_protocol::{Era, method};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -20,8 +21,10 @@ use tokio::sync::mpsc;
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::callback::Callback;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ToolRoute};
 use crate::connection::meta::{CallerMeta, Meta};
+use crate::connection::pass_through::PassThrough;
+use crate::connection::result_type::ResultType;
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 use crate::connection::{Connection, RequestSpec, ResultRejection};
@@ -29,7 +32,6 @@ use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
-use crate::schema::ResultSchema;
 use crate::session::{CallNotification, Caller, Progress, RequestError};
 
 pub use arguments::Arguments;
@@ -37,6 +39,7 @@ pub(crate) use contents::{get_prompt, read_resource};
 pub(crate) use raw_request::{notify, request};
 pub use round_trip_mode::RoundTripMode;
 pub use task_mode::TaskMode;
+pub use tool_result::{StructuredContentError, ToolResult};
 
 /// Options of one call that override the configuration.
 #[derive(Clone, Debug, Default)]
@@ -104,7 +107,20 @@ impl CallOptions {
 
     /// Returns whether the call needs a result of its own.
     fn bypasses_cache(&self) -> bool {
-        self.fresh || self.meta.is_some()
+        self.fresh || self.meta.is_some() || !self.pass_through().responses.is_first()
+    }
+
+    /// Returns the incomplete results that the call returns.
+    fn pass_through(&self) -> PassThrough {
+        match &self.round_trips {
+            RoundTripMode::Callback => PassThrough::default(),
+            RoundTripMode::PassThrough { input_responses, request_state } => {
+                let shared = |member: &Option<Box<RawValue>>| member.clone().map(Arc::from);
+                let (responses, state) = (shared(input_responses), shared(request_state));
+                let responses = RoundTripParams { responses, state, trace_context: None };
+                PassThrough { input_required: true, responses }
+            }
+        }
     }
 
     /// Returns the `_meta` members of the caller for a request over this connection.
@@ -130,83 +146,6 @@ impl CallOptions {
             return Err(invalid("", format!("`{key}` is set by the host")));
         }
         Ok(members)
-    }
-}
-
-/// The result of a tool call, exactly as the server sent it.
-#[derive(Clone, Debug)]
-pub struct ToolResult {
-    raw: Box<RawValue>,
-    is_error: bool,
-    /// The `outputSchema` of the tool, if the tool has one.
-    output_schema: Option<Arc<ResultSchema>>,
-}
-
-impl ToolResult {
-    /// Returns the result object, byte for byte.
-    pub fn raw(&self) -> &RawValue {
-        &self.raw
-    }
-
-    /// Returns the result object as an owned value.
-    pub fn into_raw(self) -> Box<RawValue> {
-        self.raw
-    }
-
-    /// Returns whether the tool itself reports a failure (`isError`). Such a failure is input for
-    /// the model, not an error of the host.
-    pub fn is_error(&self) -> bool {
-        self.is_error
-    }
-
-    /// Returns the first violation of the tool's `outputSchema` in the structured content. The
-    /// pointer is relative to that content.
-    ///
-    /// Returns `None` without a check for a tool without `outputSchema`, for a failed tool, for
-    /// content of more than 256 KiB, and for a schema that the host cannot use.
-    ///
-    /// The check runs here and not during the call because the check parses the content as values,
-    /// and a hostile schema can make the check take about a second.
-    pub fn output_schema_violation(&self) -> Option<Violation> {
-        self.output_schema.as_ref()?.check(&self.raw)
-    }
-
-    /// Returns the structured content of the result as a value of the application.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the result has no `structuredContent`, or if its JSON does not have the
-    /// shape of `T`.
-    pub fn structured_content<T: DeserializeOwned>(&self) -> Result<T, StructuredContentError> {
-        let content = skim::member(self.raw.get(), "structuredContent");
-        Ok(serde_json::from_str(content.ok_or(StructuredContentError::Missing)?)?)
-    }
-
-    /// Returns the typed view of the result.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the result does not have the shape of a tool result in a part that the
-    /// call did not check.
-    pub fn view(&self) -> Result<innkeeper_protocol::view::ToolResult, ViewError> {
-        innkeeper_protocol::view::ToolResult::from_raw(&self.raw)
-    }
-}
-
-/// The reason why a result has no structured content of the requested type.
-#[derive(Debug, thiserror::Error)]
-pub enum StructuredContentError {
-    /// The result has only content for a model or a person.
-    #[error("the result has no `structuredContent`")]
-    Missing,
-    /// The JSON does not have the shape of the type.
-    #[error("`structuredContent` does not have the expected shape")]
-    Shape(#[from] serde_json::Error),
-}
-
-impl Serialize for ToolResult {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw.serialize(serializer)
     }
 }
 
@@ -254,30 +193,14 @@ pub(crate) async fn call_tool(
             AuditEvent::ToolRefused { tool, reason }.emit(server);
         }
     })?;
-    let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
-    let values = arguments.values().map_err(|violation| invalid(vec![violation]))?;
-    let problems = if let Some(violation) = route.argument_rules.check(&values) {
-        if let Some(rule) = &violation.rule {
-            let (server, tool) = (&*route.connection.server, &*route.name);
-            AuditEvent::ArgumentsRefused { tool, rule }.emit(server);
-        }
-        vec![violation.problem]
-    } else if values.is_object() {
-        route.argument_schema.check(&values)
-    } else {
-        // The protocol requires an object, whatever the schema allows.
-        let message = "expected object: tool arguments are named".to_owned();
-        vec![Violation { pointer: String::new(), message }]
-    };
-    if !problems.is_empty() {
-        return Err(invalid(problems));
-    }
+    let values = read_arguments(route, arguments)?;
     let connection = &*route.connection;
     let meta = options.caller_meta(connection, &route.public_name)?;
     let scanner = route.scanner.as_ref();
     let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&values));
     if let Some(findings) = connection.report_findings(ItemKind::Tool, &route.name, verdict) {
-        return Err(invalid(findings.iter().map(argument_problem).collect()));
+        let problems = findings.iter().map(argument_problem).collect();
+        return Err(CallError::Validation { item: route.public_name.clone(), problems });
     }
     let timeout = options.timeout.unwrap_or(route.timeout);
     let sent = arguments.to_send(&values);
@@ -310,11 +233,16 @@ pub(crate) async fn call_tool(
         as_task: route.as_task,
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
+        pass_through: options.pass_through(),
     };
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
-    let check_result = |raw: &RawValue| {
-        is_error = check_tool_result(raw)?;
+    let mut result_type = ResultType::Complete;
+    let check_result = |raw: &RawValue, kind: ResultType| {
+        result_type = kind;
+        if kind == ResultType::Complete {
+            is_error = check_tool_result(raw)?;
+        }
         match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
             Some(findings) => Err(ResultRejection::Withheld(findings)),
             None if is_error => Ok(CallOutcome::ToolError),
@@ -328,8 +256,35 @@ pub(crate) async fn call_tool(
     let response = connection.request_scanned(&spec, check_result, check_error).await;
     let FetchedResult { result: raw, .. } =
         response.map_err(|error| error.with_called_name(&route.public_name))?;
-    let output_schema = route.result_schema.clone().filter(|_| !is_error);
-    Ok(ToolResult { raw, is_error, output_schema })
+    let is_checkable = result_type == ResultType::Complete && !is_error;
+    let output_schema = route.result_schema.clone().filter(|_| is_checkable);
+    Ok(ToolResult { raw, is_error, result_type, output_schema })
+}
+
+/// Reads the arguments and checks them against the rules and the schema of the tool.
+fn read_arguments<'a>(
+    route: &ToolRoute,
+    arguments: &'a Arguments,
+) -> Result<Cow<'a, Value>, CallError> {
+    let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
+    let values = arguments.values().map_err(|violation| invalid(vec![violation]))?;
+    let problems = if let Some(violation) = route.argument_rules.check(&values) {
+        if let Some(rule) = &violation.rule {
+            let (server, tool) = (&*route.connection.server, &*route.name);
+            AuditEvent::ArgumentsRefused { tool, rule }.emit(server);
+        }
+        vec![violation.problem]
+    } else if values.is_object() {
+        route.argument_schema.check(&values)
+    } else {
+        // The protocol requires an object, whatever the schema allows.
+        let message = "expected object: tool arguments are named".to_owned();
+        vec![Violation { pointer: String::new(), message }]
+    };
+    if !problems.is_empty() {
+        return Err(invalid(problems));
+    }
+    Ok(values)
 }
 
 /// Converts a finding of the guard into a problem of an argument.
@@ -477,8 +432,10 @@ async fn request_with_params(
         as_task: false,
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
+        pass_through: PassThrough::default(),
     };
-    let FetchedResult { result, .. } = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
+    let FetchedResult { result, .. } =
+        connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;
     Ok(result)
 }
 

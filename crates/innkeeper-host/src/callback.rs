@@ -203,6 +203,13 @@ impl CallbackCapabilities {
         Self { allow_secrets: true, ..self }
     }
 
+    /// Every request with every feature.
+    fn all_features() -> Self {
+        let Self { sampling, .. } = Self::sampling_with_tools();
+        let Self { elicitation, .. } = Self::elicitation_with_urls();
+        Self { sampling, elicitation, ..Self::all() }
+    }
+
     fn capability(&self, kind: RequestKind) -> Option<Value> {
         match kind {
             RequestKind::Sampling => self.sampling.clone(),
@@ -352,6 +359,16 @@ impl CallbackRegistry {
         let kind = RequestKind::from_method(&request.method);
         let (CallbackEntry { capabilities, .. }, _) = self.find(&request.server, kind)?;
         capabilities.rejection(kind, request)
+    }
+
+    /// Returns the error for a request that the application must not pass to a remote client: a
+    /// form that asks for a secret, unless the host's callback accepts such forms.
+    pub(crate) fn forwarding_rejection(&self, request: &ServerRequest) -> Option<CallbackError> {
+        let kind = RequestKind::from_method(&request.method);
+        let entry = self.find(&request.server, kind);
+        let allow_secrets = entry.is_some_and(|(entry, _)| entry.capabilities.allow_secrets);
+        CallbackCapabilities { allow_secrets, ..CallbackCapabilities::all_features() }
+            .rejection(kind, request)
     }
 
     /// Starts the callback of a request: the callback of the call, else the host's. Returns `None`

@@ -9,7 +9,9 @@ pub(crate) mod listen;
 pub(crate) mod listing;
 pub(crate) mod log_level;
 pub(crate) mod meta;
+pub(crate) mod pass_through;
 mod result_rejection;
+pub(crate) mod result_type;
 pub(crate) mod round_trips;
 pub(crate) mod subscriptions;
 mod task_poll;
@@ -31,6 +33,8 @@ use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
+use crate::connection::pass_through::PassThrough;
+use crate::connection::result_type::ResultType;
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
@@ -123,6 +127,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) callback: Option<&'a Arc<dyn Callback>>,
     /// The remote client of the call.
     pub(crate) caller: Option<&'a Arc<Caller>>,
+    /// The incomplete results that the request returns.
+    pub(crate) pass_through: PassThrough,
 }
 
 impl Connection {
@@ -131,7 +137,7 @@ impl Connection {
     pub(crate) async fn request<P: Serialize>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
-        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+        check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
     ) -> Result<FetchedResult, CallError> {
         self.request_scanned(spec, check_result, |_| None).await
     }
@@ -141,11 +147,13 @@ impl Connection {
     pub(crate) async fn request_scanned<P: Serialize>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
-        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+        check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
         suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
     ) -> Result<FetchedResult, CallError> {
         let mut exchange = Exchange::new(self, spec);
         let response = exchange.run().await;
+        let kind = exchange.result_type();
+        let check_result = |result: &RawValue| check_result(result, kind);
         match ResultRejection::check(response, check_result, suspect) {
             Ok((result, outcome)) => Ok(exchange.finish(result, outcome)),
             Err(rejection) => Err(exchange.fail(rejection)),
@@ -190,6 +198,7 @@ impl Connection {
             as_task,
             callback: None,
             caller: None,
+            pass_through: PassThrough::default(),
         };
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let response = loop {

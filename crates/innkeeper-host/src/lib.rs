@@ -73,6 +73,7 @@ pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
 pub use connection::listing::{Definition, MissingList, ServerListing};
 pub use connection::log_level::LogLevel;
+pub use connection::result_type::ResultType;
 pub use error::{
     AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,
     StartError,

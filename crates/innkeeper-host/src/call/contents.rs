@@ -13,6 +13,7 @@ use super::{CallOptions, ItemParams, scan_request_error};
 use crate::cache::{CacheKey, CacheRead, CacheReadError, CachedResult, FetchedResult};
 use crate::catalog::Catalog;
 use crate::connection::meta::Meta;
+use crate::connection::result_type::ResultType;
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::error::{CallError, UnavailableReason, Violation};
@@ -219,16 +220,24 @@ impl ContentRequest<'_> {
             as_task,
             callback: options.callback.as_ref(),
             caller: caller.as_ref(),
+            pass_through: options.pass_through(),
+        };
+        let check_complete = |raw: &RawValue, kind| match kind {
+            ResultType::Complete => check(raw),
+            ResultType::InputRequired | ResultType::Task => Ok(()),
         };
         let Some(scanner) = scanner else {
-            let check_result = |raw: &RawValue| Ok(check(raw).map(|()| CallOutcome::Ok)?);
+            let check_result = |raw: &RawValue, kind| {
+                check_complete(raw, kind)?;
+                Ok(CallOutcome::Ok)
+            };
             return connection.request(&spec, check_result).await;
         };
         let report_verdict =
             |verdict| connection.report_findings(scanner.item_kind(), item, verdict);
         let mut clean = false;
-        let check_result = |raw: &RawValue| {
-            check(raw)?;
+        let check_result = |raw: &RawValue, kind| {
+            check_complete(raw, kind)?;
             let verdict = scanner.scan_result(raw);
             clean = verdict.is_none();
             report_verdict(verdict)

@@ -12,6 +12,7 @@ use super::{CallOptions, arguments};
 use crate::catalog::Catalog;
 use crate::connection::RequestSpec;
 use crate::connection::meta::Meta;
+use crate::connection::pass_through::PassThrough;
 use crate::connection::round_trips::RoundTripParams;
 use crate::error::{CallError, Violation};
 use crate::text::display_prefix;
@@ -105,6 +106,7 @@ pub(crate) async fn request(
         as_task: false,
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
+        pass_through: PassThrough::default(),
     };
     connection.request_raw(&spec).await
 }

@@ -53,6 +53,7 @@ fn a_result_without_structured_content_or_of_another_shape_says_which() {
     let result = |json: &str| ToolResult {
         raw: RawValue::from_string(json.to_owned()).unwrap(),
         is_error: false,
+        result_type: ResultType::Complete,
         output_schema: None,
     };
     let missing = result(r#"{"content":[]}"#).structured_content::<Value>().unwrap_err();

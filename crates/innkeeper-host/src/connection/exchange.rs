@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::call_recorder::CallRecorder;
-use super::round_trips::{ResultType, RoundTripParams, RoundTrips};
-use super::{Connection, RequestPermit, RequestSpec, ResultRejection, task_poll};
+use super::result_type::ResultType;
+use super::round_trips::{RoundTripParams, RoundTrips};
+use super::{Connection, RequestPermit, RequestSpec, ResultRejection, round_trips, task_poll};
 use crate::cache::FetchedResult;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
 use crate::error::CallError;
@@ -24,6 +25,7 @@ pub(super) struct Exchange<'a, F> {
     attempts: Attempts,
     round_trips: RoundTrips,
     callback: Option<CallCallback>,
+    result_type: ResultType,
 }
 
 impl<'a, F> Exchange<'a, F> {
@@ -32,27 +34,47 @@ impl<'a, F> Exchange<'a, F> {
         let max_total = connection.limits.max_total_timeout;
         let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
         let attempts = connection.attempts(spec, deadlines.idle_deadline);
-        let round_trips = RoundTrips::default();
+        let round_trips = RoundTrips::new(spec.pass_through.responses.clone());
         let callback = spec.callback.map(CallCallback::new);
-        Self { connection, spec, record, deadlines, attempts, round_trips, callback }
+        let result_type = ResultType::Complete;
+        Self { connection, spec, record, deadlines, attempts, round_trips, callback, result_type }
     }
 
-    /// Sends the request until its result is complete.
+    /// Sends the request until its result is complete or passed through.
     pub(super) async fn run<P: Serialize>(&mut self) -> Result<Box<RawValue>, RequestError>
     where
         F: Fn(u64, RoundTripParams) -> P,
     {
         loop {
             let (result, permit) = self.next_result().await?;
-            match self.result_type(&result)? {
+            if self.passes_results() {
+                ResultType::check_unambiguous(&result)?;
+            }
+            match self.read_result_type(&result)? {
                 ResultType::Complete => return Ok(result),
                 ResultType::Task => return self.await_task(&result, permit).await,
+                ResultType::InputRequired if self.spec.pass_through.input_required => {
+                    round_trips::check_forwarded_input(self.connection, self.call(), &result)?;
+                    self.result_type = ResultType::InputRequired;
+                    return Ok(result);
+                }
                 ResultType::InputRequired => {
                     drop(permit);
                     self.gather_input(&result).await?;
                 }
             }
         }
+    }
+
+    /// Returns whether the application reads the types of results of the modern era.
+    fn passes_results(&self) -> bool {
+        let is_modern = self.connection.negotiated.revision.era() == Era::Modern;
+        is_modern && self.spec.pass_through.input_required
+    }
+
+    /// Returns the type of the result that [`Self::run`] returned.
+    pub(super) fn result_type(&self) -> ResultType {
+        self.result_type
     }
 
     /// Sends the request and returns its first result, which may be of any type.
@@ -111,7 +133,7 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Returns the type of a result; in the legacy era every unsolicited result is complete.
-    fn result_type(&mut self, result: &RawValue) -> Result<ResultType, RequestError> {
+    fn read_result_type(&mut self, result: &RawValue) -> Result<ResultType, RequestError> {
         let kind = match self.connection.negotiated.revision.era() {
             Era::Modern => ResultType::from_result(result, &self.spec.method),
             Era::Legacy if self.spec.as_task && skim::member(result.get(), "task").is_some() => {
@@ -157,7 +179,8 @@ impl<'a, F> Exchange<'a, F> {
     pub(super) fn finish(self, result: Box<RawValue>, outcome: CallOutcome) -> FetchedResult {
         self.record.finish(outcome);
         let is_own_input = self.callback.is_some_and(|callback| callback.is_used());
-        let cacheable = self.round_trips.is_empty() && !is_own_input;
+        let is_complete = self.result_type == ResultType::Complete;
+        let cacheable = is_complete && self.round_trips.is_empty() && !is_own_input;
         FetchedResult { result, cacheable, clean: false }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use innkeeper_protocol::view::{InputRequest, InputRequiredResult};
-use innkeeper_protocol::{method, skim};
+use innkeeper_protocol::{ViewError, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ use crate::text::display_prefix;
 /// Maximum number of round trips per call; ends a call whose server requests input endlessly.
 pub(super) const MAX_ROUND_TRIPS: u32 = 8;
 
-/// Maximum number of characters shown of an unexpected result type.
+/// Maximum number of characters shown of a method.
 const MAX_SHOWN_CHARS: usize = 64;
 
 /// The additional parameters of further round trips.
@@ -42,46 +42,29 @@ pub(crate) struct RoundTripParams {
     pub(crate) trace_context: Option<Arc<TraceContext>>,
 }
 
-/// The type of a result.
-#[derive(Debug)]
-pub(super) enum ResultType {
-    /// A complete result.
-    Complete,
-    /// An input request: the request must be sent again with responses.
-    InputRequired,
-    /// A created task that will have the result.
-    Task,
-}
-
-impl ResultType {
-    /// Returns the type of a result of the modern era.
-    pub(super) fn from_result(result: &RawValue, method: &str) -> Result<Self, RequestError> {
-        let kind = skim::members(result.get()).find(|(key, _)| *key == "resultType");
-        match kind {
-            None | Some((_, "\"complete\"" | "null")) => Ok(Self::Complete),
-            Some((_, "\"input_required\"")) => Ok(Self::InputRequired),
-            Some((_, "\"task\"")) if method == method::TOOLS_CALL => Ok(Self::Task),
-            Some((_, other)) => {
-                let error = ProtocolError::UnexpectedResultType(
-                    display_prefix(other, MAX_SHOWN_CHARS).into(),
-                );
-                Err(RequestError::Protocol(error))
-            }
-        }
+impl RoundTripParams {
+    /// Returns whether the request has no response to an earlier request for input.
+    pub(crate) fn is_first(&self) -> bool {
+        self.responses.is_none() && self.state.is_none()
     }
 }
 
 /// The round trips of one call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct RoundTrips {
     count: u32,
     params: RoundTripParams,
 }
 
 impl RoundTrips {
-    /// Returns whether the call has had no further round trip.
+    /// Creates the round trips of a call whose first request has these parameters.
+    pub(super) fn new(params: RoundTripParams) -> Self {
+        Self { count: 0, params }
+    }
+
+    /// Returns whether the request responds to no request for input.
     pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.count == 0 && self.params.is_first()
     }
 
     /// Returns the additional parameters of the next request.
@@ -117,6 +100,44 @@ impl RoundTrips {
     }
 }
 
+/// Checks a request for input that the application receives in place of the callbacks.
+pub(super) fn check_forwarded_input(
+    connection: &Connection,
+    call: CallContext<'_>,
+    result: &RawValue,
+) -> Result<(), RequestError> {
+    let Connection { server, callbacks, .. } = connection;
+    let invalid = |error| RequestError::Protocol(ProtocolError::InvalidResult(error));
+    // The check reads one member of each name, and the application may read another.
+    if skim::has_duplicate_key(result.get()) {
+        let (expected, found) = ("unique member names", "duplicate member names");
+        return Err(invalid(ViewError { pointer: String::new(), expected, found }));
+    }
+    let input_required = InputRequiredResult::from_raw(result).map_err(invalid)?;
+    for request in &input_required.input_requests {
+        let rejection = callbacks.forwarding_rejection(&server_request(server, call, request));
+        if let Some(callback_error) = rejection {
+            return Err(denied(&request.method, callback_error.message));
+        }
+    }
+    Ok(())
+}
+
+fn server_request(
+    server: &Arc<str>,
+    call: CallContext<'_>,
+    request: &InputRequest,
+) -> ServerRequest {
+    let InputRequest { method, params, .. } = request;
+    let (server, method, call) = (server.clone(), method.as_str().into(), call.reference());
+    ServerRequest { server, method, params: params.clone(), call }
+}
+
+fn denied(method: &str, reason: String) -> RequestError {
+    let method = display_prefix(method, MAX_SHOWN_CHARS).into();
+    RequestError::Protocol(ProtocolError::InputDenied { method, reason: reason.into() })
+}
+
 /// Collects the responses of the application until the deadline, or until the connection closes.
 pub(super) async fn gather_responses(
     connection: &Connection,
@@ -143,10 +164,6 @@ async fn collect_responses(
     if requests.is_empty() {
         return Ok(None);
     }
-    let denied = |method: &str, why_text: String| {
-        let method = display_prefix(method, MAX_SHOWN_CHARS).into();
-        RequestError::Protocol(ProtocolError::InputDenied { method, reason: why_text.into() })
-    };
     let nobody = |method: &str| {
         let (denied_method, explanation) =
             (&*display_prefix(method, MAX_SHOWN_CHARS), "no callback registered");
@@ -154,13 +171,7 @@ async fn collect_responses(
             .emit(server);
         denied(method, explanation.to_owned())
     };
-    let reference = call.reference();
-    let server_request = |InputRequest { method, params, .. }: &InputRequest| ServerRequest {
-        server: server.clone(),
-        method: method.as_str().into(),
-        params: params.clone(),
-        call: reference.clone(),
-    };
+    let server_request = |request| server_request(server, call, request);
     // Check all requests first, so that the user is not asked in vain.
     for request in requests {
         if !callbacks.has_callback(server, RequestKind::from_method(&request.method)) {
@@ -196,6 +207,7 @@ async fn collect_responses(
 mod tests {
     use std::sync::Mutex;
 
+    use innkeeper_protocol::method;
     use serde_json::json;
 
     use super::*;
@@ -236,24 +248,5 @@ mod tests {
         callbacks.set(&CallbackCapabilities::elicitation().allow_secret_forms(), Some(&callback));
         collect_responses(&server, &callbacks, call, &requests).await.unwrap().unwrap();
         assert_eq!(received.lock().unwrap().len(), 2, "wanted, they are both asked");
-    }
-
-    #[test]
-    fn a_result_of_an_unknown_type_is_rejected() {
-        let result_type = |text: &str| {
-            let raw = RawValue::from_string(text.to_owned()).unwrap();
-            ResultType::from_result(&raw, method::TOOLS_CALL)
-        };
-        assert!(matches!(result_type(r#"{"resultType": "complete"}"#), Ok(ResultType::Complete)));
-        let error = result_type(r#"{"resultType": "poem\u001b"}"#).unwrap_err();
-        let RequestError::Protocol(error @ ProtocolError::UnexpectedResultType(_)) = error else {
-            panic!("{error:?}")
-        };
-        assert_eq!(error.to_string(), r#"unexpected `resultType` "poem\u001b""#);
-        let raw = RawValue::from_string(r#"{"resultType": "task"}"#.to_owned()).unwrap();
-        assert!(
-            ResultType::from_result(&raw, method::PROMPTS_GET).is_err(),
-            "only calls become tasks"
-        );
     }
 }

@@ -127,8 +127,9 @@ async fn call(
         as_task: connection.negotiated.revision.era() == Era::Legacy,
         callback: None,
         caller: None,
+        pass_through: Default::default(),
     };
-    let reply = connection.request(&spec, |_| Ok(CallOutcome::Ok)).await?;
+    let reply = connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())
 }
 

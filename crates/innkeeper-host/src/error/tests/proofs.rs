@@ -113,7 +113,7 @@ fn protocol_errors() -> ErrorTests {
             a_server_that_asks_for_ever_is_given_eight_round_trips,
         InputDenied => "tests/it/round_trips.rs"
             without_anybody_who_answers_the_call_fails_and_says_what_was_asked_for,
-        UnexpectedResultType => "src/connection/round_trips.rs"
+        UnexpectedResultType => "src/connection/result_type.rs"
             a_result_of_an_unknown_type_is_rejected,
         HttpStatus => "tests/it/remote/malformed.rs"
             a_refusal_without_json_is_a_protocol_error_that_shows_how_it_begins,
