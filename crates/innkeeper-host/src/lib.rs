@@ -72,7 +72,7 @@ pub use connection::listing::{Definition, MissingList, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use error::{
     AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,
-    StartError,
+    StartError, StopError,
 };
 pub use event::{CallReference, HostEvent};
 pub use guard::{Finding, FindingKind};
