@@ -1,7 +1,7 @@
 //! Error types of the host; each variant names its server, tool or key and stores its source.
 //!
-//! Reading order: the class of all errors, call errors with their reasons, start and restart
-//! errors, display helpers.
+//! Reading order: the class of all errors, call errors with their reasons, start, stop and
+//! restart errors, display helpers.
 
 mod class;
 
@@ -14,6 +14,7 @@ mod unavailable_reason;
 mod connector;
 mod restart;
 mod start;
+mod stop;
 
 pub(crate) mod display;
 
@@ -25,6 +26,7 @@ pub use protocol::ProtocolError;
 pub use restart::RestartError;
 pub use routing::RoutingError;
 pub use start::{ServerFailure, StartError, StartFailureReason, StartPhase};
+pub use stop::StopError;
 pub use unavailable_reason::{ConnectFailureKind, UnavailableReason};
 
 pub use innkeeper_schema::Violation;

@@ -76,7 +76,7 @@ pub use connection::log_level::LogLevel;
 pub use connection::result_type::ResultType;
 pub use error::{
     AuthError, AuthErrorKind, CallError, CallErrorKind, ConnectError, ErrorClass, RestartError,
-    StartError,
+    StartError, StopError,
 };
 pub use event::{CallReference, HostEvent};
 pub use guard::{Finding, FindingKind};

@@ -212,6 +212,7 @@ impl Registry {
     /// Marks a stopped server as starting.
     pub(crate) fn mark_restarting(&self, server: &Server) {
         let mut status = server.status();
+        status.is_stop_requested = false;
         if let Some(state) = next_state(status.state, LifecycleEvent::Restarted) {
             status.state = state;
             status.unavailable_reason = None;
@@ -219,6 +220,18 @@ impl Registry {
         }
         drop(status);
         self.rebuild();
+    }
+
+    /// Removes a server from the catalog, so that no further call reaches the server before its
+    /// stop. Returns the last entry of the server, if there is one.
+    pub(crate) fn mark_stopping(&self, server: &Server) -> Option<Arc<CatalogEntry>> {
+        let last_entry = {
+            let mut status = server.status();
+            status.is_stop_requested = true;
+            status.entry.clone()
+        };
+        self.rebuild();
+        last_entry
     }
 
     pub(crate) fn mark_ready(
@@ -352,17 +365,22 @@ impl Registry {
         true
     }
 
-    pub(crate) fn mark_stopped(&self, server: &Server, report: &ServerStopReport) {
+    /// Marks a server as shut down; `report` is `None` for a server that never ran.
+    pub(crate) fn mark_stopped(&self, server: &Server, report: Option<&ServerStopReport>) {
         {
             let mut status = server.status();
             let Some(state) = next_state(status.state, LifecycleEvent::Stopped) else { return };
             status.state = state;
             status.entry = None;
             status.handle = None;
-            status.stop_report = Some(report.clone());
+            status.stop_report = report.cloned();
+            if status.is_stop_requested {
+                status.unavailable_reason = None;
+            }
         }
         self.rebuild();
-        let (stage, exit) = (report.stage.as_str(), report.exit.map(|exit| exit.to_string()));
+        let stage = report.map(|report| report.stage.as_str());
+        let exit = report.and_then(|report| report.exit).map(|exit| exit.to_string());
         tracing::info!(server = &*server.name, stage, exit, "shutdown");
         self.events.publish(HostEvent::Stopped { server: server.name.clone() });
     }
@@ -387,11 +405,16 @@ impl Registry {
         let members = self.server_set.load();
         let servers = members.configured.values().map(|server| {
             let status = server.status();
+            let (state, unavailable_reason) = if status.is_stop_requested {
+                (ServerState::Shutdown, Some(UnavailableReason::Shutdown))
+            } else {
+                (status.state, status.unavailable_reason.clone())
+            };
             CatalogServer {
                 name: server.name.clone(),
-                state: status.state,
+                state,
                 transport: server.config().transport.kind(),
-                unavailable_reason: status.unavailable_reason.clone(),
+                unavailable_reason,
                 entry: status.entry.clone(),
             }
         });

@@ -253,7 +253,11 @@ impl Reloader {
     }
 
     fn is_pending(&self, name: &str) -> bool {
-        self.registry.server(name).is_some_and(|server| server.status().pending_settings.is_some())
+        self.registry.server(name).is_some_and(|server| {
+            let status = server.status();
+            // A stopped server applies the settings when the application starts it again.
+            status.pending_settings.is_some() && !status.is_stop_requested
+        })
     }
 
     /// Drains the calls of removed servers, then stops the servers, dependents first.

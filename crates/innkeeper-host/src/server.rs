@@ -36,7 +36,7 @@ pub(crate) struct Server {
     settings: ArcSwap<ServerSettings>,
     pub(crate) metrics: Arc<MetricsRecorder>,
     status: Mutex<LiveStatus>,
-    /// Held during a restart, so that only one restart runs at a time.
+    /// Held during a stop or a restart, so that only one of them runs at a time.
     pub(crate) restart_lock: tokio::sync::Mutex<()>,
     /// Set when the server is removed from the configuration.
     pub(crate) removed: SetOnce<()>,
@@ -69,6 +69,8 @@ pub(crate) struct LiveStatus {
     /// Kills the process of a start in progress.
     pub(crate) launch_kill_handle: Option<KillHandle>,
     pub(crate) stop_report: Option<ServerStopReport>,
+    /// Whether the application stops or stopped the server; only the application starts it again.
+    pub(crate) is_stop_requested: bool,
     pub(crate) pending_settings: Option<PendingSettings>,
     pub(crate) restart_backoff: RestartBackoff,
 }
@@ -119,6 +121,7 @@ impl Server {
             handle: None,
             launch_kill_handle: None,
             stop_report: None,
+            is_stop_requested: false,
             pending_settings: None,
             restart_backoff: RestartBackoff::default(),
         };

@@ -10,6 +10,7 @@ use innkeeper_process::ExitStatus;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
+use crate::error::StopError;
 use crate::registry::Registry;
 use crate::server::{Server, StopRequest};
 use crate::tasks::TaskGroup;
@@ -110,6 +111,32 @@ fn limited(grace: Duration, deadline: Option<Instant>) -> Duration {
 /// requester may have stopped waiting.
 pub(crate) async fn stop_one(server: Arc<Server>, grace: Duration) -> Option<ServerStopReport> {
     stop_within(server, grace, KILL_GRACE).await
+}
+
+/// Stops one server for the application: rejects new calls, drains the calls in flight, then stops
+/// the server. A stopped server stays stopped. Other servers are not affected, not even dependents.
+pub(crate) async fn stop_requested(
+    registry: &Registry,
+    server: &Arc<Server>,
+) -> Result<(), StopError> {
+    let _turn = server.restart_lock.lock().await;
+    let stopping = async {
+        if let Some(last_entry) = registry.mark_stopping(server) {
+            // Longer calls fail when the server stops.
+            drop(timeout(DRAIN_TIMEOUT, last_entry.connection.session.idle()).await);
+        }
+        let report = stop_one(server.clone(), server.config().shutdown_timeout).await;
+        // The task of a server that ran has done this, unless its stop timed out.
+        registry.mark_stopped(server, report.as_ref());
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        // The shutdown of the host, or the reload that removed the server, stops the server.
+        () = registry.closed() => Err(StopError::Shutdown),
+        _ = server.removed.wait() => Err(StopError::UnknownServer((&*server.name).into())),
+        result = stopping => result,
+    }
 }
 
 /// Stops one server within `grace` and `kill_time`.

@@ -230,7 +230,7 @@ pub(crate) enum RestartTrigger {
     /// The application: restarts in any state, with the pending settings.
     Requested,
     /// The restart policy after a failure: keeps the settings, and is skipped if the server has
-    /// become ready again since.
+    /// become ready again since, or if the application stopped the server.
     Unavailable {
         /// Number of times the server had become ready.
         ready_generation: u32,
@@ -246,10 +246,12 @@ pub(crate) async fn restart(
     let ServerStart { registry, server, .. } = &start;
     let timeout = start.launcher.start_timeout;
     let _turn = server.restart_lock.lock().await;
-    if let RestartTrigger::Unavailable { ready_generation } = trigger
-        && server.status().restart_backoff.ready_generation() != ready_generation
-    {
-        return Ok(());
+    if let RestartTrigger::Unavailable { ready_generation } = trigger {
+        let status = server.status();
+        if status.is_stop_requested || status.restart_backoff.ready_generation() != ready_generation
+        {
+            return Ok(());
+        }
     }
     let restarting = async {
         drop(shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await);
@@ -271,7 +273,7 @@ pub(crate) async fn restart(
             // A server started in the meantime is killed; a stopped server stays stopped.
             let stopped = server.status().stop_report.clone();
             if let Some(report) = stopped {
-                registry.mark_stopped(server, &report);
+                registry.mark_stopped(server, Some(&report));
             }
             Err(RestartError::Shutdown)
         }

@@ -72,7 +72,7 @@ pub(crate) async fn supervise(
     let Some(request) = stop_request else { return };
     let (report, requesters) =
         stop_on_request(&server, &mut running, is_unavailable, request, stop_requests).await;
-    registry.mark_stopped(&server, &report);
+    registry.mark_stopped(&server, Some(&report));
     for done in requesters {
         // The requester may have stopped waiting; the server is stopped anyway.
         drop(done.send(report.clone()));

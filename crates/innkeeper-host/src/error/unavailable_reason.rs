@@ -42,7 +42,7 @@ pub enum UnavailableReason {
     InvalidConfiguration(Box<str>),
     /// The server is still starting.
     Starting,
-    /// The host is shutting down or was shut down.
+    /// The host stopped the server, or is shutting down.
     Shutdown,
     /// Results that the application has not consumed fill the server's memory budget.
     ResultBufferFull,
@@ -132,7 +132,7 @@ impl fmt::Display for UnavailableReason {
                 write!(f, "invalid configuration: {problems}")
             }
             Self::Starting => f.write_str("still starting"),
-            Self::Shutdown => f.write_str("the host is shutting down"),
+            Self::Shutdown => f.write_str("the host stopped the server"),
             Self::ResultBufferFull => {
                 f.write_str("result buffer full: earlier results not consumed")
             }

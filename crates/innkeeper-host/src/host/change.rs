@@ -1,4 +1,4 @@
-//! Changes of a running host: reload, list refresh, server restart.
+//! Changes of a running host: reload, list refresh, server stop, server restart.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::{Host, HostInner};
-use crate::error::RestartError;
+use crate::error::{RestartError, StopError};
 use crate::reload::{ReloadError, ReloadOptions, ReloadReport};
+use crate::shutdown;
 use crate::start::{self, RestartTrigger, ServerStart};
 use crate::trust::TrustPolicy;
 
@@ -86,6 +87,38 @@ impl Host {
         };
         // The refresh continues without the wait.
         drop(timeout(MAX_REFRESH_WAIT, wait).await);
+    }
+
+    /// Stops one server as [`Host::shutdown`] does: rejects new calls, waits up to one second for the
+    /// calls in flight, then stops the server and waits until no process of the server is left.
+    ///
+    /// The state of the server is [`ServerState::Shutdown`] until [`Host::restart_server`] starts
+    /// the server again; no restart policy and no reload starts it. Calls to a stopped server fail
+    /// with [`UnavailableReason::Shutdown`]. Other servers are not affected: servers that depend on
+    /// this server keep running. A stopped server, and a server without a process, is no error.
+    ///
+    /// Ends within the server's `shutdownTimeout` and three seconds, after a restart or another stop
+    /// of the same server that is in progress. Dropping the future does not end the stop.
+    ///
+    /// # Errors
+    ///
+    /// See [`StopError`].
+    ///
+    /// [`ServerState::Shutdown`]: crate::ServerState::Shutdown
+    /// [`UnavailableReason::Shutdown`]: crate::error::UnavailableReason::Shutdown
+    pub async fn stop_server(&self, name: &str) -> Result<(), StopError> {
+        let HostInner { registry, tasks, .. } = &*self.0;
+        let Some(server) = registry.server(name) else {
+            return Err(StopError::UnknownServer(name.into()));
+        };
+        let registry = registry.clone();
+        let (done, result) = oneshot::channel();
+        tasks.spawn(async move {
+            let stopped = shutdown::stop_requested(&registry, &server).await;
+            // The caller may have dropped the future.
+            drop(done.send(stopped));
+        });
+        result.await.unwrap_or(Err(StopError::Shutdown))
     }
 
     /// Stops a server in any state and starts the server again, with the pending settings of a

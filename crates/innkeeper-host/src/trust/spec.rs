@@ -227,28 +227,7 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
     add(b'n', name.as_bytes());
     add(b't', transport.kind().as_bytes());
     add(b'i', &[environment_code(*inherit_env)]);
-    match transport {
-        // The working directory is added below.
-        TransportConfig::Stdio { command, args, env, unset_env, cwd: _ } => {
-            add(b'c', command.expose().as_bytes());
-            args.iter().for_each(|arg| add(b'a', arg.expose().as_bytes()));
-            for (name, value) in env {
-                add(b'v', name.as_bytes());
-                add(b'=', value.expose().as_bytes());
-            }
-            unset_env.iter().for_each(|name| add(b'u', name.as_bytes()));
-        }
-        TransportConfig::Http { url, headers }
-        | TransportConfig::Sse { url, headers }
-        | TransportConfig::WebSocket { url, headers } => {
-            add(b'l', url.expose().as_bytes());
-            for (name, value) in headers {
-                add(b'h', name.as_bytes());
-                add(b'=', value.expose().as_bytes());
-            }
-        }
-        TransportConfig::InProcess => {}
-    }
+    add_transport(transport, &mut add);
     // Relative paths name other programs in another directory.
     if let Some(directory) = directory {
         add(b'd', directory.as_os_str().as_encoded_bytes());
@@ -277,6 +256,31 @@ fn hash_launch(server: &ServerConfig, directory: Option<&Path>) -> [u8; 32] {
         }
     }
     hash.finalize().into()
+}
+
+/// Adds the parts of a transport, except for its kind and its working directory.
+fn add_transport(transport: &TransportConfig, mut add: impl FnMut(u8, &[u8])) {
+    match transport {
+        TransportConfig::Stdio { command, args, env, unset_env, cwd: _ } => {
+            add(b'c', command.expose().as_bytes());
+            args.iter().for_each(|arg| add(b'a', arg.expose().as_bytes()));
+            for (name, value) in env {
+                add(b'v', name.as_bytes());
+                add(b'=', value.expose().as_bytes());
+            }
+            unset_env.iter().for_each(|name| add(b'u', name.as_bytes()));
+        }
+        TransportConfig::Http { url, headers }
+        | TransportConfig::Sse { url, headers }
+        | TransportConfig::WebSocket { url, headers } => {
+            add(b'l', url.expose().as_bytes());
+            for (name, value) in headers {
+                add(b'h', name.as_bytes());
+                add(b'=', value.expose().as_bytes());
+            }
+        }
+        TransportConfig::InProcess => {}
+    }
 }
 
 /// Returns the byte of a setting in the hash of a launch; a stored approval contains the hash.

@@ -35,5 +35,6 @@ mod retry;
 mod round_trips;
 mod start;
 mod stop;
+mod stop_server;
 mod tasks;
 mod watch;

@@ -166,7 +166,7 @@ fn launch_errors() -> [ErrorTests; 2] {
     ]
 }
 
-fn start_errors() -> [ErrorTests; 5] {
+fn start_errors() -> [ErrorTests; 6] {
     [
         proofs!(StartError {
             Config => "tests/it/start.rs"
@@ -181,6 +181,12 @@ fn start_errors() -> [ErrorTests; 5] {
                 a_restart_that_fails_leaves_the_server_unavailable_with_the_reason,
             Shutdown => "tests/it/health.rs"
                 a_host_that_is_shut_down_during_a_restart_leaves_nothing_behind,
+        }),
+        proofs!(StopError {
+            UnknownServer => "tests/it/stop_server.rs"
+                a_server_is_stopped_by_its_name_while_the_host_runs,
+            Shutdown => "tests/it/stop_server.rs"
+                a_stop_beside_a_shutdown_leaves_nothing_behind,
         }),
         proofs!(StartFailureReason {
             Spawn => "tests/it/limits.rs"
