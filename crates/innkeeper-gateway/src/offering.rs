@@ -304,5 +304,3 @@ fn unique(
         .unzip()
 }
 
-#[cfg(test)]
-mod tests;

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn list(count: usize, bytes: usize) -> ItemList {
-        ItemList::new((0..count).map(|number| format!("{number:0>bytes$}")).collect())
+        ItemList::new((0..count).map(|number| format!("{number}{}", "x".repeat(bytes.saturating_sub(number.to_string().len())))).collect())
     }
 
     fn page_sizes(list: &ItemList) -> Vec<usize> {

@@ -1,0 +1,1 @@
+//! Streamable HTTP: sessions, event streams and resumption.

@@ -1,0 +1,1 @@
+//! Servers shared by clients, or one process for each.
