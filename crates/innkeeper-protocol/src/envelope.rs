@@ -16,7 +16,10 @@ use crate::id::RequestId;
 
 pub use malformed::{MalformedKind, MalformedMessage};
 pub use parse::{MAX_BATCH_MESSAGES, MAX_MESSAGE_DEPTH, error_without_id, parse};
-pub use write::{write_error, write_notification, write_request, write_response};
+pub use write::{
+    ErrorId, write_error, write_error_with_data, write_notification, write_request,
+    write_request_with_id, write_response,
+};
 
 /// The contents of one line.
 #[derive(Clone, Debug)]

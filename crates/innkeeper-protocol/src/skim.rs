@@ -1,11 +1,13 @@
 //! Reading of JSON text without a tree: no recursion, one pass.
 //!
 //! [`members`], [`elements`], [`member`] and [`tokens`] expect valid JSON, such as the text of a
-//! `RawValue`; on invalid JSON the iteration ends early. [`recover_top_level_id`] accepts any bytes.
+//! `RawValue`; on invalid JSON the iteration ends early. [`replace_member`] and [`remove_member`]
+//! change the text of one member. [`recover_top_level_id`] accepts any bytes.
 
 mod brackets;
 mod cursor;
 mod duplicate_keys;
+mod edit;
 mod recovery;
 mod tokens;
 
@@ -15,6 +17,7 @@ mod tests;
 pub(crate) use brackets::depth_within;
 pub(crate) use cursor::Cursor;
 pub use duplicate_keys::{KeyTracker, has_duplicate_key};
+pub use edit::{remove_member, replace_member};
 pub use recovery::recover_top_level_id;
 pub use tokens::{Token, Tokens};
 

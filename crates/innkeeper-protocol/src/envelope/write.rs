@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Error;
+use serde_json::value::RawValue;
 
 use crate::id::RequestId;
 use crate::text::replace_line_breaks;
@@ -17,17 +18,38 @@ pub fn write_request(
     method: &str,
     params: &(impl Serialize + ?Sized),
 ) -> Result<(), Error> {
+    write_request_members(out, &id, method, Some(params))
+}
+
+/// Appends a request with an id of any type and optional params as one line.
+///
+/// # Errors
+///
+/// As [`write_request`].
+pub fn write_request_with_id(
+    out: &mut Vec<u8>,
+    id: &RequestId,
+    method: &str,
+    params: Option<&(impl Serialize + ?Sized)>,
+) -> Result<(), Error> {
+    write_request_members(out, id, method, params)
+}
+
+fn write_request_members(
+    out: &mut Vec<u8>,
+    id: &impl Serialize,
+    method: &str,
+    params: Option<&(impl Serialize + ?Sized)>,
+) -> Result<(), Error> {
     write_line(out, |out| {
-        out.extend_from_slice(b",\"id\":");
-        write_value(out, &id)?;
-        out.extend_from_slice(b",\"method\":");
-        write_value(out, method)?;
-        out.extend_from_slice(b",\"params\":");
-        write_value(out, params)
+        write_member(out, "id", id)?;
+        write_member(out, "method", method)?;
+        params.map_or(Ok(()), |params| write_member(out, "params", params))
     })
 }
 
-/// Appends a notification as one line.
+/// Appends a notification as one line. The params may be a `RawValue`, whose numbers and members keep
+/// their text.
 ///
 /// # Errors
 ///
@@ -38,11 +60,8 @@ pub fn write_notification(
     params: Option<&(impl Serialize + ?Sized)>,
 ) -> Result<(), Error> {
     write_line(out, |out| {
-        out.extend_from_slice(b",\"method\":");
-        write_value(out, method)?;
-        let Some(params) = params else { return Ok(()) };
-        out.extend_from_slice(b",\"params\":");
-        write_value(out, params)
+        write_member(out, "method", method)?;
+        params.map_or(Ok(()), |params| write_member(out, "params", params))
     })
 }
 
@@ -57,10 +76,8 @@ pub fn write_response(
     result: &(impl Serialize + ?Sized),
 ) -> Result<(), Error> {
     write_line(out, |out| {
-        out.extend_from_slice(b",\"id\":");
-        write_value(out, id)?;
-        out.extend_from_slice(b",\"result\":");
-        write_value(out, result)
+        write_member(out, "id", id)?;
+        write_member(out, "result", result)
     })
 }
 
@@ -76,13 +93,46 @@ pub fn write_error(
     code: i64,
     message: &str,
 ) -> Result<(), Error> {
+    write_error_with_data(out, ErrorId::Request(id), code, message, None)
+}
+
+/// The id of an error response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorId<'a> {
+    /// The id of the request.
+    Request(&'a RequestId),
+    /// `null`: the id of a message that is not a request cannot be read (JSON-RPC 2.0, Response
+    /// object).
+    Null,
+    /// No member `id`. The schemas of MCP since 2025-11-25 permit a response without id, and no
+    /// schema permits `null`.
+    Absent,
+}
+
+/// Appends an error response with additional data as one line.
+///
+/// # Errors
+///
+/// As [`write_error`].
+pub fn write_error_with_data(
+    out: &mut Vec<u8>,
+    id: ErrorId<'_>,
+    code: i64,
+    message: &str,
+    data: Option<&RawValue>,
+) -> Result<(), Error> {
     write_line(out, |out| {
-        out.extend_from_slice(b",\"id\":");
-        write_value(out, id)?;
+        match id {
+            ErrorId::Request(id) => write_member(out, "id", id)?,
+            ErrorId::Null => write_member(out, "id", &())?,
+            ErrorId::Absent => {}
+        }
         out.extend_from_slice(b",\"error\":{\"code\":");
         write_value(out, &code)?;
-        out.extend_from_slice(b",\"message\":");
-        write_value(out, message)?;
+        write_member(out, "message", message)?;
+        if let Some(data) = data {
+            write_member(out, "data", data)?;
+        }
         out.push(b'}');
         Ok(())
     })
@@ -102,6 +152,18 @@ fn write_line(
     replace_line_breaks(&mut out[start..]);
     out.push(b'\n');
     Ok(())
+}
+
+/// Appends a further member of the current object. The name needs no escapes.
+fn write_member(
+    out: &mut Vec<u8>,
+    name: &str,
+    value: &(impl Serialize + ?Sized),
+) -> Result<(), Error> {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+    write_value(out, value)
 }
 
 fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {

@@ -12,6 +12,19 @@ pub(crate) struct Cursor<'a> {
     at: usize,
 }
 
+/// A member of an object, with its byte positions in the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberSpan<'a> {
+    /// The raw key without quotes.
+    pub(crate) key: &'a str,
+    /// The position of the key's first quote.
+    pub(crate) start: usize,
+    /// The position of the value.
+    pub(crate) value_start: usize,
+    /// The position after the value.
+    pub(crate) end: usize,
+}
+
 impl<'a> Cursor<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
@@ -42,6 +55,25 @@ impl<'a> Cursor<'a> {
         }
         let key = self.next_string()?;
         self.eat(b':').then_some(key)
+    }
+
+    /// Returns the position of the next byte.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Consumes one member and returns its positions. Returns `None` at the end of the object.
+    pub(crate) fn next_member(&mut self) -> Option<MemberSpan<'a>> {
+        self.eat(b',');
+        if self.peek() != Some(b'"') {
+            return None;
+        }
+        let start = self.at;
+        let key = self.next_key()?;
+        self.peek();
+        let value_start = self.at;
+        self.next_value()?;
+        Some(MemberSpan { key, start, value_start, end: self.at })
     }
 
     /// Whether another element follows. At the end of the array, consumes the bracket and returns

@@ -1,7 +1,8 @@
 //! Properties of envelopes: write and parse round trip, and agreement with a parsed tree.
 
 use innkeeper_protocol::envelope::{
-    parse, write_error, write_notification, write_request, write_response,
+    ErrorId, parse, write_error, write_error_with_data, write_notification, write_request,
+    write_request_with_id, write_response,
 };
 use innkeeper_protocol::{Incoming, MalformedKind, Message, RequestId};
 use proptest::prelude::*;
@@ -118,6 +119,23 @@ proptest! {
         write_error(&mut out, &id, code, &words).unwrap();
         let Incoming::Response { id: read_id, outcome: Err(error) } = read(&out) else { panic!() };
         prop_assert_eq!((read_id, error.code, error.message), (id, code, words));
+    }
+
+    #[test]
+    fn a_request_and_error_data_of_a_server_are_read_back(
+        id in id(), name in text(), code: i64, tree in tree(), pretty: bool,
+    ) {
+        let raw = RawValue::from_string(written(&tree, pretty)).unwrap();
+        let mut out = Vec::new();
+        write_request_with_id(&mut out, &id, &name, Some(&*raw)).unwrap();
+        let Incoming::Request { id: read_id, method, params } = read(&out) else { panic!() };
+        prop_assert_eq!((&read_id, method.as_ref()), (&id, name.as_str()));
+        prop_assert_eq!(&params.map_or(Value::Null, value), &tree);
+        out.clear();
+        write_error_with_data(&mut out, ErrorId::Request(&id), code, &name, Some(&raw)).unwrap();
+        let Incoming::Response { id: read_id, outcome: Err(error) } = read(&out) else { panic!() };
+        prop_assert_eq!((read_id, error.code, error.message), (id, code, name));
+        prop_assert_eq!(error.data.map_or(Value::Null, |data| value(&data)), tree);
     }
 
     /// Proves: TR5.1, TR3.4

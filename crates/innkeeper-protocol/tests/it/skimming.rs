@@ -1,7 +1,9 @@
 //! Properties of skimming: agreement with a parsed tree for all valid JSON.
 
 use innkeeper_protocol::RequestId;
-use innkeeper_protocol::skim::{elements, member, members, recover_top_level_id};
+use innkeeper_protocol::skim::{
+    elements, member, members, recover_top_level_id, remove_member, replace_member,
+};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
@@ -26,6 +28,39 @@ proptest! {
             prop_assert_eq!(member(&written, &key).map(parsed), Some(value));
         }
         prop_assert_eq!(elements(&written).count(), 0);
+    }
+
+    #[test]
+    fn a_changed_member_leaves_the_other_members_byte_for_byte(
+        object in prop::collection::vec((text(), tree()), 0..6),
+        key in prop_oneof![text(), Just("k".to_owned())],
+        index: prop::sample::Index,
+        value in tree(),
+        pretty: bool,
+    ) {
+        let key = match object.len() {
+            0 => key,
+            // Half of the cases change an existing member.
+            length => object.get(index.index(2 * length)).map_or(key, |(key, _)| key.clone()),
+        };
+        let object = Map::from_iter(object);
+        let written = written(&Value::Object(object.clone()), pretty);
+        let others = |object: &str| {
+            let name = serde_json::to_string(&key).unwrap();
+            let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+            members(object).map(owned).filter(|(key, _)| format!("\"{key}\"") != name).collect::<Vec<_>>()
+        };
+        let replaced = replace_member(&written, &key, &value.to_string());
+        prop_assert_eq!(others(&replaced), others(&written));
+        let mut expected = object.clone();
+        expected.insert(key.clone(), value);
+        prop_assert_eq!(parsed(&replaced), Value::Object(expected));
+        let removed = remove_member(&written, &key);
+        prop_assert_eq!(others(&removed), others(&written));
+        let mut expected = object;
+        expected.shift_remove(&key);
+        prop_assert_eq!(parsed(&removed), Value::Object(expected.clone()));
+        prop_assert_eq!(parsed(&remove_member(&replaced, &key)), Value::Object(expected));
     }
 
     #[test]
@@ -56,5 +91,7 @@ proptest! {
         members(&text).count();
         elements(&text).count();
         member(&text, "a");
+        replace_member(&text, "a", "1");
+        remove_member(&text, "a");
     }
 }

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use super::parse_single;
 use crate::envelope::{
-    Incoming, code, write_error, write_notification, write_request, write_response,
+    ErrorId, Incoming, code, write_error, write_error_with_data, write_notification, write_request,
+    write_request_with_id, write_response,
 };
 use crate::id::RequestId;
 
@@ -32,6 +33,36 @@ fn each_message_is_one_line() {
     let out = into_text(out);
     assert!(out.ends_with('\n'));
     assert_eq!(out.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn raw_params_and_data_keep_their_text() {
+    let raw = RawValue::from_string("{ \"n\": 1.50e+400,\n\"a\":1 }".to_owned()).unwrap();
+    let mut out = Vec::new();
+    write_notification(&mut out, "notifications/x", Some(&*raw)).unwrap();
+    write_request_with_id(&mut out, &RequestId::String("a".into()), "ping", None::<&()>).unwrap();
+    write_request_with_id(&mut out, &RequestId::Integer(-1), "x", Some(&*raw)).unwrap();
+    let id = RequestId::Integer(2);
+    write_error_with_data(&mut out, ErrorId::Request(&id), -1, "e", Some(&raw)).unwrap();
+    let expected = [
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":{ "n": 1.50e+400, "a":1 }}"#,
+        r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":-1,"method":"x","params":{ "n": 1.50e+400, "a":1 }}"#,
+        r#"{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"e","data":{ "n": 1.50e+400, "a":1 }}}"#,
+    ];
+    assert_eq!(into_text(out).lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_error_may_have_no_request_id() {
+    let mut out = Vec::new();
+    write_error_with_data(&mut out, ErrorId::Null, code::PARSE_ERROR, "x", None).unwrap();
+    write_error_with_data(&mut out, ErrorId::Absent, code::INVALID_REQUEST, "y", None).unwrap();
+    let expected = [
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"y"}}"#,
+    ];
+    assert_eq!(into_text(out).lines().collect::<Vec<_>>(), expected);
 }
 
 /// Proves: TR3.2, TR3.6
