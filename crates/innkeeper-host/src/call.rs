@@ -118,9 +118,15 @@ impl CallOptions {
                 let shared = |member: &Option<Box<RawValue>>| member.clone().map(Arc::from);
                 let (responses, state) = (shared(input_responses), shared(request_state));
                 let responses = RoundTripParams { responses, state, trace_context: None };
-                PassThrough { input_required: true, responses }
+                PassThrough { input_required: true, responses, ..PassThrough::default() }
             }
         }
+    }
+
+    /// Returns the incomplete results that a call of a tool returns.
+    fn pass_through_of_tool(&self) -> PassThrough {
+        let task = matches!(self.task, TaskMode::PassThrough { .. });
+        PassThrough { task, ..self.pass_through() }
     }
 
     /// Returns the `_meta` members of the caller for a request over this connection.
@@ -161,11 +167,19 @@ struct ItemParams<'a, T> {
     #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     state: Option<Arc<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<TaskMetadata>,
+    task: Option<TaskParam<'a>>,
 }
 
 /// The `task` parameter of a call that runs as a task.
-#[derive(Serialize)]
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+enum TaskParam<'a> {
+    Host(TaskMetadata),
+    Application(&'a RawValue),
+}
+
+/// The `task` parameter of the host.
+#[derive(Clone, Copy, Serialize)]
 struct TaskMetadata {
     /// The requested lifetime of the task in milliseconds: the maximum duration of the call.
     ttl: u64,
@@ -204,6 +218,16 @@ pub(crate) async fn call_tool(
     }
     let timeout = options.timeout.unwrap_or(route.timeout);
     let sent = arguments.to_send(&values);
+    let task = match &options.task {
+        TaskMode::Await => route.as_task.then(|| {
+            TaskParam::Host(TaskMetadata::new(connection.limits.max_total_timeout.max(timeout)))
+        }),
+        TaskMode::PassThrough { params } if connection.negotiated.revision.era() == Era::Legacy => {
+            params.as_deref().map(TaskParam::Application)
+        }
+        // A server of the modern era decides itself.
+        TaskMode::PassThrough { .. } => None,
+    };
     let params = |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| {
         ItemParams {
             name: &route.name,
@@ -213,9 +237,7 @@ pub(crate) async fn call_tool(
             meta: connection.negotiated.client_meta.meta_with_trace(Some(id), trace_context, &meta),
             responses,
             state,
-            task: route
-                .as_task
-                .then(|| TaskMetadata::new(connection.limits.max_total_timeout.max(timeout))),
+            task,
         }
     };
     let headers = sent.headers(&route.param_headers);
@@ -230,10 +252,11 @@ pub(crate) async fn call_tool(
         progress: options.progress.as_ref(),
         retries: options.retries,
         retry_safe: route.retry_safe,
-        as_task: route.as_task,
+        as_task: task.is_some(),
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
-        pass_through: options.pass_through(),
+        pass_through: options.pass_through_of_tool(),
+        task_id: None,
     };
     let mut is_error = false;
     let report = |verdict| connection.report_findings(ItemKind::Tool, &route.name, verdict);
@@ -433,6 +456,7 @@ async fn request_with_params(
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
         pass_through: PassThrough::default(),
+        task_id: None,
     };
     let FetchedResult { result, .. } =
         connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;

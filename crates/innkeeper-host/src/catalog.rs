@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use crate::connection::Connection;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::error::{CallError, RoutingError, UnavailableReason};
-use crate::guard::{Finding, ItemKind};
+use crate::guard::{Finding, ItemKind, Scanner};
 use crate::lifecycle::ServerState;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
@@ -422,6 +422,11 @@ impl Catalog {
     pub(crate) fn connection(&self, name: &str) -> Result<(&Connection, Duration), CallError> {
         let entry = self.entry(name)?;
         Ok((&entry.connection, entry.config.timeout))
+    }
+
+    /// Returns the scanner for the results of tasks of a server.
+    pub(crate) fn task_scanner(&self, name: &str) -> Result<Option<&Scanner>, CallError> {
+        Ok(self.entry(name)?.content_scanners.tasks.as_deref())
     }
 
     fn resource_on_server(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {

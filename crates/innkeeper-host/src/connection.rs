@@ -129,6 +129,8 @@ pub(crate) struct RequestSpec<'a, F> {
     pub(crate) caller: Option<&'a Arc<Caller>>,
     /// The incomplete results that the request returns.
     pub(crate) pass_through: PassThrough,
+    /// The task whose result the request returns.
+    pub(crate) task_id: Option<&'a str>,
 }
 
 impl Connection {
@@ -161,15 +163,18 @@ impl Connection {
     }
 
     /// Sends a request of the application once, and returns its result of any type as the server
-    /// sent it. Records the request as [`Self::request`] does.
+    /// sent it. Checks and records the request as [`Self::request_scanned`] does.
     pub(crate) async fn request_raw<P: Serialize>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
+        check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
+        suspect: impl FnOnce(&RequestError) -> Option<Vec<Finding>>,
     ) -> Result<Box<RawValue>, CallError> {
         let mut exchange = Exchange::new(self, spec);
-        match exchange.run_without_round_trips().await {
-            Ok(result) => Ok(exchange.finish(result, CallOutcome::Ok).result),
-            Err(failure) => Err(exchange.fail(ResultRejection::Error(failure))),
+        let response = exchange.run_without_round_trips().await;
+        match ResultRejection::check(response, check_result, suspect) {
+            Ok((result, outcome)) => Ok(exchange.finish(result, outcome).result),
+            Err(rejection) => Err(exchange.fail(rejection)),
         }
     }
 
@@ -199,6 +204,7 @@ impl Connection {
             callback: None,
             caller: None,
             pass_through: PassThrough::default(),
+            task_id: None,
         };
         let mut attempts = self.attempts(&spec, time.idle_deadline);
         let response = loop {
@@ -305,6 +311,7 @@ impl Connection {
             }),
             progress: spec.progress.cloned(),
             call,
+            task_id: spec.task_id,
             ..outgoing
         };
         self.session.request(outgoing).await

@@ -13,6 +13,7 @@ mod limits;
 mod multiline_detector;
 mod neighbours;
 mod notification_forwarding;
+mod open_ids;
 mod outbound;
 mod outbound_queue;
 mod outgoing_request;
@@ -213,7 +214,7 @@ impl Session {
         }
         let call = shared.pending_call(out.call);
         let (responder, is_only_call) =
-            shared.pending.insert(id, out.progress.clone(), out.background, call)?;
+            shared.pending.insert(id, out.progress.clone(), out.background, call, out.task_id)?;
         let mut open = CancelOnDrop { shared, id, notify_server: false };
         shared.outbound.send_request(&out, is_only_call)?;
         open.notify_server = out.cancellable;
@@ -230,6 +231,16 @@ impl Session {
     ) -> OpenTaskGuard {
         self.0.pending.hold_open(id, progress, self.0.pending_call(Some(call)));
         OpenTaskGuard { id, active: ActiveTaskGuard::new(self.0.clone()) }
+    }
+
+    /// Records a task that the application polls, for at most `lifetime`.
+    pub(crate) fn detach_task(&self, task_id: &str, lifetime: Duration) {
+        self.0.pending.detach_task(task_id, lifetime);
+    }
+
+    /// Records the end of a task that the application polls.
+    pub(crate) fn end_task(&self, task_id: &str) {
+        self.0.pending.end_task(task_id);
     }
 
     /// Sends a request in the background, ignores its response, and abandons it after `limit`. Must

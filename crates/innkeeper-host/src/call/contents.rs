@@ -221,6 +221,7 @@ impl ContentRequest<'_> {
             callback: options.callback.as_ref(),
             caller: caller.as_ref(),
             pass_through: options.pass_through(),
+            task_id: None,
         };
         let check_complete = |raw: &RawValue, kind| match kind {
             ResultType::Complete => check(raw),

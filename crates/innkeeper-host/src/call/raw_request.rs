@@ -3,18 +3,23 @@
 use std::borrow::Cow;
 
 use indexmap::IndexMap;
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::view::Task;
 use innkeeper_protocol::{http, method};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{CallOptions, arguments};
+use super::{CallOptions, arguments, scan_request_error};
 use crate::catalog::Catalog;
-use crate::connection::RequestSpec;
 use crate::connection::meta::Meta;
 use crate::connection::pass_through::PassThrough;
 use crate::connection::round_trips::RoundTripParams;
+use crate::connection::{RequestSpec, ResultRejection};
 use crate::error::{CallError, Violation};
+use crate::event::CallOutcome;
+use crate::guard::ItemKind;
+use crate::session::RequestError;
 use crate::text::display_prefix;
 
 /// The methods that the host handles itself, so that their results are checked and their effects
@@ -35,6 +40,9 @@ const HANDLED_METHODS: [&str; 14] = [
     method::COMPLETION_COMPLETE,
     method::LOGGING_SET_LEVEL,
 ];
+
+/// The start of the methods of requests about tasks.
+const TASKS_PREFIX: &str = "tasks/";
 
 /// Maximum length of a method in bytes: several times the longest method of MCP.
 const MAX_METHOD_BYTES: usize = 256;
@@ -93,6 +101,8 @@ pub(crate) async fn request(
     let name = http::name_member(method).and_then(|member| members.get(member));
     let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
     let caller = options.caller();
+    let task_id = members.get("taskId").filter(|_| method.starts_with(TASKS_PREFIX));
+    let task_id: Option<String> = task_id.and_then(|id| serde_json::from_str(id.get()).ok());
     let spec = RequestSpec {
         method: Cow::Owned(method.to_owned()),
         item: method,
@@ -107,8 +117,40 @@ pub(crate) async fn request(
         callback: options.callback.as_ref(),
         caller: caller.as_ref(),
         pass_through: PassThrough::default(),
+        task_id: task_id.as_deref().filter(|_| method == method::TASKS_RESULT),
     };
-    connection.request_raw(&spec).await
+    // A task that the application polls has the result of a tool.
+    let scanner = match method.starts_with(TASKS_PREFIX) {
+        true => catalog.task_scanner(server)?,
+        false => None,
+    };
+    let report = |verdict| connection.report_findings(ItemKind::Tool, method, verdict);
+    let check_result =
+        |raw: &RawValue| match report(scanner.and_then(|scanner| scanner.scan_result(raw))) {
+            Some(findings) => Err(ResultRejection::Withheld(findings)),
+            None => Ok(CallOutcome::Ok),
+        };
+    let check_error = |error: &RequestError| {
+        report(scanner.and_then(|scanner| scan_request_error(scanner, error)))
+    };
+    let response = connection.request_raw(&spec, check_result, check_error).await;
+    if let Some(task_id) = task_id.filter(|_| has_task_ended(method, &response)) {
+        connection.session.end_task(&task_id);
+    }
+    response
+}
+
+/// Returns whether the response to a request about a task says that the task has ended.
+fn has_task_ended(method: &str, response: &Result<Box<RawValue>, CallError>) -> bool {
+    match response {
+        Ok(_) if method == method::TASKS_RESULT => true,
+        Ok(result) => Task::from_raw(result).is_ok_and(|task| task.status.is_terminal()),
+        // The result of a failed task is an error, and a server forgets an expired task.
+        Err(CallError::Server { error, .. }) => {
+            method == method::TASKS_RESULT || error.code == code::INVALID_PARAMS
+        }
+        Err(_) => false,
+    }
 }
 
 /// Sends a notification to a server.

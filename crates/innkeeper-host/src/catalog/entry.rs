@@ -53,6 +53,7 @@ pub(crate) struct CatalogEntry {
 pub(crate) struct ContentScanners {
     pub(crate) prompts: Option<Arc<Scanner>>,
     pub(crate) resources: Option<Arc<Scanner>>,
+    pub(crate) tasks: Option<Arc<Scanner>>,
 }
 
 impl ContentScanners {
@@ -63,7 +64,9 @@ impl ContentScanners {
     ) -> Self {
         let scanner_for =
             |kind| Scanner::for_contents(kind, config, server, fingerprints).map(Arc::new);
-        Self { prompts: scanner_for(ItemKind::Prompt), resources: scanner_for(ItemKind::Resource) }
+        let (prompts, resources) = (ItemKind::Prompt, ItemKind::Resource);
+        let [prompts, resources, tasks] = [prompts, resources, ItemKind::Tool].map(scanner_for);
+        Self { prompts, resources, tasks }
     }
 }
 

@@ -52,6 +52,11 @@ impl<'a, F> Exchange<'a, F> {
             }
             match self.read_result_type(&result)? {
                 ResultType::Complete => return Ok(result),
+                ResultType::Task if self.spec.pass_through.task => {
+                    task_poll::detach(self.connection, &result)?;
+                    self.result_type = ResultType::Task;
+                    return Ok(result);
+                }
                 ResultType::Task => return self.await_task(&result, permit).await,
                 ResultType::InputRequired if self.spec.pass_through.input_required => {
                     round_trips::check_forwarded_input(self.connection, self.call(), &result)?;
@@ -69,7 +74,7 @@ impl<'a, F> Exchange<'a, F> {
     /// Returns whether the application reads the types of results of the modern era.
     fn passes_results(&self) -> bool {
         let is_modern = self.connection.negotiated.revision.era() == Era::Modern;
-        is_modern && self.spec.pass_through.input_required
+        is_modern && (self.spec.pass_through.input_required || self.spec.pass_through.task)
     }
 
     /// Returns the type of the result that [`Self::run`] returned.
@@ -84,7 +89,11 @@ impl<'a, F> Exchange<'a, F> {
     where
         F: Fn(u64, RoundTripParams) -> P,
     {
-        self.next_result().await.map(|(result, _permit)| result)
+        let (result, _permit) = self.next_result().await?;
+        if self.connection.negotiated.revision.era() == Era::Modern {
+            round_trips::check_raw_result(self.connection, self.call(), &result)?;
+        }
+        Ok(result)
     }
 
     /// Repeats attempts until one of them gives the result or the final error.

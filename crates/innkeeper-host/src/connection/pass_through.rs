@@ -7,6 +7,8 @@ use super::round_trips::RoundTripParams;
 pub(crate) struct PassThrough {
     /// Whether the request returns a request for input, without a call of a callback.
     pub(crate) input_required: bool,
+    /// Whether the request returns a created task, without a poll.
+    pub(crate) task: bool,
     /// The members of the request that respond to an earlier request for input.
     pub(crate) responses: RoundTripParams,
 }

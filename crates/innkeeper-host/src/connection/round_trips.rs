@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use innkeeper_protocol::view::{InputRequest, InputRequiredResult};
-use innkeeper_protocol::{ViewError, skim};
+use innkeeper_protocol::{ViewError, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
@@ -106,7 +106,6 @@ pub(super) fn check_forwarded_input(
     call: CallContext<'_>,
     result: &RawValue,
 ) -> Result<(), RequestError> {
-    let Connection { server, callbacks, .. } = connection;
     let invalid = |error| RequestError::Protocol(ProtocolError::InvalidResult(error));
     // The check reads one member of each name, and the application may read another.
     if skim::has_duplicate_key(result.get()) {
@@ -114,7 +113,32 @@ pub(super) fn check_forwarded_input(
         return Err(invalid(ViewError { pointer: String::new(), expected, found }));
     }
     let input_required = InputRequiredResult::from_raw(result).map_err(invalid)?;
-    for request in &input_required.input_requests {
+    check_forwarded_requests(connection, call, &input_required.input_requests)
+}
+
+/// Checks the requests for input in a result of any method that the application reads itself.
+pub(super) fn check_raw_result(
+    connection: &Connection,
+    call: CallContext<'_>,
+    result: &RawValue,
+) -> Result<(), RequestError> {
+    let mut members = skim::members(result.get());
+    let requests_input = match &**call.method {
+        method::TASKS_GET => members.any(|(key, _)| skim::decode_key(key) == "inputRequests"),
+        _ => members.any(|(key, value)| {
+            skim::decode_key(key) == "resultType" && value == r#""input_required""#
+        }),
+    };
+    if requests_input { check_forwarded_input(connection, call, result) } else { Ok(()) }
+}
+
+fn check_forwarded_requests(
+    connection: &Connection,
+    call: CallContext<'_>,
+    requests: &[InputRequest],
+) -> Result<(), RequestError> {
+    let Connection { server, callbacks, .. } = connection;
+    for request in requests {
         let rejection = callbacks.forwarding_rejection(&server_request(server, call, request));
         if let Some(callback_error) = rejection {
             return Err(denied(&request.method, callback_error.message));
@@ -207,7 +231,6 @@ async fn collect_responses(
 mod tests {
     use std::sync::Mutex;
 
-    use innkeeper_protocol::method;
     use serde_json::json;
 
     use super::*;

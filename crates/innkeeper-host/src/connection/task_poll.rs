@@ -33,6 +33,10 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum poll interval, so that a result is fetched within this time.
 const MAX_POLL_INTERVAL: Duration = Duration::from_mins(1);
 
+/// Maximum time during which a task that the application polls counts as running: a task that
+/// nobody polls to its end must not count forever.
+const MAX_TASK_LIFETIME: Duration = Duration::from_hours(24);
+
 /// Timeout of the request that cancels a task.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -100,6 +104,17 @@ pub(super) async fn await_result<F>(
         }
         other => other,
     })
+}
+
+/// Records a task that the application polls, so that the host does not attribute messages about
+/// the task to another call.
+pub(super) fn detach(connection: &Connection, created: &RawValue) -> Result<(), RequestError> {
+    let task = parse_task(created)?;
+    if !task.status.is_terminal() {
+        let ttl = task.ttl_ms.map_or(MAX_TASK_LIFETIME, Duration::from_millis);
+        connection.session.detach_task(&task.id, ttl.min(MAX_TASK_LIFETIME));
+    }
+    Ok(())
 }
 
 fn parse_task(raw: &RawValue) -> Result<Task, RequestError> {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// - Over a pipe (stdio, WebSocket, HTTP+SSE), a request or a log message belongs to a call if that
 ///   call is the only request in flight. A cancelled call counts as in flight until the server responds to the call
 ///   or the server's `maxTotalTimeout` has passed, because the server may not know the cancellation
-///   yet.
+///   yet. A task of [`TaskMode::PassThrough`](crate::TaskMode::PassThrough) counts as in flight until
+///   the host sees its end, its `ttl` has passed, or 24 hours have passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallReference {
     /// A call of the application.

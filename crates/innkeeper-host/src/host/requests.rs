@@ -175,11 +175,15 @@ impl Host {
     }
 
     /// Sends a request with a method for which the host has no function, and returns the result as
-    /// the server sent it. The host never repeats the request. The guard does not scan the result.
+    /// the server sent it. The host never repeats the request. The guard scans the result only for
+    /// `tasks/*`, with which the application polls the tasks of [`TaskMode::PassThrough`].
     ///
     /// The result may have any `resultType`. If a server of the modern era requests input
     /// (`input_required`), the host runs no callback: the application sends the request again with
-    /// `inputResponses` and `requestState` in the parameters.
+    /// `inputResponses` and `requestState` in the parameters. The host rejects a form that asks
+    /// for a secret, also in the result of `tasks/get`.
+    ///
+    /// A message of the server about the task of `tasks/result` belongs to that request.
     ///
     /// `_meta` belongs into [`CallOptions::meta`]. The timeout is that of the server, unless the
     /// options set another one. Dropping the future cancels the request, as for
@@ -191,6 +195,8 @@ impl Host {
     /// example `tools/call` or `initialize`; a method that is longer than 256 bytes or has
     /// characters other than visible ASCII; parameters that are no object, have a duplicate key or
     /// have `_meta`.
+    ///
+    /// [`TaskMode::PassThrough`]: crate::TaskMode::PassThrough
     pub async fn request(
         &self,
         server: &str,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use innkeeper_protocol::envelope::{Incoming, Message};
 use innkeeper_protocol::request_meta::META_SUBSCRIPTION_ID;
+use innkeeper_protocol::view::Task;
 use innkeeper_protocol::{
     ErrorObject, Frame, MalformedKind, MalformedMessage, RequestId, envelope, method, skim,
 };
@@ -183,7 +184,10 @@ impl SessionState {
             method::MESSAGE => {}
             // A task poll starts at once; the content of an unsolicited notification is not
             // trusted.
-            method::TASKS_STATUS | method::TASKS_CHANGED => self.task_changed.notify_waiters(),
+            method::TASKS_STATUS | method::TASKS_CHANGED => {
+                self.end_reported_task(params);
+                self.task_changed.notify_waiters();
+            }
             _ => {
                 let method = &*display_prefix(method, MAX_SHOWN_CHARS);
                 tracing::debug!(server = &*self.server, method, "notification");
@@ -213,6 +217,14 @@ impl SessionState {
         // The waiter may have been dropped.
         drop(waiter.send(Err(RequestError::Unavailable { reason, sent: true })));
         true
+    }
+
+    /// Records the end of a task that the application polls.
+    fn end_reported_task(&self, params: Option<&RawValue>) {
+        let task = params.and_then(|params| Task::from_raw(params).ok());
+        if let Some(task) = task.filter(|task| task.status.is_terminal()) {
+            self.pending.end_task(&task.id);
+        }
     }
 
     fn handle_updated(&self, params: Option<&RawValue>) {

@@ -29,6 +29,8 @@ pub(crate) struct OutgoingRequest<'a, P> {
     pub(crate) background: bool,
     /// The call that the request belongs to; `None` for requests of the host itself.
     pub(crate) call: Option<CallContext<'a>>,
+    /// The task whose result the request returns, for messages of the server about the task.
+    pub(crate) task_id: Option<&'a str>,
 }
 
 impl<'a, P> OutgoingRequest<'a, P> {
@@ -52,6 +54,7 @@ impl<'a, P> OutgoingRequest<'a, P> {
             cancellable: true,
             background: false,
             call: None,
+            task_id: None,
         }
     }
 }

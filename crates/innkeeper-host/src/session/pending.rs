@@ -10,12 +10,9 @@ use tokio::time::Instant;
 
 use super::call_context::PendingCall;
 use super::inbound_sink::MessageSource;
+use super::open_ids::OpenIds;
 use super::{Progress, RequestError, RequestResult};
 use crate::error::UnavailableReason;
-
-/// Maximum number of remembered cancelled requests. With more, no request counts as the only one
-/// until the last of them expires.
-const MAX_CANCELLED_REQUESTS: usize = 256;
 
 /// A pending request.
 #[derive(Debug)]
@@ -31,7 +28,7 @@ struct PendingRequest {
     background: bool,
     /// The call that the request belongs to; `None` for requests of the host itself.
     call: Option<Box<PendingCall>>,
-    /// The task that the request created.
+    /// The task that the request created, or whose result the request returns.
     task_id: Option<Box<str>>,
 }
 
@@ -53,38 +50,11 @@ struct RequestTable {
     requests: HashMap<u64, PendingRequest, RandomState>,
     /// Number of requests that are not in the background.
     call_count: usize,
-    cancelled: CancelledRequests,
+    /// Requests that the host cancelled.
+    cancelled: OpenIds<u64>,
+    /// Tasks that the application polls.
+    detached_tasks: OpenIds<Box<str>>,
     unavailable_reason: Option<UnavailableReason>,
-}
-
-/// Requests that the host cancelled and that the server may still process, each with the time at
-/// which it expires.
-#[derive(Debug, Default)]
-struct CancelledRequests {
-    expiry_by_id: HashMap<u64, Instant>,
-    overflow_expiry: Option<Instant>,
-}
-
-impl CancelledRequests {
-    fn insert(&mut self, id: u64, expiry: Instant) {
-        self.remove_expired();
-        if self.expiry_by_id.len() < MAX_CANCELLED_REQUESTS {
-            self.expiry_by_id.insert(id, expiry);
-        } else {
-            self.overflow_expiry = self.overflow_expiry.max(Some(expiry));
-        }
-    }
-
-    fn remove_expired(&mut self) {
-        let now = Instant::now();
-        self.expiry_by_id.retain(|_, expiry| *expiry > now);
-        self.overflow_expiry = self.overflow_expiry.filter(|expiry| *expiry > now);
-    }
-
-    fn is_empty(&mut self) -> bool {
-        self.remove_expired();
-        self.expiry_by_id.is_empty() && self.overflow_expiry.is_none()
-    }
 }
 
 /// The state of the connection, for tasks that wait for a change.
@@ -119,6 +89,7 @@ impl PendingRequests {
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
         call: Option<Box<PendingCall>>,
+        task_id: Option<&str>,
     ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
@@ -127,7 +98,8 @@ impl PendingRequests {
         }
         let is_only_call = table.call_count == 0;
         table.call_count += usize::from(!background);
-        let waiter = PendingRequest::new(Some(sender), progress, background, call);
+        let mut waiter = PendingRequest::new(Some(sender), progress, background, call);
+        waiter.task_id = task_id.map(Into::into);
         table.requests.insert(id, waiter);
         Ok((receiver, is_only_call))
     }
@@ -168,18 +140,31 @@ impl PendingRequests {
         self.table().requests.get(&id)?.call.as_deref().cloned()
     }
 
-    /// Returns the call that created a task.
+    /// Returns the call that created a task, or that waits for its result if no other call does.
     pub(super) fn call_of_task(&self, task_id: &str) -> Option<PendingCall> {
         let table = self.table();
-        let mut waiters = table.requests.values();
-        waiters.find(|waiter| waiter.task_id.as_deref() == Some(task_id))?.call.as_deref().cloned()
+        let is_of_task = |waiter: &&PendingRequest| waiter.task_id.as_deref() == Some(task_id);
+        let mut waiters = table.requests.values().filter(is_of_task);
+        let call = waiters.next()?.call.as_deref()?;
+        waiters.next().is_none().then(|| call.clone())
+    }
+
+    /// Records a task that the application polls, so that a message without a task belongs to no
+    /// call until the task ends.
+    pub(super) fn detach_task(&self, task_id: &str, lifetime: Duration) {
+        self.table().detached_tasks.insert(task_id.into(), Instant::now() + lifetime);
+    }
+
+    /// Records the end of a task.
+    pub(super) fn end_task(&self, task_id: &str) {
+        self.table().detached_tasks.remove(task_id);
     }
 
     /// Returns the call that all requests in flight belong to. A request with a response and
     /// without a task has ended for the server, although its caller has not removed it yet.
     fn only_call(&self) -> Option<PendingCall> {
         let mut table = self.table();
-        if !table.cancelled.is_empty() {
+        if !table.cancelled.is_empty() || !table.detached_tasks.is_empty() {
             return None;
         }
         let is_open = |waiter: &&PendingRequest| {
@@ -196,7 +181,7 @@ impl PendingRequests {
     pub(super) fn take_responder(&self, id: u64) -> Option<oneshot::Sender<RequestResult>> {
         let mut table = self.table();
         let Some(waiter) = table.requests.get_mut(&id) else {
-            table.cancelled.expiry_by_id.remove(&id);
+            table.cancelled.remove(&id);
             return None;
         };
         let sender = waiter.responder.take()?;
@@ -320,27 +305,5 @@ impl PendingRequests {
             }
             drop(state.wait_for(|state| state.idle).await);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn cancelled_requests_over_the_limit_expire_together_with_the_last_of_them() {
-        let mut cancelled = CancelledRequests::default();
-        let expiry = Instant::now() + Duration::from_secs(10);
-        (0..MAX_CANCELLED_REQUESTS as u64).for_each(|id| cancelled.insert(id, expiry));
-        assert!(cancelled.overflow_expiry.is_none(), "the limit is not exceeded");
-        cancelled.insert(1000, expiry + Duration::from_secs(1));
-        cancelled.insert(1001, expiry);
-        assert_eq!(cancelled.expiry_by_id.len(), MAX_CANCELLED_REQUESTS);
-        tokio::time::advance(Duration::from_secs(10)).await;
-        assert!(!cancelled.is_empty(), "request 1000 is not expired");
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(cancelled.is_empty());
     }
 }

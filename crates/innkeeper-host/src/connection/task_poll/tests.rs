@@ -128,6 +128,7 @@ async fn call(
         callback: None,
         caller: None,
         pass_through: Default::default(),
+        task_id: None,
     };
     let reply = connection.request(&spec, |_, _| Ok(CallOutcome::Ok)).await?;
     Ok(serde_json::from_str(reply.result.get()).unwrap())

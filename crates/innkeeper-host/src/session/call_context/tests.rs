@@ -258,6 +258,75 @@ async fn a_request_with_a_related_task_belongs_to_the_call_that_created_the_task
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_with_a_related_task_belongs_to_the_request_for_its_result_and_to_none_of_two() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let context =
+        |id| CallContext { id, method: &TOOLS_CALL, item: "t", callback: None, caller: None };
+    let deadline = Instant::now() + Duration::from_mins(5);
+    let result_of_task = |id| {
+        let outgoing = OutgoingRequest::new(id, method::TASKS_RESULT, &(), deadline);
+        let (call, task_id) = (Some(context(id)), Some("task-1"));
+        session.request(OutgoingRequest { call, task_id, ..outgoing })
+    };
+    let params =
+        json!({ "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "task-1" } } });
+    let other = OutgoingRequest::new(8, method::TOOLS_CALL, &(), deadline);
+    let serve = async {
+        peer.expect(method::TASKS_RESULT).await;
+        peer.expect(method::TOOLS_CALL).await;
+        ask(&mut peer, "one", params.clone()).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(6, "t"));
+        let ask_both = async {
+            peer.expect(method::TASKS_RESULT).await;
+            ask(&mut peer, "two", params).await;
+            assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        };
+        tokio::select! { _ = result_of_task(7) => panic!("no response"), () = ask_both => {} }
+    };
+    tokio::select! {
+        biased;
+        _ = result_of_task(6) => panic!("no response was sent"),
+        _ = session.request(OutgoingRequest { call: Some(context(8)), ..other }) => {
+            panic!("no response was sent")
+        }
+        () = serve => {}
+    }
+}
+
+/// Attack: data | a task of one client runs, and the server sends a request without the task while
+/// the call of another client is the only call | the request belongs to no call | Own response
+#[tokio::test(start_paused = true)]
+async fn while_a_task_of_the_application_runs_a_request_without_the_task_belongs_to_no_call() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    session.detach_task("task-1", Duration::from_secs(60));
+    session.detach_task("task-2", Duration::from_secs(60));
+    let status = |task_id: &str, status: &str| json!({ "taskId": task_id, "status": status });
+    let serve = async {
+        peer.expect(method::TOOLS_CALL).await;
+        for (task_id, state) in [("task-1", "working"), ("task-1", "completed")] {
+            peer.notify(method::TASKS_STATUS, status(task_id, state)).await;
+            ask(&mut peer, state, json!({})).await;
+            assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        }
+        session.end_task("task-2");
+        ask(&mut peer, "ended", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(1, "t"));
+        session.detach_task("task-3", Duration::from_secs(60));
+        advance(Duration::from_secs(59)).await;
+        ask(&mut peer, "running", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        advance(Duration::from_secs(1)).await;
+        ask(&mut peer, "expired", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, call_reference(1, "t"));
+    };
+    tokio::select! {
+        biased;
+        _ = call(&session, 1, "t", None) => panic!("no response was sent"),
+        () = serve => {}
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn polls_of_a_task_belong_to_the_call_that_created_the_task() {
     let (mut peer, session, mut requests, _tasks) = open_pipe();
     let call = CallContext { id: 5, method: &TOOLS_CALL, item: "t", callback: None, caller: None };
