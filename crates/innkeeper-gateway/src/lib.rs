@@ -4,5 +4,11 @@
 //! The modules stand from the bottom up: a module uses only modules before it.
 
 mod principal;
+mod tasks;
+
+mod rejection;
+
+pub mod auth;
 
 pub use principal::Principal;
+pub use rejection::Rejection;
