@@ -7,6 +7,10 @@ mod principal;
 mod tasks;
 mod wire;
 
+mod rejection;
+
+pub mod auth;
+
 mod error;
 mod json_text;
 mod options;
@@ -37,3 +41,4 @@ mod server;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
+pub use rejection::Rejection;

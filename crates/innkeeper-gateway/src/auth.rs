@@ -1,0 +1,204 @@
+//! Establishes the identity of the client of an HTTP request.
+//!
+//! A request has one credential: an API key, or a signed token of the configured issuer. A request
+//! without a valid credential has no principal, so that no later code can treat the request as
+//! anyone's. The credential stays here: no header of the request is passed on to a server.
+
+mod api_keys;
+mod challenge;
+mod credential;
+mod exposure;
+mod key_cache;
+mod key_request;
+mod key_set;
+mod resource_metadata;
+mod signature;
+mod token;
+mod token_verifier;
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::request::Parts;
+use innkeeper_host::{Environment, HttpClientError};
+
+use api_keys::ApiKeyTable;
+use challenge::Challenger;
+use credential::{Credential, CredentialError};
+use token::TokenError;
+use token_verifier::TokenVerifier;
+
+use crate::{Principal, Rejection};
+
+pub use exposure::{ExposureError, ExposurePermissions, check_exposure};
+pub use resource_metadata::ResourceMetadata;
+pub use signature::TokenAlgorithm;
+
+/// The credentials that the gateway accepts.
+#[derive(Clone, Debug, Default)]
+pub struct AuthSettings {
+    /// API keys of clients.
+    pub api_keys: Vec<ApiKey>,
+    /// Access tokens of an authorization server.
+    pub oauth: Option<OauthSettings>,
+}
+
+/// One API key.
+#[derive(Clone)]
+pub struct ApiKey {
+    /// The client with this key.
+    pub principal: Arc<str>,
+    /// SHA-256 hash of the key.
+    pub sha256: [u8; 32],
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiKey").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// The access tokens that the gateway accepts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OauthSettings {
+    /// Issuer identifier of the authorization server.
+    pub issuer: String,
+    /// URL of the gateway as clients use it: the resource that tokens are issued for.
+    pub audience: String,
+    /// URL of the signing keys of the authorization server.
+    pub jwks_url: String,
+    /// Signature algorithms of tokens.
+    pub algorithms: Vec<TokenAlgorithm>,
+    /// Scopes that each token must contain.
+    pub required_scopes: Vec<String>,
+    /// Claim with the identity of the client.
+    pub principal_claim: String,
+}
+
+/// The authentication cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthSetupError {
+    /// The settings contain no key and no issuer, so that every request would be rejected.
+    #[error("no API key and no authorization server is configured")]
+    NoCredentials,
+    /// The audience is not a URL.
+    #[error("the audience is not an `https` or `http` URL with a host")]
+    Audience,
+    /// No algorithm is allowed, so that every token would be rejected.
+    #[error("no signature algorithm of tokens is configured")]
+    NoAlgorithm,
+    /// The HTTP client for the signing keys cannot be built.
+    #[error("cannot read the signing keys of `{issuer}`")]
+    Client {
+        /// Issuer of the keys.
+        issuer: String,
+        /// The cause.
+        source: HttpClientError,
+    },
+}
+
+/// Establishes the principal of each request.
+#[derive(Debug)]
+pub struct Authenticator(Method);
+
+#[derive(Debug)]
+enum Method {
+    LocalUser,
+    Credentials(Box<Credentials>),
+}
+
+#[derive(Debug)]
+struct Credentials {
+    keys: ApiKeyTable,
+    tokens: Option<TokenVerifier>,
+    challenger: Challenger,
+}
+
+impl Authenticator {
+    /// Creates an authenticator for these credentials. `environment` supplies the proxies for the
+    /// requests to the authorization server.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no request could be authenticated, or if the HTTP client for the signing
+    /// keys cannot be built.
+    pub fn new(settings: AuthSettings, environment: &Environment) -> Result<Self, AuthSetupError> {
+        let AuthSettings { api_keys, oauth } = settings;
+        let tokens = match oauth {
+            Some(oauth) => {
+                let fetch = key_request::key_request(&oauth.jwks_url, environment);
+                let fetch = fetch.map_err(|source| {
+                    let issuer = oauth.issuer.clone();
+                    AuthSetupError::Client { issuer, source }
+                })?;
+                Some(TokenVerifier::new(oauth, fetch)?)
+            }
+            None => None,
+        };
+        Self::from_parts(ApiKeyTable::new(api_keys), tokens)
+    }
+
+    fn from_parts(
+        keys: ApiKeyTable,
+        tokens: Option<TokenVerifier>,
+    ) -> Result<Self, AuthSetupError> {
+        if keys.is_empty() && tokens.is_none() {
+            return Err(AuthSetupError::NoCredentials);
+        }
+        let challenger = Challenger::new(tokens.as_ref().map(TokenVerifier::metadata));
+        Ok(Self(Method::Credentials(Box::new(Credentials { keys, tokens, challenger }))))
+    }
+
+    /// Creates an authenticator that treats every client as the local user. [`check_exposure`] decides
+    /// where the gateway may listen without authentication.
+    pub fn local_user() -> Self {
+        Self(Method::LocalUser)
+    }
+
+    /// Returns whether a request needs a credential.
+    pub fn requires_credential(&self) -> bool {
+        match self.0 {
+            Method::LocalUser => false,
+            Method::Credentials(_) => true,
+        }
+    }
+
+    /// Returns the metadata of the gateway as a protected resource (RFC 9728); `None` without an
+    /// authorization server.
+    pub fn resource_metadata(&self) -> Option<&ResourceMetadata> {
+        match &self.0 {
+            Method::LocalUser => None,
+            Method::Credentials(accepted) => accepted.tokens.as_ref().map(TokenVerifier::metadata),
+        }
+    }
+
+    /// Returns the principal of a request.
+    ///
+    /// The wait is bounded: a request to the authorization server takes at most 10 seconds, and
+    /// there is at most one per minute. The future can be dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the response to a request without a valid credential.
+    pub async fn authenticate(&self, parts: &Parts) -> Result<Principal, Rejection> {
+        let Credentials { keys, tokens, challenger } = match &self.0 {
+            Method::LocalUser => return Ok(Principal::local_user()),
+            Method::Credentials(accepted) => &**accepted,
+        };
+        let credential = Credential::from_headers(&parts.headers)
+            .map_err(|error| challenger.credential_rejection(error))?;
+        let (Credential::ApiKey(text) | Credential::Bearer(text)) = credential;
+        if let Some(principal) = keys.find(text) {
+            return Ok(principal);
+        }
+        match (credential, tokens) {
+            (Credential::Bearer(token), Some(tokens)) => tokens.verify(token, challenger).await,
+            (Credential::Bearer(_), None) | (Credential::ApiKey(_), _) => {
+                Err(challenger.unknown_key_rejection())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The signing keys of an issuer: a JSON Web Key Set (RFC 7517).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::signature::{PublicKey, TokenAlgorithm};
+
+/// Maximum number of keys: issuers publish fewer than ten.
+pub(super) const MAX_KEYS: usize = 128;
+
+/// The usable keys of a key set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct KeySet(Vec<SigningKey>);
+
+/// A public key with its identifier and its only algorithm, if the key set has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SigningKey {
+    id: Option<String>,
+    algorithm: Option<String>,
+    key: PublicKey,
+}
+
+/// A key set that the gateway cannot use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum KeySetError {
+    #[error("the response is not a JSON Web Key Set")]
+    Malformed,
+    #[error("the key set has more than {MAX_KEYS} keys")]
+    TooManyKeys,
+    #[error("the key set has no key for the verification of signatures")]
+    Empty,
+}
+
+#[derive(Deserialize)]
+struct RawKeySet<'a> {
+    #[serde(borrow)]
+    keys: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawKey {
+    kty: String,
+    kid: Option<String>,
+    alg: Option<String>,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    key_ops: Option<Vec<String>>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+impl KeySet {
+    /// Reads a key set. Keys of other types and for other purposes are left out.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, KeySetError> {
+        let set: RawKeySet<'_> =
+            serde_json::from_slice(bytes).map_err(|_| KeySetError::Malformed)?;
+        if set.keys.len() > MAX_KEYS {
+            return Err(KeySetError::TooManyKeys);
+        }
+        let keys = set.keys.iter().filter_map(|key| serde_json::from_str::<RawKey>(key.get()).ok());
+        let keys: Vec<SigningKey> = keys.filter_map(signing_key).collect();
+        if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
+    }
+
+    /// Returns the keys that a token with this algorithm and key identifier may be signed with.
+    ///
+    /// A token without an identifier matches only if one key fits the algorithm.
+    pub(super) fn find(&self, algorithm: TokenAlgorithm, id: Option<&str>) -> Vec<&PublicKey> {
+        let fits = |key: &&SigningKey| {
+            let only = key.algorithm.as_deref().map(TokenAlgorithm::from_name);
+            key.key.fits(algorithm) && only.is_none_or(|only| only == Some(algorithm))
+        };
+        let fitting = self.0.iter().filter(fits);
+        match id {
+            Some(id) => {
+                fitting.filter(|key| key.id.as_deref() == Some(id)).map(|key| &key.key).collect()
+            }
+            None => {
+                let keys: Vec<_> = fitting.map(|key| &key.key).collect();
+                if keys.len() == 1 { keys } else { Vec::new() }
+            }
+        }
+    }
+}
+
+fn signing_key(raw: RawKey) -> Option<SigningKey> {
+    let verifies = raw.usage.as_deref().is_none_or(|usage| usage == "sig")
+        && raw.key_ops.as_ref().is_none_or(|ops| ops.iter().any(|op| op == "verify"));
+    let key = public_key(&raw).filter(|_| verifies)?;
+    Some(SigningKey { id: raw.kid, algorithm: raw.alg, key })
+}
+
+fn public_key(raw: &RawKey) -> Option<PublicKey> {
+    let number = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_ref()?).ok();
+    let point = |bytes: usize| {
+        let (x, y) = (number(&raw.x)?, number(&raw.y)?);
+        (x.len() == bytes && y.len() == bytes).then(|| [&[4], &x[..], &y[..]].concat())
+    };
+    match (raw.kty.as_str(), raw.crv.as_deref()) {
+        ("RSA", _) => Some(PublicKey::Rsa { modulus: number(&raw.n)?, exponent: number(&raw.e)? }),
+        ("EC", Some("P-256")) => point(32).map(PublicKey::P256),
+        ("EC", Some("P-384")) => point(48).map(PublicKey::P384),
+        ("OKP", Some("Ed25519")) => {
+            number(&raw.x).filter(|key| key.len() == 32).map(PublicKey::Ed25519)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn set(keys: &Value) -> Result<KeySet, KeySetError> {
+        KeySet::parse(json!({"keys": keys}).to_string().as_bytes())
+    }
+
+    fn ed(id: &str, more: &Value) -> Value {
+        let x = URL_SAFE_NO_PAD.encode([7; 32]);
+        let mut key = json!({"kty": "OKP", "crv": "Ed25519", "x": x, "kid": id});
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_identifier_its_type_and_its_algorithm() {
+        let keys = set(&json!([ed("a", &json!({})), ed("b", &json!({"alg": "ES256"}))])).unwrap();
+        let found = |algorithm, id| keys.find(algorithm, Some(id)).len();
+        assert_eq!(found(TokenAlgorithm::EdDsa, "a"), 1);
+        assert_eq!(found(TokenAlgorithm::EdDsa, "b"), 0, "the key has another algorithm");
+        assert_eq!(found(TokenAlgorithm::Es256, "a"), 0, "the key has another type");
+        assert_eq!(found(TokenAlgorithm::EdDsa, "c"), 0);
+    }
+
+    #[test]
+    fn a_token_without_an_identifier_needs_a_single_key_of_its_type() {
+        let one = set(&json!([ed("a", &json!({}))])).unwrap();
+        assert_eq!(one.find(TokenAlgorithm::EdDsa, None).len(), 1);
+        let two = set(&json!([ed("a", &json!({})), ed("b", &json!({}))])).unwrap();
+        assert_eq!(two.find(TokenAlgorithm::EdDsa, None).len(), 0);
+    }
+
+    #[test]
+    fn keys_for_other_purposes_and_shared_secrets_are_left_out() {
+        let others = json!([
+            ed("a", &json!({"use": "enc"})),
+            ed("b", &json!({"key_ops": ["sign"]})),
+            ed("c", &json!({"x": URL_SAFE_NO_PAD.encode([7; 31])})),
+            ed("d", &json!({"kty": "EC", "crv": "P-256"})),
+            {"kty": "oct", "k": "c2VjcmV0", "kid": "e"},
+            5,
+        ]);
+        assert_eq!(set(&others), Err(KeySetError::Empty));
+        let kept =
+            json!([ed("a", &json!({"use": "sig"})), ed("b", &json!({"key_ops": ["verify"]}))]);
+        assert_eq!(set(&kept).unwrap().0.len(), 2);
+    }
+
+    #[test]
+    fn a_key_set_at_the_limit_is_read_and_one_key_more_is_not() {
+        let keys = |count: usize| {
+            set(&(0..count).map(|index| ed(&index.to_string(), &json!({}))).collect::<Value>())
+        };
+        assert_eq!(keys(MAX_KEYS).unwrap().0.len(), MAX_KEYS);
+        assert_eq!(keys(MAX_KEYS + 1), Err(KeySetError::TooManyKeys));
+        assert_eq!(KeySet::parse(b"<html>"), Err(KeySetError::Malformed));
+    }
+}
