@@ -64,6 +64,7 @@ pub use innkeeper_process::{
     shim,
 };
 
+pub use cache::CacheScope;
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
