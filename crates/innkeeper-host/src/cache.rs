@@ -7,11 +7,17 @@
 //! the request; the other callers are followers and wait. If the request fails, each follower sends
 //! its own request. If the leader drops its future, the next follower becomes the leader. So no
 //! caller sends more than one request, and no caller fails because of another caller's error.
+//!
+//! A result is shared by the calls of one principal, and by all calls if its `cacheScope` is
+//! `public`. The scope is known only with the result, so a call never waits for the request of
+//! another principal.
 
+mod key;
+mod scope;
 mod stale;
 mod store;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,48 +25,13 @@ use std::time::Duration;
 use innkeeper_config::CacheConfig as Policy;
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use tokio::sync::SetOnce;
 use tokio::time::{Instant, timeout_at};
 
 use crate::deadline::MAX_REQUEST_TIMEOUT;
+pub(crate) use key::CacheKey;
+pub use scope::CacheScope;
 use store::{CacheHit, LruStore};
-
-/// The key of a cache entry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum CacheKey {
-    /// A resource, by URI.
-    Resource(Box<str>),
-    /// A prompt, by public name and by arguments as JSON with sorted keys.
-    Prompt(Box<str>, Box<str>),
-}
-
-impl CacheKey {
-    pub(crate) fn resource(uri: &str) -> Self {
-        Self::Resource(uri.into())
-    }
-
-    pub(crate) fn prompt(name: &str, arguments: &Map<String, Value>) -> Self {
-        let sorted: BTreeMap<&String, &Value> = arguments.iter().collect();
-        // Serialization of a map with string keys cannot fail.
-        let sorted = serde_json::to_string(&sorted).unwrap_or_default();
-        Self::Prompt(name.into(), sorted.into())
-    }
-
-    /// Returns the URI of the resource or the name of the prompt.
-    pub(crate) fn item(&self) -> &str {
-        match self {
-            Self::Resource(item) | Self::Prompt(item, _) => item,
-        }
-    }
-
-    fn size_bytes(&self) -> usize {
-        match self {
-            Self::Resource(uri) => uri.len(),
-            Self::Prompt(name, arguments) => name.len() + arguments.len(),
-        }
-    }
-}
 
 /// The reason why a read returns no result.
 #[derive(Debug, PartialEq)]
@@ -80,7 +51,7 @@ pub(crate) enum CacheRead {
     Cached(Arc<CachedResult>, Duration),
 }
 
-/// A result of a server, shared by all callers.
+/// A result of a server, shared by all callers that can receive the result.
 #[derive(Debug)]
 pub(crate) struct CachedResult {
     result: Box<RawValue>,
@@ -120,7 +91,7 @@ impl CachedResult {
 #[derive(Debug)]
 pub(crate) struct FetchedResult {
     pub(crate) result: Box<RawValue>,
-    /// Whether the result is valid for other callers with the same key. A result that contains a
+    /// Whether the result is valid for other calls of the same principal with the same key. A result that contains a
     /// user's input from a round trip is not cacheable.
     pub(crate) cacheable: bool,
     /// Whether a scanner scanned the result without a finding.
@@ -174,7 +145,8 @@ impl Cache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the cached result, or calls `fetch` with the remaining part of `limit`.
+    /// Returns a cached result that the principal of the key can receive, or calls `fetch` with the
+    /// remaining part of `limit`.
     ///
     /// With `fresh`, the cache always calls `fetch` and stores the result.
     pub(crate) async fn read<E, R, F>(
@@ -229,19 +201,31 @@ impl Cache {
 
     /// Returns the cached result with its age, expired or not.
     pub(crate) fn get_stale(&self, key: &CacheKey) -> Option<(Arc<CachedResult>, Duration)> {
-        let CacheHit { result, age } = self.lock_state().store.get_stale(key, Instant::now())?;
+        let (mut state, now) = (self.lock_state(), Instant::now());
+        let own = state.store.get_stale(key, now);
+        let shared = state.store.get_stale(&key.of_everyone(), now);
+        let CacheHit { result, age } = own.into_iter().chain(shared).min_by_key(|hit| hit.age)?;
         Some((result, age))
     }
 
     /// Removes an entry, unless the entry now holds a different result.
     pub(crate) fn remove_if_same(&self, key: &CacheKey, result: &Arc<CachedResult>) {
-        self.lock_state().store.remove_if_same(key, result);
+        let mut state = self.lock_state();
+        state.store.remove_if_same(key, result);
+        state.store.remove_if_same(&key.of_everyone(), result);
     }
 
     fn lookup(&self, key: &CacheKey, fresh: bool, join: bool) -> CacheLookup<'_> {
         let mut state = self.lock_state();
-        if !fresh && let Some(hit) = state.store.get(key, Instant::now()) {
-            return CacheLookup::Hit(hit);
+        if fresh {
+            // Requests of other principals are older than the fresh result.
+            state.in_flight.retain(|other, _| !other.has_same_item(key));
+        } else {
+            let now = Instant::now();
+            let own = state.store.get(key, now);
+            if let Some(hit) = own.or_else(|| state.store.get(&key.of_everyone(), now)) {
+                return CacheLookup::Hit(hit);
+            }
         }
         if join && let Some(flight) = state.in_flight.get(key) {
             return CacheLookup::Follower(flight.clone());
@@ -256,15 +240,12 @@ impl Cache {
     /// Removes the entries that the server reported as changed, and does not store the results of
     /// running requests for them.
     pub(crate) fn invalidate_changed(&self, resources: bool, prompts: bool) {
-        self.invalidate_where(|key| match key {
-            CacheKey::Resource(_) => resources,
-            CacheKey::Prompt(..) => prompts,
-        });
+        self.invalidate_where(|key| if key.is_resource() { resources } else { prompts });
     }
 
     /// Removes the entry of one resource.
     pub(crate) fn invalidate_uri(&self, uri: &str) {
-        self.invalidate_where(|key| matches!(key, CacheKey::Resource(kept) if **kept == *uri));
+        self.invalidate_where(|key| key.is_uri(uri));
     }
 
     fn invalidate_where(&self, which: impl Fn(&CacheKey) -> bool) {
@@ -302,7 +283,13 @@ impl FlightLeader<'_> {
             state.in_flight.remove(&self.key);
             if let FlightOutcome::Result(result) = &outcome {
                 let ttl = effective_ttl(result.result(), self.cache.policy.ttl);
-                state.store.insert(self.key.clone(), result.clone(), ttl, Instant::now());
+                let (own, shared) = (self.key.clone(), Arc::new(self.key.of_everyone()));
+                let (key, replaced) = match CacheScope::from_result(result.result()) {
+                    CacheScope::Private => (own, shared),
+                    CacheScope::Public => (shared, own),
+                };
+                state.store.remove(&replaced);
+                state.store.insert(key, result.clone(), ttl, Instant::now());
             }
         }
         drop(state);

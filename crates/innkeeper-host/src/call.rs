@@ -74,6 +74,12 @@ pub struct CallOptions {
     /// server receives an error. The cache does not store a result after a request to this
     /// callback.
     pub callback: Option<Arc<dyn Callback>>,
+    /// The remote client on whose behalf the application calls.
+    ///
+    /// The cache gives a result of a prompt or resource only to calls with the same principal; calls
+    /// without a principal share their results in the same way. All calls share a result with
+    /// `cacheScope: "public"`. A server gets no principal. Default: none.
+    pub principal: Option<Arc<str>>,
     /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
     /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
     /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:

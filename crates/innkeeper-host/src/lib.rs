@@ -64,6 +64,7 @@ pub use innkeeper_process::{
     shim,
 };
 
+pub use cache::CacheScope;
 pub use call::{
     Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError, TaskMode,
     ToolResult,

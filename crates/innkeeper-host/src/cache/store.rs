@@ -104,7 +104,7 @@ impl LruStore {
         (self.entries.len(), self.bytes)
     }
 
-    fn remove(&mut self, key: &CacheKey) {
+    pub(super) fn remove(&mut self, key: &CacheKey) {
         if let Some(entry) = self.entries.remove(key) {
             self.keys_by_last_use.remove(&entry.last_use);
             self.bytes -= entry.bytes;

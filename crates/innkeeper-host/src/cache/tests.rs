@@ -1,11 +1,13 @@
 //! Tests of hits, misses, limits, shared requests and invalidation, with paused time.
 
+mod principals;
+
 use std::cell::Cell;
 use std::pin::pin;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::*;

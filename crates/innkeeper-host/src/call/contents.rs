@@ -39,7 +39,7 @@ pub(crate) async fn get_prompt(
     arguments: &Map<String, Value>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = CacheKey::prompt(name, arguments);
+    let key = CacheKey::prompt(name, arguments).of_principal(options.principal.clone());
     let route = match catalog.prompt(name) {
         Ok(route) => route,
         Err(error) => {
@@ -103,7 +103,7 @@ pub(crate) async fn read_resource(
     server: Option<&str>,
     options: CallOptions,
 ) -> Result<Box<RawValue>, CallError> {
-    let key = CacheKey::resource(uri);
+    let key = CacheKey::resource(uri).of_principal(options.principal.clone());
     let route = match catalog.resource(uri, server) {
         Ok(route) => route,
         Err(error) => {

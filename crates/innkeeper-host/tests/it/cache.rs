@@ -55,6 +55,44 @@ async fn a_resource_read_twice_is_asked_for_once_and_a_fresh_one_again() {
     host.shutdown().await;
 }
 
+/// Attack: data | another principal reads a resource and a prompt that the server gave to one
+/// principal, also after the server is lost | the other principal gets a result of its own or an
+/// error | Secrets stay with their owner
+#[tokio::test]
+async fn a_result_is_kept_for_its_principal_unless_its_server_says_that_it_is_public() {
+    let options = |principal: Option<&str>| CallOptions {
+        principal: principal.map(Into::into),
+        ..CallOptions::default()
+    };
+    let name = Map::from_iter([("name".to_owned(), json!("Ada"))]);
+    for (scope, expected) in [(None, 3), (Some("private"), 3), (Some("public"), 1)] {
+        let test_env = TestEnv::new();
+        let (mut resource, mut prompt) = (json!({"contents": []}), json!({"messages": []}));
+        if let Some(scope) = scope {
+            (resource["cacheScope"], prompt["cacheScope"]) = (json!(scope), json!(scope));
+        }
+        let fixture = test_env.fixture("one").with("--crash-after", 1);
+        let fixture = fixture.with("--read-result", &resource).with("--prompt-result", &prompt);
+        let host = test_env.start([fixture]).await.unwrap();
+        let principals = [Some("ada"), Some("bob"), None];
+        for principal in principals.into_iter().chain(principals) {
+            read_with(&host, "fx://one/static", options(principal)).await;
+            host.get_prompt("one.greet", &name, options(principal)).await.unwrap();
+        }
+        let journal = test_env.journal();
+        let counts = (journal.count("resources/read"), journal.count("prompts/get"));
+        assert_eq!(counts, (expected, expected), "{scope:?}");
+        host.call_tool("one.pid", ()).await.unwrap_err();
+        let copy = read_with(&host, "fx://one/static", options(Some("ada"))).await;
+        assert_eq!(copy["_meta"]["stale"], true);
+        let other = host.read_resource("fx://one/static", None, options(Some("eve"))).await;
+        assert_eq!(other.is_ok(), scope == Some("public"), "{scope:?}");
+        let other = host.get_prompt("one.greet", &name, options(Some("eve"))).await;
+        assert_eq!(other.is_ok(), scope == Some("public"), "{scope:?}");
+        host.shutdown().await;
+    }
+}
+
 /// Proves: FR8.2, FR8.4, N29
 #[tokio::test]
 async fn a_prompt_got_twice_is_asked_for_once_for_each_set_of_arguments() {
