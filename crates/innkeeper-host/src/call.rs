@@ -92,8 +92,6 @@ pub struct CallOptions {
     /// The capabilities of the remote client, an object of at most 64 KiB. Default: those of the
     /// host.
     pub client_capabilities: Option<Box<RawValue>>,
-    /// The remote client on whose behalf the application calls.
-    pub principal: Option<Arc<str>>,
 }
 
 /// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
