@@ -18,6 +18,7 @@ mod text;
 
 pub mod http;
 pub mod method;
+mod params_error;
 mod revision;
 
 pub mod request_meta;
@@ -26,6 +27,7 @@ pub mod view;
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
+pub use params_error::ParamsError;
 pub use revision::{Era, ParseRevisionError, Revision};
 pub use sse::{SseDecoder, SseEvent};
 pub use view::ViewError;

@@ -1,5 +1,7 @@
 //! Identity and capabilities in `_meta` of modern messages (revision 2026-07-28).
 
+mod incoming;
+
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +11,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::revision::Revision;
 use crate::skim;
 use crate::view::{ObjectView, ServerCapabilities, ViewError};
+
+pub use incoming::{IncomingMeta, META_PROGRESS_TOKEN, RequiredMeta};
 
 /// Key of the protocol revision of a request.
 pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -60,7 +64,7 @@ impl Serialize for MetaObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut meta = serializer.serialize_map(None)?;
         if let Some(token) = self.progress_token {
-            meta.serialize_entry("progressToken", &token)?;
+            meta.serialize_entry(META_PROGRESS_TOKEN, &token)?;
         }
         meta.serialize_entry(META_PROTOCOL_VERSION, &self.request.revision)?;
         let client =
