@@ -6,7 +6,8 @@
 //!
 //! In reading order: [`framing`] splits bytes into lines and [`sse`] splits bytes into events.
 //! [`envelope`] parses and serializes messages. [`skim`] reads JSON text without a tree. [`http`]
-//! has the HTTP headers. [`view`] and [`request_meta`] read typed parts of results.
+//! has the HTTP headers. [`view`] and [`request_meta`] read typed parts of messages. [`handshake`] is
+//! the server's side of the handshake.
 
 pub mod framing;
 pub mod sse;
@@ -21,6 +22,7 @@ pub mod method;
 mod params_error;
 mod revision;
 
+pub mod handshake;
 pub mod request_meta;
 pub mod view;
 

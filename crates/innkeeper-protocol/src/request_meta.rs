@@ -67,8 +67,11 @@ impl Serialize for MetaObject<'_> {
             meta.serialize_entry(META_PROGRESS_TOKEN, &token)?;
         }
         meta.serialize_entry(META_PROTOCOL_VERSION, &self.request.revision)?;
-        let client =
-            ClientInfo { name: self.request.client_name, version: self.request.client_version };
+        let client = Implementation {
+            name: self.request.client_name,
+            version: self.request.client_version,
+            title: None,
+        };
         meta.serialize_entry(META_CLIENT_INFO, &client)?;
         match self.request.capabilities {
             Some(capabilities) => meta.serialize_entry(META_CLIENT_CAPABILITIES, capabilities)?,
@@ -81,10 +84,16 @@ impl Serialize for MetaObject<'_> {
     }
 }
 
-#[derive(serde::Serialize)]
-struct ClientInfo<'a> {
-    name: &'a str,
-    version: &'a str,
+/// The name and version of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Implementation<'a> {
+    /// The name of the program.
+    pub name: &'a str,
+    /// The version of the program.
+    pub version: &'a str,
+    /// The display name (since 2025-06-18).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a str>,
 }
 
 #[derive(serde::Serialize)]

@@ -135,7 +135,8 @@ impl<'a, const N: usize> ObjectView<'a, N> {
         child_pointer(&self.pointer, name)
     }
 
-    fn unexpected_type(&self, name: &'static str, expected: &'static str) -> ViewError {
+    /// Returns the error for a member that is missing or has the wrong type.
+    pub(crate) fn unexpected_type(&self, name: &'static str, expected: &'static str) -> ViewError {
         ViewError::new(self.pointer_to(name), expected, self.get(name))
     }
 }
