@@ -1,7 +1,8 @@
-//! Names and value encoding of the MCP headers of the HTTP transports.
+//! The MCP headers of the HTTP transports.
 
 mod param_headers;
 mod schema;
+mod validation;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,9 @@ use base64::engine::general_purpose::STANDARD;
 use crate::method;
 
 pub use param_headers::{MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeaderError, ParamHeaders};
+pub use validation::{
+    HeaderMismatch, UnsupportedVersionHeader, check_request_headers, legacy_revision,
+};
 
 /// The protocol revision of the request; since 2025-06-18.
 pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
@@ -57,4 +61,41 @@ pub fn encode_value(value: &str) -> Cow<'_, str> {
         return Cow::Borrowed(value);
     }
     Cow::Owned(format!("{ENCODED_START}{}{ENCODED_END}", STANDARD.encode(value)))
+}
+
+/// The error for a header value that [`decode_value`] cannot decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderValueError {
+    /// The value contains a byte that is neither printable ASCII nor a tab, or starts or ends with
+    /// white space.
+    #[error("the value contains an invalid character, or white space at its start or end")]
+    InvalidCharacter,
+    /// The text between `=?base64?` and `?=` is not canonical base64.
+    #[error("the value is not valid base64")]
+    InvalidBase64,
+    /// The decoded bytes are not UTF-8.
+    #[error("the decoded value is not UTF-8")]
+    NotUtf8,
+}
+
+/// Decodes a header value that [`encode_value`] encoded (2026-07-28, Streamable HTTP, Value
+/// Encoding). `value` is a field value without surrounding white space (RFC 9110, section 5.5).
+///
+/// The markers are case-sensitive. A value that needs no encoding may be encoded.
+///
+/// # Errors
+///
+/// Returns an error if the value contains characters that require encoding, or if the encoding is
+/// invalid.
+pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, HeaderValueError> {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let is_padded = value.first().is_some_and(is_space) || value.last().is_some_and(is_space);
+    if is_padded || !value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
+        return Err(HeaderValueError::InvalidCharacter);
+    }
+    let text = std::str::from_utf8(value).map_err(|_| HeaderValueError::InvalidCharacter)?;
+    let encoded = text.strip_prefix(ENCODED_START).and_then(|rest| rest.strip_suffix(ENCODED_END));
+    let Some(encoded) = encoded else { return Ok(Cow::Borrowed(text)) };
+    let bytes = STANDARD.decode(encoded).map_err(|_| HeaderValueError::InvalidBase64)?;
+    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| HeaderValueError::NotUtf8)
 }

@@ -6,7 +6,8 @@
 //!
 //! In reading order: [`framing`] splits bytes into lines and [`sse`] splits bytes into events.
 //! [`envelope`] parses and serializes messages. [`skim`] reads JSON text without a tree. [`http`]
-//! has the HTTP headers. [`view`] and [`request_meta`] read typed parts of results.
+//! has the HTTP headers. [`view`] and [`request_meta`] read typed parts of messages. [`handshake`] is
+//! the server's side of the handshake.
 
 pub mod framing;
 pub mod sse;
@@ -18,14 +19,17 @@ mod text;
 
 pub mod http;
 pub mod method;
+mod params_error;
 mod revision;
 
+pub mod handshake;
 pub mod request_meta;
 pub mod view;
 
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
+pub use params_error::ParamsError;
 pub use revision::{Era, ParseRevisionError, Revision};
 pub use sse::{SseDecoder, SseEvent};
 pub use view::ViewError;

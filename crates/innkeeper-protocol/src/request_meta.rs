@@ -1,5 +1,7 @@
 //! Identity and capabilities in `_meta` of modern messages (revision 2026-07-28).
 
+mod incoming;
+
 #[cfg(test)]
 mod tests;
 
@@ -9,6 +11,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::revision::Revision;
 use crate::skim;
 use crate::view::{ObjectView, ServerCapabilities, ViewError};
+
+pub use incoming::{IncomingMeta, META_PROGRESS_TOKEN, RequiredMeta};
 
 /// Key of the protocol revision of a request.
 pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -60,11 +64,14 @@ impl Serialize for MetaObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut meta = serializer.serialize_map(None)?;
         if let Some(token) = self.progress_token {
-            meta.serialize_entry("progressToken", &token)?;
+            meta.serialize_entry(META_PROGRESS_TOKEN, &token)?;
         }
         meta.serialize_entry(META_PROTOCOL_VERSION, &self.request.revision)?;
-        let client =
-            ClientInfo { name: self.request.client_name, version: self.request.client_version };
+        let client = Implementation {
+            name: self.request.client_name,
+            version: self.request.client_version,
+            title: None,
+        };
         meta.serialize_entry(META_CLIENT_INFO, &client)?;
         match self.request.capabilities {
             Some(capabilities) => meta.serialize_entry(META_CLIENT_CAPABILITIES, capabilities)?,
@@ -77,10 +84,16 @@ impl Serialize for MetaObject<'_> {
     }
 }
 
-#[derive(serde::Serialize)]
-struct ClientInfo<'a> {
-    name: &'a str,
-    version: &'a str,
+/// The name and version of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Implementation<'a> {
+    /// The name of the program.
+    pub name: &'a str,
+    /// The version of the program.
+    pub version: &'a str,
+    /// The display name (since 2025-06-18).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<&'a str>,
 }
 
 #[derive(serde::Serialize)]

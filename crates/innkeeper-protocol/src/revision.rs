@@ -54,6 +54,15 @@ impl Revision {
         }
     }
 
+    /// Returns the revision with which a server answers `initialize`: the requested revision if it is
+    /// a published revision with a handshake, else [`Revision::LATEST_LEGACY`] (2025-11-25,
+    /// Lifecycle, Version Negotiation).
+    pub fn negotiate(requested: &str) -> Self {
+        let requested = requested.parse().ok();
+        let legacy = requested.filter(|revision: &Self| revision.era() == Era::Legacy);
+        legacy.unwrap_or(Self::LATEST_LEGACY)
+    }
+
     /// Returns the connection model of this revision.
     pub fn era(self) -> Era {
         if self > Self::LATEST_LEGACY { Era::Modern } else { Era::Legacy }
@@ -135,6 +144,16 @@ mod tests {
         }
         for odd in ["", "2024-11-5", "2024-11-05 ", "2030-01-01", "latest"] {
             assert!(odd.parse::<Revision>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_server_answers_with_the_requested_legacy_revision_or_the_latest() {
+        for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            assert_eq!(Revision::negotiate(revision).as_str(), revision);
+        }
+        for other in ["2026-07-28", "2030-01-01", "", "1.0", "2025-03-26 "] {
+            assert_eq!(Revision::negotiate(other), Revision::V2025_11_25, "{other}");
         }
     }
 

@@ -17,6 +17,7 @@ mod tests;
 pub(crate) use brackets::depth_within;
 pub(crate) use cursor::Cursor;
 pub use duplicate_keys::{KeyTracker, has_duplicate_key};
+pub(crate) use edit::remove_members;
 pub use edit::{remove_member, replace_member};
 pub use recovery::recover_top_level_id;
 pub use tokens::{Token, Tokens};

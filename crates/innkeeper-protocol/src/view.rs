@@ -36,7 +36,7 @@ pub use task::{MAX_TASK_ID_BYTES, Task, TaskStatus};
 pub use template::{MAX_TEMPLATE_BYTES, MAX_URI_BYTES, uri_matches};
 pub use tool::{TaskSupport, Tool, ToolAnnotations};
 
-pub(crate) use object::ObjectView;
+pub(crate) use object::{ObjectView, child_pointer};
 
 /// The error for a required part of a message that is missing or has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -21,7 +21,7 @@ const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// (2026-07-28, Streamable HTTP, Custom Headers from Tool Parameters).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParamHeaders {
-    params: Vec<ParamHeader>,
+    pub(super) params: Vec<ParamHeader>,
 }
 
 /// An argument and its header name without the prefix.
@@ -119,7 +119,7 @@ impl ParamHeaders {
 }
 
 /// Formats a JSON value for a header.
-fn header_value(value: &str) -> Option<Cow<'_, str>> {
+pub(super) fn header_value(value: &str) -> Option<Cow<'_, str>> {
     match value.as_bytes().first()? {
         b'"' => serde_json::from_str::<String>(value).ok().map(Cow::Owned),
         b't' | b'f' => Some(Cow::Borrowed(value)),
@@ -129,7 +129,7 @@ fn header_value(value: &str) -> Option<Cow<'_, str>> {
 }
 
 /// JSON Schema treats `42.0` as an integer, and the decimal form of that integer is `42`.
-fn number_text(number: &str) -> Cow<'_, str> {
+pub(super) fn number_text(number: &str) -> Cow<'_, str> {
     let is_integer = number.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match number.parse::<f64>() {
         Ok(float) if !is_integer && float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {

@@ -4,8 +4,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::{
-    MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeaderError, ParamHeaders, encode_value,
-    name_member,
+    HeaderValueError, MAX_PARAM_HEADERS, MAX_PARAM_NAME_BYTES, ParamHeaderError, ParamHeaders,
+    decode_value, encode_value, name_member,
 };
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -56,6 +56,37 @@ fn a_value_that_no_header_can_carry_is_base64() {
     for (value, encoded) in cases {
         assert_eq!(encode_value(value), encoded, "{value:?}");
     }
+}
+
+#[test]
+fn a_header_value_is_decoded_strictly() {
+    let cases = [
+        ("us west", "us west"),
+        ("", ""),
+        ("a\tb", "a\tb"),
+        ("=?base64?SGVsbG8sIOS4lueVjA==?=", "Hello, 世界"),
+        ("=?base64?YQ==?=", "a"),
+        ("=?base64??=", ""),
+        ("=?base64?=", "=?base64?="),
+        ("=?BASE64?YQ==?=", "=?BASE64?YQ==?="),
+    ];
+    for (value, decoded) in cases {
+        assert_eq!(decode_value(value.as_bytes()).as_deref(), Ok(decoded), "{value}");
+    }
+    for value in ["é", " a", "a ", "a\t", "a\nb", "\0", "\u{7f}"] {
+        let error = decode_value(value.as_bytes());
+        assert_eq!(error, Err(HeaderValueError::InvalidCharacter), "{value:?}");
+    }
+    // No padding, bits after the last character, another alphabet, white space.
+    for encoded in ["YQ", "YR==", "-_8=", "YQ= =", "Y"] {
+        let value = format!("=?base64?{encoded}?=");
+        assert_eq!(
+            decode_value(value.as_bytes()),
+            Err(HeaderValueError::InvalidBase64),
+            "{encoded}"
+        );
+    }
+    assert_eq!(decode_value(b"=?base64?/w==?="), Err(HeaderValueError::NotUtf8));
 }
 
 #[test]

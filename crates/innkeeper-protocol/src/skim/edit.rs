@@ -52,7 +52,7 @@ pub fn remove_member(object: &str, key: &str) -> String {
 }
 
 /// Removes the members whose raw key satisfies `is_removed`; see [`remove_member`].
-pub(super) fn remove_members(object: &str, is_removed: impl Fn(&str) -> bool) -> String {
+pub(crate) fn remove_members(object: &str, is_removed: impl Fn(&str) -> bool) -> String {
     let mut cursor = Cursor::new(object);
     if !cursor.enter(b'{') {
         return object.to_owned();

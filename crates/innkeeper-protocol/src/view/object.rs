@@ -1,5 +1,7 @@
 //! View of selected members of a JSON object.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use super::ViewError;
@@ -74,6 +76,37 @@ impl<'a, const N: usize> ObjectView<'a, N> {
         self.get(name).filter(|raw| raw.starts_with('{')).and_then(boxed_raw)
     }
 
+    /// Returns a string; a present member of another type is an error.
+    pub(crate) fn optional_string(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<Cow<'a, str>>, ViewError> {
+        let Some(raw) = self.get(name) else { return Ok(None) };
+        let text = text::decode_string(raw);
+        text.map(Some).ok_or_else(|| self.unexpected_type(name, "a string"))
+    }
+
+    /// Returns the raw text of an object; a present member of another type is an error.
+    pub(crate) fn optional_object(&self, name: &'static str) -> Result<Option<&'a str>, ViewError> {
+        let raw = self.get(name);
+        match raw {
+            Some(raw) if !raw.starts_with('{') => Err(self.unexpected_type(name, "an object")),
+            _ => Ok(raw),
+        }
+    }
+
+    /// Returns the raw text of a string or a number; a present member of another type is an error.
+    pub(crate) fn optional_token(&self, name: &'static str) -> Result<Option<&'a str>, ViewError> {
+        let is_token = |first| matches!(first, '"' | '-' | '0'..='9');
+        let raw = self.get(name);
+        match raw {
+            Some(raw) if !raw.starts_with(is_token) => {
+                Err(self.unexpected_type(name, "a string or a number"))
+            }
+            _ => Ok(raw),
+        }
+    }
+
     pub(crate) fn required_string(&self, name: &'static str) -> Result<String, ViewError> {
         self.string(name).ok_or_else(|| self.unexpected_type(name, "a string"))
     }
@@ -102,13 +135,14 @@ impl<'a, const N: usize> ObjectView<'a, N> {
         child_pointer(&self.pointer, name)
     }
 
-    fn unexpected_type(&self, name: &'static str, expected: &'static str) -> ViewError {
+    /// Returns the error for a member that is missing or has the wrong type.
+    pub(crate) fn unexpected_type(&self, name: &'static str, expected: &'static str) -> ViewError {
         ViewError::new(self.pointer_to(name), expected, self.get(name))
     }
 }
 
 /// Returns the pointer to the member `name` of the value at `pointer`.
-pub(super) fn child_pointer(pointer: &str, name: &str) -> String {
+pub(crate) fn child_pointer(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use innkeeper_protocol::http::{ParamHeaders, encode_value};
+use innkeeper_protocol::http::{ParamHeaders, decode_value, encode_value};
 use proptest::prelude::*;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -67,13 +67,27 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Generates an argument of any type.
+fn argument() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<String>().prop_map(Value::from),
+        "[ -~]{0,6}".prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<i16>().prop_map(|number| Value::from(f64::from(number))),
+        any::<bool>().prop_map(Value::from),
+        Just(Value::Null),
+        Just(json!({"a": "x"})),
+    ]
+}
+
 proptest! {
     #[test]
     fn every_value_can_be_sent_and_read_back(value in prop_oneof![any::<String>(), "[ -~]{0,20}"]) {
         let sent = encode_value(&value);
         prop_assert!(sent.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{}", sent);
         prop_assert_eq!(sent.trim(), &sent);
-        prop_assert_eq!(decoded(&sent), value);
+        prop_assert_eq!(&decoded(&sent), &value);
+        prop_assert_eq!(decode_value(sent.as_bytes()), Ok(value.as_str().into()));
     }
 
     #[test]
@@ -92,6 +106,33 @@ proptest! {
             let arguments = steps.iter().rev().fold(json!("x"), |inner, step| json!({*step: inner}));
             let header = (format!("Mcp-Param-{name}"), "x".to_owned());
             prop_assert_eq!(headers.for_arguments(&to_raw_value(&arguments).unwrap()), [header]);
+        }
+    }
+
+    #[test]
+    fn the_headers_that_a_client_sends_pass_the_check_and_others_do_not(
+        schema in schema(),
+        a in argument(),
+        b in argument(),
+        other in argument(),
+    ) {
+        let Ok(headers) = ParamHeaders::from_schema(&to_raw_value(&schema).unwrap()) else {
+            return Ok(());
+        };
+        let arguments = json!({"a": {"a": a, "b": b}, "b": a, "type": b, "x-mcp-header": other});
+        let sent = headers.for_arguments(&to_raw_value(&arguments).unwrap());
+        let params = to_raw_value(&json!({"arguments": arguments})).unwrap();
+        let check = |sent: &[(String, String)]| {
+            let find = |name: &str| sent.iter().find(|(header, _)| header == name);
+            headers.check_call(Some(&params), |name| find(name).map(|(_, value)| value.as_bytes()))
+        };
+        prop_assert_eq!(check(&sent), Ok(()));
+        for index in 0..sent.len() {
+            let mut changed = sent.clone();
+            changed[index].1.push('x');
+            prop_assert!(check(&changed).is_err(), "{:?}", changed);
+            changed.remove(index);
+            prop_assert!(check(&changed).is_err(), "{:?}", changed);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Property tests of framing, events, headers, envelopes, skimming and ids.
+//! Property tests of framing, events, headers, envelopes, requests, skimming and ids.
 
 mod envelopes;
 mod events;
@@ -6,4 +6,5 @@ mod frames;
 mod headers;
 mod json;
 mod mangled;
+mod requests;
 mod skimming;
