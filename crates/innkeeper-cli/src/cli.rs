@@ -7,8 +7,8 @@ pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, ChatArgs, CompletionsArgs,
     DemoArgs, ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs,
     LoginArgs, ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs,
-    ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, ServeArgs, ServerArgs, ServerNameArgs, ThemeArg,
-    ToolsArgs, WhyArgs,
+    ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, ServeArgs, ServerArgs,
+    ServerNameArgs, ThemeArg, ToolsArgs, WhyArgs,
 };
 
 use std::ffi::OsString;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use innkeeper_agent::server_requests::ServerRequestHandler;
-use innkeeper_host::error::UnavailableReason;
 use innkeeper_gateway::GatewayBuilder;
+use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
     Config, Environment, Host, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
     Supervisor,

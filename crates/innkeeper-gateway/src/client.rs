@@ -141,11 +141,6 @@ impl Client {
         }
     }
 
-    /// Returns the number of requests in flight.
-    pub(crate) fn requests_in_flight(&self) -> usize {
-        self.requests().len()
-    }
-
     /// Passes a response of the client to the request that it belongs to.
     pub(crate) fn answer(&self, id: &RequestId, outcome: Result<&RawValue, ErrorObject>) {
         let question = id.as_client_id().and_then(|id| self.questions().remove(&id));
@@ -154,8 +149,9 @@ impl Client {
             return;
         };
         let answer = match outcome {
-            Ok(result) => serde_json::from_str(result.get())
-                .map_err(|error| CallbackError::new(envelope::code::INTERNAL_ERROR, error.to_string())),
+            Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
+                CallbackError::new(envelope::code::INTERNAL_ERROR, error.to_string())
+            }),
             Err(error) => Err(CallbackError::new(error.code, error.message)),
         };
         // The request may have ended.

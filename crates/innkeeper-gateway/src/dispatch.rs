@@ -11,6 +11,7 @@ pub(crate) use handshake::supported_versions;
 use std::sync::Arc;
 
 use innkeeper_host::LogLevel;
+use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Era, RequestId, method, skim};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -24,7 +25,6 @@ use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 use crate::upstream::View;
-use crate::wire::incoming_meta::IncomingMeta;
 
 /// Who sends a request.
 #[derive(Clone, Debug)]
@@ -130,7 +130,12 @@ impl GatewayInner {
     }
 
     /// Handles a notification of a client.
-    pub(crate) fn handle_notification(&self, client: &Client, method: &str, params: Option<&RawValue>) {
+    pub(crate) fn handle_notification(
+        &self,
+        client: &Client,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
         match method {
             method::CANCELLED => {
                 let id = params.and_then(|params| skim::member(params.get(), "requestId"));

@@ -4,8 +4,8 @@
 //! log. A client that lost its connection continues after the last event that it received
 //! (`Last-Event-ID`).
 
-use std::collections::VecDeque;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -154,7 +154,7 @@ impl EventStream {
         let number = log.reader;
         drop(log);
         self.changed.notify_waiters();
-        EventReader { stream: self.clone(), position, number, activity: None }
+        EventReader { stream: self.clone(), position, number, _activity: None }
     }
 }
 
@@ -165,13 +165,13 @@ pub(crate) struct EventReader {
     position: u64,
     number: u64,
     /// Dropped with the reader.
-    activity: Option<Box<dyn Any + Send + Sync>>,
+    _activity: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl EventReader {
-    /// Keeps a value until the reader ends.
+    /// Drops a value at the end of the reader.
     pub(crate) fn with_activity(self, activity: impl Any + Send + Sync) -> Self {
-        Self { activity: Some(Box::new(activity)), ..self }
+        Self { _activity: Some(Box::new(activity)), ..self }
     }
 
     /// Returns the next message. Returns `None` at the end of the stream, if another reader took
@@ -188,7 +188,9 @@ impl EventReader {
                 }
                 if log.last_position > self.position {
                     let ahead = log.last_position - self.position;
-                    let index = usize::try_from(ahead).ok().and_then(|ahead| log.events.len().checked_sub(ahead))?;
+                    let index = usize::try_from(ahead)
+                        .ok()
+                        .and_then(|ahead| log.events.len().checked_sub(ahead))?;
                     let event = log.events.get(index)?.clone();
                     self.position = event.position;
                     log.read_position = log.read_position.max(event.position);

@@ -14,9 +14,9 @@ use tokio::time::sleep;
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::principal::Principal;
-use crate::sole_client::SoleClient;
 use crate::router;
 use crate::server;
+use crate::sole_client::SoleClient;
 use crate::subscribers::Subscribers;
 use crate::tasks::GatewayTasks;
 use crate::transport;
@@ -134,9 +134,9 @@ impl GatewayInner {
                 self.options.required_servers.iter().any(|required| **required == **name)
                     && status.state != ServerState::Ready
             });
-        failed.next().map(|(name, status)| {
-            format!("required server `{name}` is {}", status.state.as_str())
-        })
+        failed
+            .next()
+            .map(|(name, status)| format!("required server `{name}` is {}", status.state.as_str()))
     }
 
     /// Waits until the gateway accepts no more requests.

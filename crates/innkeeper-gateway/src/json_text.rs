@@ -1,25 +1,29 @@
 //! Changes of single members of JSON objects, with all other bytes as they were.
 
-use crate::wire::json_object;
+use innkeeper_protocol::skim;
 use serde_json::Value;
 
 /// Replaces the member `name` of a definition.
 pub(crate) fn replace_name(definition: &str, name: &str) -> String {
-    json_object::replace_member(definition, "name", &Value::from(name).to_string())
+    skim::replace_member(definition, "name", &Value::from(name).to_string())
 }
 
 /// Adds a member to an object if the object does not have it.
 pub(crate) fn with_default(object: String, key: &str, value: &str) -> String {
-    let has_member = innkeeper_protocol::skim::member(&object, key).is_some();
-    if has_member { object } else { json_object::replace_member(&object, key, value) }
+    let has_member = skim::member(&object, key).is_some();
+    if has_member { object } else { skim::replace_member(&object, key, value) }
 }
 
 /// Returns parameters whose `_meta` has the members of `meta`, each in place of an earlier one.
-pub(crate) fn with_meta_member(params: Option<&str>, key: &str, meta: &Value) -> Box<serde_json::value::RawValue> {
+pub(crate) fn with_meta_member(
+    params: Option<&str>,
+    key: &str,
+    meta: &Value,
+) -> Box<serde_json::value::RawValue> {
     let params = params.unwrap_or("{}");
-    let old = innkeeper_protocol::skim::member(params, "_meta").unwrap_or("{}");
+    let old = skim::member(params, "_meta").unwrap_or("{}");
     let member = meta.get(key).map(Value::to_string).unwrap_or_default();
-    let meta = json_object::replace_member(old, key, &member);
-    let text = json_object::replace_member(params, "_meta", &meta);
+    let meta = skim::replace_member(old, key, &member);
+    let text = skim::replace_member(params, "_meta", &meta);
     serde_json::value::RawValue::from_string(text).unwrap_or_default()
 }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use innkeeper_host::config::NameStyle;
 use innkeeper_host::{Catalog, CatalogServer, Host};
+use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::uri_matches;
-use innkeeper_protocol::{Era, Revision};
+use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 
 use crate::json_text;
@@ -41,6 +42,8 @@ pub(crate) struct NamedItem {
     /// The name for the host.
     pub(crate) host_name: Box<str>,
     pub(crate) server: Arc<OfferedServer>,
+    /// The arguments that requests of the modern era repeat in headers; none for prompts.
+    pub(crate) param_headers: ParamHeaders,
 }
 
 /// The items of one endpoint.
@@ -194,8 +197,7 @@ impl Offering {
             let is_only = matching.all(|(_, other)| Arc::ptr_eq(other, server));
             return is_only.then_some(server);
         }
-        let mut with_resources =
-            self.servers.iter().filter(|server| server.declares("resources"));
+        let mut with_resources = self.servers.iter().filter(|server| server.declares("resources"));
         let server = with_resources.next()?;
         with_resources.next().is_none().then_some(server)
     }
@@ -231,7 +233,7 @@ impl Offering {
 impl OfferedServer {
     /// Returns whether the server declares a capability.
     pub(crate) fn declares(&self, capability: &str) -> bool {
-        innkeeper_protocol::skim::member(self.capabilities.get(), capability)
+        skim::member(self.capabilities.get(), capability)
             .is_some_and(|value| !matches!(value, "false" | "null"))
     }
 }
@@ -264,7 +266,10 @@ fn interim_capabilities(server: &CatalogServer) -> Box<RawValue> {
             ("resources", !listing.resources.is_empty() || !listing.resource_templates.is_empty()),
         ] {
             if has {
-                all.insert(key.to_owned(), serde_json::json!({ "listChanged": true, "subscribe": true }));
+                all.insert(
+                    key.to_owned(),
+                    serde_json::json!({ "listChanged": true, "subscribe": true }),
+                );
             }
         }
     }
@@ -299,8 +304,12 @@ fn unique(
     let unique = candidates.into_iter().filter(|candidate| !ambiguous.contains(&candidate.key));
     unique
         .map(|Candidate { key, host_name, raw, server }| {
-            (render(raw, &key), (key, NamedItem { host_name, server }))
+            // The host excludes tools with invalid annotations.
+            let param_headers = skim::member(raw.get(), "inputSchema")
+                .and_then(|schema| serde_json::from_str::<&RawValue>(schema).ok())
+                .and_then(|schema| ParamHeaders::from_schema(schema).ok())
+                .unwrap_or_default();
+            (render(raw, &key), (key, NamedItem { host_name, server, param_headers }))
         })
         .unzip()
 }
-

@@ -228,7 +228,8 @@ impl ParkedCalls {
         let invalid = |error: StateError| RpcError::invalid_params(error.to_string());
         let Some(sealer) = &self.sealer else { return Err(invalid(StateError::Foreign)) };
         let state = sealer.open(state).map_err(invalid)?;
-        let known = CallState { call: state.call, round: state.round, ..self.state(0, 0, identity) };
+        let known =
+            CallState { call: state.call, round: state.round, ..self.state(0, 0, identity) };
         if known != (CallState { expires: known.expires, ..state.clone() }) {
             return Err(invalid(StateError::OtherRequest));
         }
@@ -308,11 +309,6 @@ impl ParkedCalls {
         let mut table = self.table();
         table.remove_expired();
         table.calls.len()
-    }
-
-    /// Cancels the parked calls of a principal.
-    pub(crate) fn remove_principal(&self, principal: &Principal) {
-        self.table().calls.retain(|_, call| call.identity.principal != *principal);
     }
 }
 

@@ -62,7 +62,15 @@ impl Subscriber {
         lists: ListFilter,
         subscription_id: Option<Box<RawValue>>,
     ) -> Self {
-        Self { principal, endpoint, view, sink, lists, subscription_id, resources: Mutex::default() }
+        Self {
+            principal,
+            endpoint,
+            view,
+            sink,
+            lists,
+            subscription_id,
+            resources: Mutex::default(),
+        }
     }
 
     fn resources(&self) -> MutexGuard<'_, HashSet<(Arc<str>, Box<str>)>> {

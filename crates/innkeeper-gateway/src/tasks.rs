@@ -21,13 +21,6 @@ impl GatewayTasks {
         drop(tasks.spawn(future));
     }
 
-    /// Returns the number of running tasks.
-    pub(crate) fn running(&self) -> usize {
-        let mut tasks = self.tasks();
-        while tasks.try_join_next().is_some() {}
-        tasks.len()
-    }
-
     /// Waits for the end of all tasks that run now.
     pub(crate) async fn join(&self) {
         let mut running = std::mem::take(&mut *self.tasks());

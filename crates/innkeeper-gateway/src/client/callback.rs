@@ -17,8 +17,6 @@ pub(crate) struct ClientCallback {
 impl Callback for ClientCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
         let (client, sink) = (self.client.clone(), self.sink.clone());
-        Box::pin(async move {
-            client.ask(&sink, &request.method, request.params.as_deref()).await
-        })
+        Box::pin(async move { client.ask(&sink, &request.method, request.params.as_deref()).await })
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use innkeeper_host::{Arguments, CallError, CallOptions, CompletionReference};
+use innkeeper_protocol::http::HeaderMismatch;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
-use super::{ClientRequest, Reply};
+use super::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::OfferedServer;
@@ -21,7 +22,8 @@ impl GatewayInner {
             return Err(RpcError::unknown_item("tool", &name));
         };
         let arguments = request.raw_param("arguments");
-        let target = CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };
+        let target =
+            CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };
         let (host, host_name) = (tool.server.host.clone(), tool.host_name.clone());
         let call = {
             let arguments = arguments.clone();
@@ -43,6 +45,21 @@ impl GatewayInner {
         Ok(complete_result(result, request.caller.era()))
     }
 
+    /// Checks the headers of a call that repeat arguments. The call of an unknown tool fails later.
+    pub(crate) fn check_param_headers<'h>(
+        &self,
+        caller: &Caller,
+        params: Option<&RawValue>,
+        header: impl Fn(&str) -> Option<&'h [u8]>,
+    ) -> Result<(), HeaderMismatch> {
+        let name = params.and_then(|params| skim::member(params.get(), "name"));
+        let name = name.and_then(skim::decode_string).unwrap_or_default();
+        match self.offering(caller).tool(&name) {
+            Some(tool) => tool.param_headers.check_call(params, header),
+            None => Ok(()),
+        }
+    }
+
     pub(super) async fn get_prompt(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
         let offering = self.offering(request.caller);
@@ -51,9 +68,8 @@ impl GatewayInner {
         };
         let arguments = match request.param("arguments") {
             None | Some("null") => Map::new(),
-            Some(arguments) => serde_json::from_str(arguments).map_err(|_| {
-                RpcError::invalid_params("`params/arguments` must be an object")
-            })?,
+            Some(arguments) => serde_json::from_str(arguments)
+                .map_err(|_| RpcError::invalid_params("`params/arguments` must be an object"))?,
         };
         let digest_of = request.raw_param("arguments");
         let target =
@@ -87,7 +103,8 @@ impl GatewayInner {
     }
 
     pub(super) async fn complete(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let invalid = |place: &str| RpcError::invalid_params(format!("`params/{place}` is invalid"));
+        let invalid =
+            |place: &str| RpcError::invalid_params(format!("`params/{place}` is invalid"));
         let read = |key: &str| -> Result<Value, RpcError> {
             let value = request.param(key).ok_or_else(|| invalid(key))?;
             serde_json::from_str(value).map_err(|_| invalid(key))
@@ -96,7 +113,8 @@ impl GatewayInner {
         let text = |value: &Value, key: &str| value.get(key)?.as_str().map(ToOwned::to_owned);
         let name = text(&argument, "name").ok_or_else(|| invalid("argument/name"))?;
         let value = text(&argument, "value").ok_or_else(|| invalid("argument/value"))?;
-        let context = request.param("context").and_then(|context| skim::member(context, "arguments"));
+        let context =
+            request.param("context").and_then(|context| skim::member(context, "arguments"));
         let context: Map<String, Value> = match context {
             None => Map::new(),
             Some(context) => {
@@ -116,8 +134,8 @@ impl GatewayInner {
                     let uri = text(&reference, "uri").ok_or_else(|| invalid("ref/uri"))?;
                     let server = offering.template_server(&uri);
                     let server = server.or_else(|| offering.resource_server(&uri));
-                    let server = server
-                        .ok_or_else(|| RpcError::unknown_item("resource template", &uri))?;
+                    let server =
+                        server.ok_or_else(|| RpcError::unknown_item("resource template", &uri))?;
                     (server, uri.into(), false)
                 }
                 _ => return Err(invalid("ref/type")),

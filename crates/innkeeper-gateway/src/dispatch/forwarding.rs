@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::{
-    CallError, CallNotification, CallOptions, Callback, RoundTripMode,
-};
-use innkeeper_protocol::{Era, envelope, method};
+use innkeeper_host::{CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode};
+use innkeeper_protocol::{Era, envelope, method, skim};
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -71,10 +69,9 @@ impl GatewayInner {
         if wants_notifications(request, server) {
             options.notifications = Some(sender);
         }
-        let token = request.meta.progress_token();
-        with_notifications(call(options), receiver, &CurrentSink::new(request.sink.clone()), token)
-            .await
-            .map(Ok)
+        let filter = NotificationFilter::new(request);
+        let sink = CurrentSink::new(request.sink.clone());
+        with_notifications(call(options), receiver, &sink, &filter).await.map(Ok)
     }
 
     /// Forwards a request of a client of the modern era to a server of the legacy era.
@@ -105,7 +102,7 @@ impl GatewayInner {
         }
         let sink = CurrentSink::new(request.sink.clone());
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
-        let token = request.meta.progress_token().map(ToOwned::to_owned);
+        let filter = NotificationFilter::new(request);
         let (item, current) = (identity.item.clone(), sink.clone());
         let run = move |callback: Arc<dyn Callback>| async move {
             let _turn = gateway.turn(&server, answers).await;
@@ -114,15 +111,18 @@ impl GatewayInner {
             if wants {
                 options.notifications = Some(sender);
             }
-            let result =
-                with_notifications(call(options), receiver, &current, token.as_deref()).await;
+            let result = with_notifications(call(options), receiver, &current, &filter).await;
             result.map_err(|error| RpcError::from_call_error(error, &item))
         };
         self.parked_calls.start(ParkableCall::new(identity, sink, run)).await
     }
 
     /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
-    async fn turn(&self, server: &Arc<OfferedServer>, answers: bool) -> Option<crate::upstream::Turn> {
+    async fn turn(
+        &self,
+        server: &Arc<OfferedServer>,
+        answers: bool,
+    ) -> Option<crate::upstream::Turn> {
         if server.ties_requests || self.sole_client.is_some() {
             return None;
         }
@@ -132,7 +132,7 @@ impl GatewayInner {
     fn call_options(&self, request: &ClientRequest<'_>) -> CallOptions {
         let caller = request.caller;
         CallOptions {
-            meta: request.meta.forwarded(),
+            meta: request.meta.forwarded().and_then(|meta| RawValue::from_string(meta).ok()),
             principal: Some(caller.principal.id().clone()),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),
             ..CallOptions::default()
@@ -147,7 +147,7 @@ impl GatewayInner {
             return Err(RpcError::method_not_found(request.method));
         };
         let params = request.params.map(|params| {
-            let text = crate::wire::json_object::remove_member(params.get(), "_meta");
+            let text = skim::remove_member(params.get(), "_meta");
             RawValue::from_string(text).unwrap_or_default()
         });
         let (host, name, method) =
@@ -160,8 +160,7 @@ impl GatewayInner {
             }
         };
         let result = self.forward(request, target, call).await;
-        let result =
-            result.map_err(|error| RpcError::from_call_error(error, request.method))??;
+        let result = result.map_err(|error| RpcError::from_call_error(error, request.method))??;
         Ok(complete_result(result, request.caller.era()))
     }
 }
@@ -170,9 +169,9 @@ impl GatewayInner {
 fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
     let logs = match request.caller.era() {
         Era::Legacy => server.declares("logging"),
-        Era::Modern => request.meta.log_level().is_some(),
+        Era::Modern => request.meta.log_level.is_some(),
     };
-    request.sink.is_some() && (request.meta.progress_token().is_some() || logs)
+    request.sink.is_some() && (request.meta.progress_token.is_some() || logs)
 }
 
 /// Runs a call and forwards its notifications, all of them before the result.
@@ -180,40 +179,69 @@ async fn with_notifications<T>(
     call: impl Future<Output = T>,
     mut notifications: mpsc::Receiver<CallNotification>,
     sink: &CurrentSink,
-    progress_token: Option<&str>,
+    filter: &NotificationFilter,
 ) -> T {
     tokio::pin!(call);
     let result = loop {
         tokio::select! {
             biased;
             Some(notification) = notifications.recv() => {
-                forward_notification(&sink.get(), &notification, progress_token);
+                filter.forward(&sink.get(), &notification);
             }
             result = &mut call => break result,
         }
     };
     while let Ok(notification) = notifications.try_recv() {
-        forward_notification(&sink.get(), &notification, progress_token);
+        filter.forward(&sink.get(), &notification);
     }
     result
 }
 
-/// Sends a notification of a call to the client, with the client's progress token.
-fn forward_notification(sink: &MessageSink, notification: &CallNotification, token: Option<&str>) {
-    let CallNotification { method, params, .. } = notification;
-    let mut message = Vec::new();
-    let written = if &**method == method::PROGRESS {
-        // A client without a token did not request progress.
-        let (Some(params), Some(token)) = (params, token) else { return };
-        let text =
-            crate::wire::json_object::replace_member(params.get(), "progressToken", token);
-        let params = RawValue::from_string(text).unwrap_or_default();
-        envelope::write_notification(&mut message, method, Some(&params))
-    } else {
-        envelope::write_notification(&mut message, method, params.as_deref())
-    };
-    if written.is_ok() {
-        sink.notify(message.into());
+/// Which notifications of a call the client requested.
+#[derive(Debug)]
+struct NotificationFilter {
+    /// The token of the client, as JSON text. A client without a token requested no progress.
+    progress_token: Option<String>,
+    /// The minimum level of log messages; `None` for all.
+    log_level: Option<LogLevel>,
+}
+
+impl NotificationFilter {
+    fn new(request: &ClientRequest<'_>) -> Self {
+        let log_level = match (&request.meta.log_level, &request.caller.client) {
+            (Some(level), _) => LogLevel::ALL.into_iter().find(|known| known.as_str() == level),
+            (None, client) => client.as_ref().and_then(|client| client.log_level()),
+        };
+        Self { progress_token: request.meta.progress_token.map(ToOwned::to_owned), log_level }
+    }
+
+    /// Sends a notification to the client, with the client's progress token.
+    fn forward(&self, sink: &MessageSink, notification: &CallNotification) {
+        let CallNotification { method, params, .. } = notification;
+        let mut message = Vec::new();
+        let written = if &**method == method::PROGRESS {
+            let (Some(params), Some(token)) = (params, &self.progress_token) else { return };
+            let text = skim::replace_member(params.get(), "progressToken", token);
+            let params = RawValue::from_string(text).unwrap_or_default();
+            envelope::write_notification(&mut message, method, Some(&params))
+        } else {
+            if &**method == method::MESSAGE && !self.includes(params.as_deref()) {
+                return;
+            }
+            envelope::write_notification(&mut message, method, params.as_deref())
+        };
+        if written.is_ok() {
+            sink.notify(message.into());
+        }
+    }
+
+    /// Returns whether a log message has the minimum level. A message with an unknown level passes.
+    fn includes(&self, params: Option<&RawValue>) -> bool {
+        let severity = |level: &str| LogLevel::ALL.iter().position(|known| known.as_str() == level);
+        let minimum = self.log_level.and_then(|level| severity(level.as_str()));
+        let level = params.and_then(|params| skim::member(params.get(), "level"));
+        let level = level.and_then(skim::decode_string).and_then(|level| severity(&level));
+        level.zip(minimum).is_none_or(|(level, minimum)| level >= minimum)
     }
 }
 
@@ -235,8 +263,7 @@ pub(super) fn complete_result(result: Box<RawValue>, era: Era) -> Box<RawValue> 
 /// Works like [`complete_result`], with the cache hints that the modern era requires. A result of a
 /// server without hints is not cacheable.
 pub(super) fn cacheable_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
-    let hints =
-        [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")];
+    let hints = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")];
     match era {
         Era::Legacy => result,
         Era::Modern => with_defaults(result, &hints),

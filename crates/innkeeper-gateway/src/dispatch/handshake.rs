@@ -1,8 +1,11 @@
 //! `initialize` and `server/discover`.
 
 use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::handshake::{
+    CacheScope, DiscoverResponse, InitializeParams, InitializeResponse,
+};
+use innkeeper_protocol::request_meta::Implementation;
 use innkeeper_protocol::{Era, Revision};
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Caller, ClientRequest, Reply};
@@ -10,18 +13,19 @@ use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::aggregate_capabilities;
-use crate::wire::handshake::{DiscoverResponse, InitializeParams, InitializeResponse, negotiate};
 
-/// The name of the gateway for clients.
-const SERVER_NAME: &str = "innkeeper";
+/// The name and the version of the gateway for clients.
+const SERVER_INFO: Implementation<'static> =
+    Implementation { name: "innkeeper", version: env!("CARGO_PKG_VERSION"), title: None };
 
 /// Reads what a client declares in `initialize`.
 pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentity, RpcError> {
     let missing = || RpcError::invalid_params("`initialize` requires `params`");
     let params = InitializeParams::from_raw(params.ok_or_else(missing)?)
-        .map_err(RpcError::invalid_params)?;
-    let revision = negotiate(&params.protocol_version);
-    Ok(ClientIdentity { revision, capabilities: params.capabilities.into() })
+        .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+    let revision = Revision::negotiate(&params.protocol_version);
+    let capabilities = RawValue::from_string(params.capabilities.to_owned());
+    Ok(ClientIdentity { revision, capabilities: capabilities.map_err(internal)?.into() })
 }
 
 impl GatewayInner {
@@ -36,7 +40,7 @@ impl GatewayInner {
         let response = InitializeResponse {
             revision,
             capabilities: &capabilities,
-            server_info: &server_info()?,
+            server_info: SERVER_INFO,
             instructions: instructions.as_deref(),
         };
         to_raw_value(&response).map_err(internal)
@@ -47,17 +51,18 @@ impl GatewayInner {
         let response = DiscoverResponse {
             supported_versions: &supported_versions(),
             capabilities: &capabilities,
-            server_info: &server_info()?,
+            server_info: SERVER_INFO,
             instructions: instructions.as_deref(),
+            ttl_ms: 0,
+            cache_scope: CacheScope::Private,
         };
-        to_raw_value(&response.to_value()).map_err(internal)
+        to_raw_value(&response).map_err(internal)
     }
 
     /// Returns the capabilities and the instructions for a caller.
     fn describe(&self, caller: &Caller) -> Result<(Box<RawValue>, Option<String>), RpcError> {
         let offering = self.offering(caller);
-        let capabilities =
-            aggregate_capabilities(offering.servers.iter().map(|server| &**server));
+        let capabilities = aggregate_capabilities(offering.servers.iter().map(|server| &**server));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }
 }
@@ -67,11 +72,7 @@ pub(crate) fn supported_versions() -> Vec<Revision> {
     Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern).collect()
 }
 
-fn server_info() -> Result<Box<RawValue>, RpcError> {
-    to_raw_value(&json!({ "name": SERVER_NAME, "version": env!("CARGO_PKG_VERSION") }))
-        .map_err(internal)
-}
-
+#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
 fn internal(error: serde_json::Error) -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, error.to_string())
 }

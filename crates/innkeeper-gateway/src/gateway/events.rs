@@ -18,7 +18,14 @@ pub(super) async fn forward_events(gateway: Weak<GatewayInner>, upstream: Arc<Up
         let Some(gateway) = gateway.upgrade() else { return };
         match event {
             Ok(HostEvent::Notification { server, method, params, call }) => {
-                forward_notification(&gateway, &upstream, &server, &method, params.as_deref(), &call);
+                forward_notification(
+                    &gateway,
+                    &upstream,
+                    &server,
+                    &method,
+                    params.as_deref(),
+                    &call,
+                );
             }
             Ok(
                 HostEvent::CatalogChanged { .. }

@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 use super::OfferedServer;
 
 /// The members of the capabilities that the gateway writes itself.
-const OWN_MEMBERS: [&str; 6] =
-    ["tools", "prompts", "resources", "logging", "completions", "tasks"];
+const OWN_MEMBERS: [&str; 6] = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
 
 /// Returns the union of the capabilities. The gateway notifies about every change of a list, and
 /// handles subscriptions. Of a capability that the gateway does not know, the value of the first
@@ -24,10 +23,7 @@ pub(crate) fn aggregate_capabilities<'a>(
     }
     if any("resources") {
         let subscribe = servers.clone().any(can_subscribe);
-        all.insert(
-            "resources".to_owned(),
-            json!({ "subscribe": subscribe, "listChanged": true }),
-        );
+        all.insert("resources".to_owned(), json!({ "subscribe": subscribe, "listChanged": true }));
     }
     for plain in ["logging", "completions"] {
         if any(plain) {

@@ -66,9 +66,8 @@ impl ItemList {
         };
         let count = rest.iter().take(MAX_PAGE_ITEMS).take_while(fits).count();
         let end = start + count;
-        let next = (end < self.items.len()).then(|| {
-            Cursor { offset: end as u64, fingerprint: self.fingerprint }.encode()
-        });
+        let next = (end < self.items.len())
+            .then(|| Cursor { offset: end as u64, fingerprint: self.fingerprint }.encode());
         Ok(ListPage { items: &self.items[start..end], next })
     }
 }
@@ -78,7 +77,16 @@ mod tests {
     use super::*;
 
     fn list(count: usize, bytes: usize) -> ItemList {
-        ItemList::new((0..count).map(|number| format!("{number}{}", "x".repeat(bytes.saturating_sub(number.to_string().len())))).collect())
+        ItemList::new(
+            (0..count)
+                .map(|number| {
+                    format!(
+                        "{number}{}",
+                        "x".repeat(bytes.saturating_sub(number.to_string().len()))
+                    )
+                })
+                .collect(),
+        )
     }
 
     fn page_sizes(list: &ItemList) -> Vec<usize> {

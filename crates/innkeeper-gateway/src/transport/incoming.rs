@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use innkeeper_protocol::request_meta::META_CLIENT_CAPABILITIES;
-use innkeeper_protocol::{Era, RequestId, Revision, envelope};
+use innkeeper_protocol::envelope::ErrorId;
+use innkeeper_protocol::request_meta::IncomingMeta;
+use innkeeper_protocol::{Era, ParamsError, RequestId, Revision, envelope};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -14,7 +15,6 @@ use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
-use crate::wire::incoming_meta::IncomingMeta;
 
 /// The connection or session of a request.
 #[derive(Clone, Debug)]
@@ -33,14 +33,12 @@ pub(super) fn modern_version(params: Option<&RawValue>) -> Option<String> {
 
 /// Returns what a request of the modern era declares in its `_meta`.
 pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity, RpcError> {
-    let version = meta.protocol_version().unwrap_or_default();
-    let known = version.parse::<Revision>().ok();
+    let required = meta.required().map_err(params_error)?;
+    let known = required.protocol_version.parse::<Revision>().ok();
     let Some(revision) = known.filter(|revision| revision.era() == Era::Modern) else {
-        return Err(unsupported_version(&version));
+        return Err(unsupported_version(required.protocol_version));
     };
-    let capabilities = meta.client_capabilities().ok_or_else(|| {
-        RpcError::invalid_params(format!("`_meta/{META_CLIENT_CAPABILITIES}` must be an object"))
-    })?;
+    let capabilities = required.client_capabilities;
     let capabilities = RawValue::from_string(capabilities.to_owned()).unwrap_or_default();
     Ok(ClientIdentity { revision, capabilities: capabilities.into() })
 }
@@ -49,10 +47,8 @@ pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity,
 pub(super) fn unsupported_version(requested: &str) -> RpcError {
     let supported = crate::dispatch::supported_versions();
     let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
-    let message = format!(
-        "unsupported protocol version `{}`",
-        innkeeper_host::display_safe(requested)
-    );
+    let message =
+        format!("unsupported protocol version `{}`", innkeeper_host::display_safe(requested));
     RpcError { code: envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message, data }
 }
 
@@ -67,7 +63,7 @@ pub(super) async fn respond_connected(
     let client = &connected.client;
     let guard = match client.start_request(id) {
         Ok(guard) => guard,
-        Err(rejection) => return Some(response_line(id, Err(rejection_error(rejection, id)))),
+        Err(rejection) => return Some(response_line(id, &Err(rejection_error(rejection, id)))),
     };
     let responding = async {
         let meta = read_meta(params)?;
@@ -85,7 +81,7 @@ pub(super) async fn respond_connected(
     tokio::select! {
         biased;
         () = guard.cancelled() => None,
-        reply = responding => Some(response_line(id, reply)),
+        reply = responding => Some(response_line(id, &reply)),
     }
 }
 
@@ -101,7 +97,12 @@ pub(super) async fn respond_stateless(
 }
 
 pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, RpcError> {
-    IncomingMeta::from_params(params).map_err(RpcError::invalid_params)
+    IncomingMeta::from_params(params).map_err(params_error)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
+fn params_error(error: ParamsError) -> RpcError {
+    RpcError::new(error.code(), error.to_string())
 }
 
 /// Returns the identity of a client that has not sent `initialize`: no capabilities.
@@ -121,9 +122,9 @@ fn rejection_error(rejection: RequestRejection, id: &RequestId) -> RpcError {
 }
 
 /// Returns the response as a line.
-pub(super) fn response_line(id: &RequestId, reply: Reply) -> Bytes {
+pub(super) fn response_line(id: &RequestId, reply: &Reply) -> Bytes {
     let mut line = Vec::new();
-    let written = match &reply {
+    let written = match reply {
         Ok(result) => {
             line.reserve(result.get().len() + 64);
             envelope::write_response(&mut line, id, result)
@@ -148,13 +149,8 @@ fn write_error(
     error: &RpcError,
 ) -> Result<(), serde_json::Error> {
     let RpcError { code, message, data } = error;
-    let mut object = json!({ "code": code, "message": message });
-    if let Some(data) = data {
-        object["data"] = serde_json::from_str(data.get())?;
-    }
-    serde_json::to_writer(&mut *line, &json!({ "jsonrpc": "2.0", "id": id, "error": object }))?;
-    line.push(b'\n');
-    Ok(())
+    let id = id.map_or(ErrorId::Null, ErrorId::Request);
+    envelope::write_error_with_data(line, id, *code, message, data.as_deref())
 }
 
 /// Calls the gateway for a notification, and the client for a response.

@@ -99,7 +99,7 @@ async fn a_state_of_a_parked_call_works_once_for_its_own_request_and_principal()
     let refused = client.respond("tools/call", changed).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("another request"), "{refused}");
     let mut forged = params.clone();
-    let state = forged["requestState"].as_str().unwrap().replace(|c: char| c == 'A', "B");
+    let state = forged["requestState"].as_str().unwrap().replace('A', "B");
     forged["requestState"] = format!("{state}x").into();
     let refused = client.respond("tools/call", forged).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");

@@ -1,9 +1,10 @@
 //! Integration tests: a gateway before real server processes.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
 mod bridge;
 mod connection;
 mod http;
 mod names;
 mod questions;
 mod setup;
-mod sharing;

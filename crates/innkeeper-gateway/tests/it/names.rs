@@ -15,7 +15,8 @@ async fn flat_names_are_those_of_the_servers_without_the_ambiguous_ones() {
     let test_env = TestEnv::new();
     let endpoint = EndpointOptions { names: NameStyle::Flat, ..EndpointOptions::default() };
     let builder = GatewayBuilder::new(GatewayOptions { endpoint, ..GatewayOptions::default() });
-    let tool = |name: &str| json!([{ "name": name, "inputSchema": { "type": "object" } }]).to_string();
+    let tool =
+        |name: &str| json!([{ "name": name, "inputSchema": { "type": "object" } }]).to_string();
     let both = json!([
         { "name": "x", "inputSchema": { "type": "object" } },
         { "name": "y", "inputSchema": { "type": "object" } },

@@ -9,7 +9,7 @@ use innkeeper_testkit::{Fixture, ProcessTag, built_program, fixture, mcp_json};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Maximum time on a loaded machine for operations that usually take milliseconds.
@@ -33,10 +33,6 @@ impl TestEnv {
     /// A fixture server with the process tag of this test.
     pub(crate) fn fixture(&self, name: &str) -> Fixture {
         fixture(name).process_tag(&self.process_tag)
-    }
-
-    pub(crate) fn process_tag(&self) -> &ProcessTag {
-        &self.process_tag
     }
 
     pub(crate) fn config(&self, servers: impl IntoIterator<Item = Fixture>) -> Config {
@@ -70,16 +66,12 @@ pub(crate) struct TestGateway {
 
 impl TestGateway {
     /// Connects a client over a connection with lines.
-    pub(crate) fn connect(&self) -> TestClient {
-        self.connect_as("local")
-    }
-
     pub(crate) fn connect_as(&self, principal: &str) -> TestClient {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (reader, writer) = tokio::io::split(far);
         let (gateway, principal) = (self.gateway.clone(), Principal::new(principal));
-        let serving =
-            tokio::spawn(async move { gateway.serve_connection(principal, reader, writer).await });
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { gateway.serve_connection(principal, reader, writer).await });
         let (reader, writer) = tokio::io::split(near);
         let reader = BufReader::new(reader);
         TestClient { reader, writer, serving, waiting: VecDeque::new(), modern: None, next_id: 1 }
@@ -111,7 +103,7 @@ impl TestGateway {
 pub(crate) struct TestClient {
     reader: BufReader<ReadHalf<DuplexStream>>,
     writer: WriteHalf<DuplexStream>,
-    pub(crate) serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinSet<std::io::Result<()>>,
     /// Messages that a request received before its response.
     pub(crate) waiting: VecDeque<Value>,
     modern: Option<Value>,
@@ -220,7 +212,11 @@ impl TestClient {
     /// Closes the client's output and returns the outcome of the connection.
     pub(crate) async fn close(mut self) -> std::io::Result<()> {
         self.writer.shutdown().await.unwrap();
-        timeout(TEST_TIMEOUT, self.serving).await.expect("an end in time").unwrap()
+        timeout(TEST_TIMEOUT, self.serving.join_next())
+            .await
+            .expect("an end in time")
+            .unwrap()
+            .unwrap()
     }
 }
 

@@ -10,9 +10,7 @@ use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
 use serde_json::value::RawValue;
 
-use super::response::{
-    accepted, json_response, logged_events, rpc_error_response, text_response,
-};
+use super::response::{accepted, json_response, logged_events, rpc_error_response, text_response};
 use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
 use crate::dispatch::Caller;
@@ -142,7 +140,8 @@ fn find_session(
         return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, None, &error)));
     };
     transport.sessions.find(id, principal, endpoint).ok_or_else(|| {
-        let error = unexpected_message("session: it does not exist or has expired; send `initialize`");
+        let error =
+            unexpected_message("session: it does not exist or has expired; send `initialize`");
         Box::new(rpc_error_response(StatusCode::NOT_FOUND, None, &error))
     })
 }
@@ -171,8 +170,7 @@ async fn respond(
 ) -> Response<Body> {
     let activity = session.activity();
     let stream = session.new_stream();
-    let sink =
-        if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
+    let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
     let (gateway, connected) = (transport.gateway.clone(), connected(session));
     let responding = async move {
         let responses = requests.iter().map(|Request { id, method, params }| {
@@ -258,9 +256,8 @@ pub(super) fn get(
             let position = id.split_once('-').and_then(|(stream, position)| {
                 Some((stream.parse::<u64>().ok()?, position.parse::<u64>().ok()?))
             });
-            let reader = position.and_then(|(stream, position)| {
-                session.stream(stream)?.read_after(position)
-            });
+            let reader = position
+                .and_then(|(stream, position)| session.stream(stream)?.read_after(position));
             let Some(reader) = reader else {
                 return text_response(
                     StatusCode::NOT_FOUND,

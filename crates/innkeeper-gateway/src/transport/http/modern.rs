@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
-use innkeeper_protocol::{Incoming, RequestId, envelope};
+use innkeeper_protocol::http::{HeaderMismatch, check_request_headers};
+use innkeeper_protocol::{Incoming, RequestId, envelope, method};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::response::{accepted, json_response, rpc_error_response, running_events};
-use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
+use super::{Accepted, HttpTransport, incoming, unexpected_message};
 use crate::dispatch;
 use crate::error::RpcError;
 use crate::principal::Principal;
@@ -78,13 +78,13 @@ async fn request(
             let status = reply.as_ref().err().map_or(StatusCode::OK, status_of);
             // Messages that the request sent at its end.
             let Some(first) = messages.try_recv().ok() else {
-                return json_response(status, incoming::response_line(&id, reply));
+                return json_response(status, incoming::response_line(&id, &reply));
             };
-            let line = incoming::response_line(&id, reply);
+            let line = incoming::response_line(&id, &reply);
             return running_events(first, messages, Box::pin(std::future::ready(line)));
         }
     };
-    let line = async move { incoming::response_line(&id, responding.await) };
+    let line = async move { incoming::response_line(&id, &responding.await) };
     running_events(first, messages, Box::pin(line))
 }
 
@@ -96,13 +96,32 @@ fn check(
 ) -> Result<dispatch::Caller, RpcError> {
     let meta = incoming::read_meta(params)?;
     let identity = incoming::modern_identity(&meta)?;
-    Ok(dispatch::Caller {
+    let headers = from.headers;
+    // Of a repeated header, the receivers of the request could read different values.
+    let repeated = headers.keys().find(|name| {
+        name.as_str().starts_with("mcp-") && headers.get_all(*name).iter().nth(1).is_some()
+    });
+    if let Some(name) = repeated {
+        return Err(RpcError::new(
+            envelope::code::HEADER_MISMATCH,
+            format!("header mismatch: header `{name}` occurs several times"),
+        ));
+    }
+    let header = |name: &str| headers.get(name).map(http::HeaderValue::as_bytes);
+    let mismatch = |error: HeaderMismatch| RpcError::new(error.code(), error.to_string());
+    check_request_headers(method, params, identity.revision.as_str(), header).map_err(mismatch)?;
+    let caller = dispatch::Caller {
         principal: from.principal.clone(),
         endpoint: from.endpoint,
         client: None,
         subscription: None,
         identity,
-    })
+    };
+    if method == method::TOOLS_CALL {
+        let gateway = &from.transport.gateway;
+        gateway.check_param_headers(&caller, params, header).map_err(mismatch)?;
+    }
+    Ok(caller)
 }
 
 /// Returns the status of an error response (2026-07-28, Streamable HTTP).

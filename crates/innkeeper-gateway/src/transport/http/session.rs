@@ -139,8 +139,7 @@ impl Sessions {
     ) -> Option<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
         let session = by_id.get(id)?;
-        let belongs =
-            session.client.principal == *principal && session.client.endpoint == endpoint;
+        let belongs = session.client.principal == *principal && session.client.endpoint == endpoint;
         belongs.then(|| session.clone())
     }
 
@@ -157,10 +156,5 @@ impl Sessions {
             session.idle_since().is_some_and(|since| now.duration_since(since) >= idle)
         });
         expired.map(|(_, session)| session).collect()
-    }
-
-    /// Returns the number of sessions.
-    pub(crate) fn count(&self) -> usize {
-        self.by_id.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 }

@@ -1,1 +1,0 @@
-//! Servers shared by clients, or one process for each.
