@@ -118,7 +118,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::{ENCODED_CHARS, PageCursor, PageCursorError};
+    use super::{ENCODED_BYTES, ENCODED_CHARS, PageCursor, PageCursorError, checksum};
 
     const CURSOR: PageCursor = PageCursor { offset: 200, fingerprint: u64::MAX };
 
@@ -151,6 +151,19 @@ mod tests {
         {
             assert_eq!(PageCursor::decode(foreign), Err(PageCursorError::Invalid), "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_cursor_of_another_format_is_invalid() {
+        let with_format = |format| {
+            let mut bytes = [0; ENCODED_BYTES];
+            bytes[0] = format;
+            let sum = checksum(&bytes[..17]);
+            bytes[17..].copy_from_slice(&sum.to_be_bytes());
+            PageCursor::from_bytes(&bytes)
+        };
+        assert_eq!(with_format(1), Some(PageCursor { offset: 0, fingerprint: 0 }));
+        assert_eq!(with_format(2), None);
     }
 
     #[test]
