@@ -1,6 +1,8 @@
 //! Implementations of the fuzz targets. The fuzzer's `main` functions are in `fuzz/`. A test in
 //! this crate replays the stored inputs with the ordinary build of the workspace.
 
+mod client_request;
+mod client_text;
 mod config;
 mod envelope;
 mod framing;
@@ -8,6 +10,8 @@ mod input_required;
 mod sse;
 mod stream_parser;
 
+pub use client_request::client_request;
+pub use client_text::client_text;
 pub use config::config;
 pub use envelope::envelope;
 pub use framing::framing;
@@ -23,7 +27,9 @@ mod tests {
     /// Name and function of a target.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 6] = [
+    const TARGETS: [Target; 8] = [
+        ("client_request", super::client_request),
+        ("client_text", super::client_text),
         ("config", super::config),
         ("envelope", super::envelope),
         ("framing", super::framing),

@@ -19,6 +19,7 @@ mod text;
 
 pub mod http;
 pub mod method;
+mod page_cursor;
 mod params_error;
 mod revision;
 
@@ -29,6 +30,7 @@ pub mod view;
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
+pub use page_cursor::{PageCursor, PageCursorError};
 pub use params_error::ParamsError;
 pub use revision::{Era, ParseRevisionError, Revision};
 pub use sse::{SseDecoder, SseEvent};

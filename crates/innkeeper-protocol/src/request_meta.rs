@@ -12,7 +12,7 @@ use crate::revision::Revision;
 use crate::skim;
 use crate::view::{ObjectView, ServerCapabilities, ViewError};
 
-pub use incoming::{IncomingMeta, META_PROGRESS_TOKEN, RequiredMeta};
+pub use incoming::{CONNECTION_META_KEYS, IncomingMeta, META_PROGRESS_TOKEN, RequiredMeta};
 
 /// Key of the protocol revision of a request.
 pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

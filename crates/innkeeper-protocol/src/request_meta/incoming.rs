@@ -29,7 +29,7 @@ const PROTOCOL_KEYS: [&str; 6] = [
 pub const META_PROGRESS_TOKEN: &str = "progressToken";
 
 /// The keys that belong to one connection, and that [`IncomingMeta::forwarded`] omits.
-const CONNECTION_KEYS: [&str; 5] = [
+pub const CONNECTION_META_KEYS: [&str; 5] = [
     META_PROGRESS_TOKEN,
     META_PROTOCOL_VERSION,
     META_CLIENT_CAPABILITIES,
@@ -119,7 +119,7 @@ impl<'a> IncomingMeta<'a> {
     /// their text. Returns `None` if no member remains.
     pub fn forwarded(&self) -> Option<String> {
         let is_of_connection =
-            |key: &str| CONNECTION_KEYS.contains(&skim::decode_key(key).as_ref());
+            |key: &str| CONNECTION_META_KEYS.contains(&skim::decode_key(key).as_ref());
         let meta = self.meta?;
         let remains = skim::members(meta).any(|(key, _)| !is_of_connection(key));
         remains.then(|| skim::remove_members(meta, is_of_connection))

@@ -179,6 +179,8 @@ mod tests {
         assert_eq!(out, b": a\n: data: b\n");
     }
 
+    /// Attack: framing | the id or the name of an event contains a line break | the event is an error,
+    /// and no byte is written | Foreign text stays text
     #[test]
     fn a_line_break_in_a_field_is_an_error_and_writes_nothing() {
         for (id, name, field) in

@@ -1,5 +1,6 @@
 //! Properties of the requests that a server reads.
 
+use innkeeper_protocol::PageCursor;
 use innkeeper_protocol::request_meta::{
     IncomingMeta, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
     META_PROTOCOL_VERSION,
@@ -48,5 +49,23 @@ proptest! {
         let forwarded = forwarded.unwrap_or_default();
         prop_assert_eq!(members(&forwarded).collect::<Vec<_>>(), expected);
         prop_assert!(forwarded.is_empty() || serde_json::from_str::<Value>(&forwarded).is_ok());
+    }
+
+    #[test]
+    fn a_cursor_is_read_back_and_a_damaged_cursor_is_not(
+        offset: u64, fingerprint: u64, at: prop::sample::Index, byte in "[ -~]",
+    ) {
+        let cursor = PageCursor { offset, fingerprint };
+        let text = cursor.encode();
+        prop_assert_eq!(PageCursor::decode(&text), Ok(cursor));
+        let at = at.index(text.len());
+        let mut changed = text.clone();
+        changed.replace_range(at..=at, &byte);
+        prop_assert_eq!(PageCursor::decode(&changed).is_ok(), changed == text);
+    }
+
+    #[test]
+    fn a_foreign_cursor_is_an_error(text in prop_oneof![any::<String>(), "[A-Za-z0-9_-]{28}"]) {
+        prop_assert!(PageCursor::decode(&text).is_err());
     }
 }

@@ -104,9 +104,14 @@ fn a_name_that_the_body_does_not_have_once_is_an_error() {
     assert_eq!(error, HeaderMismatch::Ambiguous { header: "Mcp-Name".to_owned() });
     let replacement = [VERSION, CALL, ("Mcp-Name", "=?base64?77+9?=")];
     assert_eq!(check("tools/call", "{\"name\":\"\u{FFFD}\"}", &replacement), Ok(()));
-    assert!(check("tools/call", r#"{"name":"\ud800"}"#, &replacement).is_err());
+    for header in ["=?base64?77+9?=", r#""\ud800""#] {
+        let headers = [VERSION, CALL, ("Mcp-Name", header)];
+        assert!(check("tools/call", r#"{"name":"\ud800"}"#, &headers).is_err(), "{header}");
+    }
 }
 
+/// Attack: terminal | a client sends names with escape codes in a header and in the body | the error
+/// is short and contains no escape code | Foreign text stays text
 #[test]
 fn what_an_error_quotes_is_escaped_and_short() {
     let name = format!("{{\"name\":\"{}\"}}", "\\u001b[2J".repeat(500));

@@ -112,6 +112,8 @@ fn a_member_of_the_wrong_type_is_an_error() {
     }
 }
 
+/// Attack: data | a client sends two members with the same key, also escaped and nested, so that the
+/// check and the server read different values | the request is an error | Complete checks
 #[test]
 fn a_key_that_occurs_twice_is_an_error() {
     for params in [r#"{"name":"a","n\u0061me":"b"}"#, r#"{"_meta":{},"_meta":{}}"#] {
