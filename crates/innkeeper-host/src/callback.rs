@@ -1,5 +1,6 @@
 //! Callbacks: how the application handles requests from servers.
 
+mod client_capabilities;
 mod form;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use serde_json::{Map, Value, json};
 use crate::audit::AuditEvent;
 use crate::event::CallReference;
 use crate::text::display_prefix;
+
+pub(crate) use client_capabilities::ClientCapabilities;
 
 /// A request from a server to the application.
 #[derive(Clone, Debug)]
@@ -241,9 +244,9 @@ impl CallbackCapabilities {
         }
         // An `elicitation` capability without modes declares forms.
         match member("mode") {
-            None | Some(r#""form""#) => {}
+            None | Some(r#""form""#) if is_declared("form") || !is_declared("url") => {}
             Some(r#""url""#) if is_declared("url") => {}
-            Some(_) => return no("elicitation mode is not declared"),
+            _ => return no("elicitation mode is not declared"),
         }
         if self.allow_secrets {
             return None;

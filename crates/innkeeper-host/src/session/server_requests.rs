@@ -106,7 +106,8 @@ impl ServerRequests {
 }
 
 /// Passes a request to the callback of its call, else to the host's callback; rejects the request at
-/// once without a callback of the host or with too many open requests. The end of the call drops the
+/// once without a callback of the host, without the capability of the client of the call, or with
+/// too many open requests. The end of the call drops the
 /// future of the call's own callback; a cancellation by the server drops the future of any callback.
 pub(super) fn handle_request(
     shared: &Arc<SessionState>,
@@ -119,6 +120,7 @@ pub(super) fn handle_request(
     let kind = RequestKind::from_method(method);
     let call = shared.request_call(params, source);
     let call_callback = call.as_ref().and_then(|call| call.callback.clone());
+    let caller = call.as_ref().and_then(|call| call.caller.clone());
     let request = ServerRequest {
         server: shared.server.clone(),
         method: method.into(),
@@ -128,6 +130,10 @@ pub(super) fn handle_request(
     if !state.callbacks.has_callback(&request.server, kind) {
         state.report_rejection(&request, "no callback registered");
         return reject(shared, &id, &CallbackError::method_not_found());
+    }
+    if let Some(error) = caller.as_ref().and_then(|caller| caller.rejection(&request)) {
+        state.report_rejection(&request, "not declared by the client of the call");
+        return reject(shared, &id, &error);
     }
     let is_elicitation = kind == RequestKind::Elicitation;
     let open = OpenRequest::new(shared.clone(), id, is_elicitation);
