@@ -111,8 +111,9 @@ impl CallOptions {
             let problems = vec![Violation::new("/clientCapabilities".to_owned(), message)];
             CallError::Validation { item: item.into(), problems }
         })?;
-        let is_needed = notifications.is_some() || capabilities.is_some();
-        Ok(is_needed.then(|| Arc::new(Caller { notifications, capabilities })))
+        let principal = self.principal.clone();
+        let is_needed = notifications.is_some() || capabilities.is_some() || principal.is_some();
+        Ok(is_needed.then(|| Arc::new(Caller { notifications, capabilities, principal })))
     }
 
     /// Returns whether the call needs a result of its own.

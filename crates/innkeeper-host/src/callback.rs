@@ -68,7 +68,9 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// trait. A callback runs in a task of the host; a panic becomes an error response to the server.
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
-/// host declines further elicitations. The host drops the future and responds with an error after
+/// host declines further elicitations. These limits apply to each
+/// [`principal`](crate::CallOptions::principal) of calls and to all requests without a principal; a
+/// server has at most 64 open requests. The host drops the future and responds with an error after
 /// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends. If
 /// the server cancels the request, the host drops the future and sends no response. A result that
 /// is not an object becomes an error response, because every result of MCP is an object.

@@ -1,5 +1,7 @@
 //! The remote client of a call, as far as messages of the server about the call need it.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use super::CallNotification;
@@ -12,6 +14,8 @@ pub(crate) struct Caller {
     pub(crate) notifications: Option<mpsc::Sender<CallNotification>>,
     /// The requests of the server that the client can respond to; `None` for all.
     pub(crate) capabilities: Option<ClientCapabilities>,
+    /// The client, whose open requests of the server have limits of their own.
+    pub(crate) principal: Option<Arc<str>>,
 }
 
 impl Caller {
