@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::skim;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{CallbackCapabilities, CallbackError, RequestKind, ServerRequest};
+use crate::text::display_prefix;
 
 /// Maximum size in bytes of the capabilities: many extensions with settings fit.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
+
+/// Maximum number of characters shown of a method.
+const MAX_SHOWN_CHARS: usize = 64;
 
 /// The capabilities of a remote client.
 #[derive(Debug)]
@@ -56,7 +61,9 @@ impl ClientCapabilities {
     pub(crate) fn rejection(&self, request: &ServerRequest) -> Option<CallbackError> {
         let kind = RequestKind::from_method(&request.method);
         if self.declared.capability(kind).is_none() {
-            return Some(CallbackError::method_not_found());
+            let method = display_prefix(&request.method, MAX_SHOWN_CHARS);
+            let message = format!("the client of the call does not declare `{method}`");
+            return Some(CallbackError::new(code::METHOD_NOT_FOUND, message));
         }
         self.declared.rejection(kind, request)
     }
@@ -64,7 +71,6 @@ impl ClientCapabilities {
 
 #[cfg(test)]
 mod tests {
-    use innkeeper_protocol::envelope::code;
     use innkeeper_protocol::method;
     use serde_json::json;
     use serde_json::value::to_raw_value;

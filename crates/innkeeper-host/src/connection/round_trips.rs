@@ -150,10 +150,10 @@ fn check_forwarded_requests(
 
 /// Checks that the client of the call can respond to a request.
 fn check_declared(call: CallContext<'_>, request: &ServerRequest) -> Result<(), RequestError> {
-    if call.caller.and_then(|caller| caller.rejection(request)).is_none() {
-        return Ok(());
+    match call.caller.and_then(|caller| caller.rejection(request)) {
+        Some(rejection) => Err(report_refusal(request, &rejection.message)),
+        None => Ok(()),
     }
-    Err(report_refusal(request, "not declared by the client of the call"))
 }
 
 /// Reports a request that nobody can respond to.
@@ -209,7 +209,10 @@ async fn collect_responses(
     for request in requests {
         let server_request = server_request(request);
         if !callbacks.has_callback(server, RequestKind::from_method(&request.method)) {
-            return Err(report_refusal(&server_request, "no callback registered"));
+            return Err(report_refusal(
+                &server_request,
+                "the application has no callback for this method",
+            ));
         }
         check_declared(call, &server_request)?;
         if let Some(callback_error) = callbacks.rejection(&server_request) {
@@ -227,10 +230,10 @@ async fn collect_responses(
         };
         // The callback runs in the caller's task; a panic must not end that task.
         let response = AssertUnwindSafe(answering).catch_unwind().await;
-        let response = response
-            .unwrap_or_else(|_| Err(CallbackError::internal_error("the callback panicked")));
-        let response =
-            response.map_err(|callback_error| denied(&request.method, callback_error.message))?;
+        let response = response.unwrap_or_else(|_| Err(CallbackError::internal_error("panicked")));
+        let response = response.map_err(|callback_error| {
+            denied(&request.method, format!("the callback failed: {}", callback_error.message))
+        })?;
         responses.insert(request.key.clone(), response);
     }
     let serialized = to_raw_value(&responses);

@@ -117,7 +117,7 @@ pub(super) fn handle_request(
         return reject(shared, &id, &CallbackError::method_not_found());
     }
     if let Some(error) = caller.as_ref().and_then(|caller| caller.rejection(&request)) {
-        state.report_rejection(&request, "not declared by the client of the call");
+        state.report_rejection(&request, &error.message);
         return reject(shared, &id, &error);
     }
     let principal = caller.and_then(|caller| caller.principal.clone());

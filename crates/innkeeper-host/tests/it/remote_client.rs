@@ -113,7 +113,8 @@ async fn a_modern_process_receives_the_capabilities_of_the_client_and_cannot_ask
         let CallError::Protocol { source, .. } = error else { panic!("{error:?}") };
         let ProtocolError::InputDenied { method, reason } = source else { panic!("{source:?}") };
         assert_eq!(&*method, "elicitation/create");
-        assert_eq!(&*reason, "not declared by the client of the call");
+        let expected = "the client of the call does not declare `elicitation/create`";
+        assert_eq!(&*reason, expected);
     }
     for mode in [RoundTripMode::Callback, pass_through()] {
         call_as(&host, &json!({"elicitation": {}}), mode).await.unwrap();
