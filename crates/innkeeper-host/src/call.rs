@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
-use crate::callback::Callback;
+use crate::callback::{Callback, ClientCapabilities};
 use crate::catalog::{Catalog, ToolRoute};
 use crate::connection::meta::{CallerMeta, Meta};
 use crate::connection::pass_through::PassThrough;
@@ -91,6 +91,10 @@ pub struct CallOptions {
     pub task: TaskMode,
     /// The capabilities of the remote client, an object of at most 64 KiB. Default: those of the
     /// host.
+    ///
+    /// A request of the modern era contains these capabilities in place of those of the host. In
+    /// both eras the host refuses a request of the server that belongs to the call and needs a
+    /// capability, for example `elicitation.url`, that is not among them.
     pub client_capabilities: Option<Box<RawValue>>,
 }
 
@@ -104,9 +108,16 @@ impl CallOptions {
     }
 
     /// Returns the remote client, for messages of the server about the call.
-    fn caller(&self) -> Option<Arc<Caller>> {
+    fn caller(&self, item: &str) -> Result<Option<Arc<Caller>>, CallError> {
         let notifications = self.notifications.clone();
-        notifications.is_some().then(|| Arc::new(Caller { notifications }))
+        let capabilities = self.client_capabilities.as_deref().map(ClientCapabilities::from_raw);
+        let capabilities = capabilities.transpose().map_err(|message| {
+            let problems = vec![Violation::new("/clientCapabilities".to_owned(), message)];
+            CallError::Validation { item: item.into(), problems }
+        })?;
+        let principal = self.principal.clone();
+        let is_needed = notifications.is_some() || capabilities.is_some() || principal.is_some();
+        Ok(is_needed.then(|| Arc::new(Caller { notifications, capabilities, principal })))
     }
 
     /// Returns whether the call needs a result of its own.
@@ -135,7 +146,10 @@ impl CallOptions {
 
     /// Returns the `_meta` members of the caller for a request over this connection.
     fn caller_meta(&self, connection: &Connection, item: &str) -> Result<CallerMeta, CallError> {
-        let Some(meta) = &self.meta else { return Ok(CallerMeta::default()) };
+        let capabilities = self.client_capabilities.clone().map(Arc::from);
+        let Some(meta) = &self.meta else {
+            return Ok(CallerMeta::default().with_capabilities(capabilities));
+        };
         let invalid = |pointer: &str, message: String| {
             let violation = Violation::new(format!("/_meta{pointer}"), message);
             CallError::Validation { item: item.into(), problems: vec![violation] }
@@ -155,7 +169,7 @@ impl CallOptions {
         {
             return Err(invalid("", format!("`{key}` is set by the host")));
         }
-        Ok(members)
+        Ok(members.with_capabilities(capabilities))
     }
 }
 
@@ -245,7 +259,7 @@ pub(crate) async fn call_tool(
         }
     };
     let headers = sent.headers(&route.param_headers);
-    let caller = options.caller();
+    let caller = options.caller(&route.public_name)?;
     let spec = RequestSpec {
         method: method::TOOLS_CALL.into(),
         item: &route.name,
@@ -445,7 +459,7 @@ async fn request_with_params(
             &caller_meta,
         )
     };
-    let caller = options.caller();
+    let caller = options.caller(item)?;
     let spec = RequestSpec {
         method: method.into(),
         item,

@@ -1,5 +1,6 @@
 //! Callbacks: how the application handles requests from servers.
 
+mod client_capabilities;
 mod form;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use serde_json::{Map, Value, json};
 use crate::audit::AuditEvent;
 use crate::event::CallReference;
 use crate::text::display_prefix;
+
+pub(crate) use client_capabilities::ClientCapabilities;
 
 /// A request from a server to the application.
 #[derive(Clone, Debug)]
@@ -65,7 +68,9 @@ pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackErro
 /// trait. A callback runs in a task of the host; a panic becomes an error response to the server.
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
-/// host declines further elicitations. The host drops the future and responds with an error after
+/// host declines further elicitations. These limits apply to each
+/// [`principal`](crate::CallOptions::principal) of calls and to all requests without a principal; a
+/// server has at most 64 open requests. The host drops the future and responds with an error after
 /// the server's `maxTotalTimeout`, including the time in the queue, and when the session ends. If
 /// the server cancels the request, the host drops the future and sends no response. A result that
 /// is not an object becomes an error response, because every result of MCP is an object.
@@ -241,9 +246,9 @@ impl CallbackCapabilities {
         }
         // An `elicitation` capability without modes declares forms.
         match member("mode") {
-            None | Some(r#""form""#) => {}
+            None | Some(r#""form""#) if is_declared("form") || !is_declared("url") => {}
             Some(r#""url""#) if is_declared("url") => {}
-            Some(_) => return no("elicitation mode is not declared"),
+            _ => return no("elicitation mode is not declared"),
         }
         if self.allow_secrets {
             return None;

@@ -20,6 +20,7 @@ mod outgoing_request;
 mod pending;
 mod progress;
 mod reader;
+mod request_slots;
 mod server_requests;
 mod writer;
 
@@ -373,7 +374,7 @@ impl SessionState {
     fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
         let call = call?;
         let needed = call.callback.is_some()
-            || call.caller.is_some()
+            || call.caller.is_some_and(|caller| caller.notifications.is_some())
             || self.server_requests.has_callbacks()
             || self.events.has_subscribers();
         needed.then(|| Box::new(call.into()))

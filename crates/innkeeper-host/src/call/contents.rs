@@ -206,7 +206,7 @@ impl ContentRequest<'_> {
         let &Self { method, item, connection, scanner, .. } = self;
         let (progress, retries) = (options.progress.as_ref(), options.retries);
         let (headers, retry_safe, as_task) = (&[][..], true, false);
-        let caller = options.caller();
+        let caller = options.caller(item)?;
         let spec = RequestSpec {
             method: method.into(),
             item,

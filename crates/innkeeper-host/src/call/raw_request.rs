@@ -100,7 +100,7 @@ pub(crate) async fn request(
     };
     let name = http::name_member(method).and_then(|member| members.get(member));
     let name: Option<String> = name.and_then(|name| serde_json::from_str(name.get()).ok());
-    let caller = options.caller();
+    let caller = options.caller(method)?;
     let task_id = members.get("taskId").filter(|_| method.starts_with(TASKS_PREFIX));
     let task_id: Option<String> = task_id.and_then(|id| serde_json::from_str(id.get()).ok());
     let spec = RequestSpec {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use indexmap::IndexMap;
-use innkeeper_protocol::request_meta::META_LOG_LEVEL;
+use innkeeper_protocol::request_meta::{META_CLIENT_CAPABILITIES, META_LOG_LEVEL};
 use innkeeper_protocol::skim;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -64,7 +64,7 @@ impl ClientMeta {
         let some = progress_token.is_some()
             || trace.is_some()
             || !self.members.is_empty()
-            || !caller_meta.0.is_empty();
+            || !caller_meta.members.is_empty();
         some.then_some(Meta {
             client_meta: self,
             caller_meta,
@@ -77,22 +77,32 @@ impl ClientMeta {
 /// The member that requests progress.
 const PROGRESS_TOKEN: &str = "progressToken";
 
-static NO_CALLER_META: CallerMeta = CallerMeta(Vec::new());
+static NO_CALLER_META: CallerMeta = CallerMeta { members: Vec::new(), capabilities: None };
 
 /// The `_meta` members that the caller of one request adds.
 #[derive(Debug, Default)]
-pub(crate) struct CallerMeta(Vec<(String, Box<RawValue>)>);
+pub(crate) struct CallerMeta {
+    members: Vec<(String, Box<RawValue>)>,
+    /// The capabilities of the remote client, which replace those of the host.
+    capabilities: Option<Arc<RawValue>>,
+}
 
 impl CallerMeta {
     /// Creates the members from an object with unique keys.
     pub(crate) fn from_object(meta: &RawValue) -> Result<Self, serde_json::Error> {
         let members: IndexMap<String, Box<RawValue>> = serde_json::from_str(meta.get())?;
-        Ok(Self(members.into_iter().collect()))
+        Ok(Self { members: members.into_iter().collect(), capabilities: None })
+    }
+
+    /// Sets the capabilities of the remote client.
+    #[must_use]
+    pub(crate) fn with_capabilities(self, capabilities: Option<Arc<RawValue>>) -> Self {
+        Self { capabilities, ..self }
     }
 
     /// Returns the keys of the members.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(key, _)| &**key)
+        self.members.iter().map(|(key, _)| &**key)
     }
 
     fn contains(&self, key: &str) -> bool {
@@ -116,14 +126,19 @@ impl Serialize for Meta<'_> {
             map.serialize_entry(PROGRESS_TOKEN, &token)?;
         }
         for (key, value) in &self.client_meta.members {
-            map.serialize_entry(key, value)?;
+            match &self.caller_meta.capabilities {
+                Some(capabilities) if key == META_CLIENT_CAPABILITIES => {
+                    map.serialize_entry(key, capabilities)?;
+                }
+                _ => map.serialize_entry(key, value)?,
+            }
         }
         // A request of the legacy era contains no level.
         let level = self.client_meta.log_level().filter(|_| !self.client_meta.members.is_empty());
         if let Some(level) = level {
             map.serialize_entry(META_LOG_LEVEL, &level)?;
         }
-        for (key, value) in &self.caller_meta.0 {
+        for (key, value) in &self.caller_meta.members {
             map.serialize_entry(key, value)?;
         }
         // A caller with a trace context of its own continues its own trace.
@@ -157,6 +172,13 @@ mod tests {
         let meta =
             identity.meta_with_trace(None, Some(Arc::new(trace_context.clone())), &NO_CALLER_META);
         assert_eq!(to_value(meta).unwrap(), json!({ "traceparent": "00-1-2-01" }));
+        let capabilities = RawValue::from_string(r#"{"roots": {}}"#.to_owned()).unwrap();
+        let caller = CallerMeta::default().with_capabilities(Some(capabilities.into()));
+        assert!(identity.meta_with_trace(None, None, &caller).is_none(), "the era is legacy");
+        let own = format!(r#"{{"{META_CLIENT_CAPABILITIES}":{{"sampling":{{}}}},"a/b":1}}"#);
+        let modern = ClientMeta::from_raw(&RawValue::from_string(own).unwrap());
+        let text = serde_json::to_string(&modern.meta_with_trace(None, None, &caller)).unwrap();
+        assert_eq!(text, format!(r#"{{"{META_CLIENT_CAPABILITIES}":{{"roots": {{}}}},"a/b":1}}"#));
         let raw = RawValue::from_string(r#"{"traceparent":"00-7-8-01","n":1.50}"#.to_owned());
         let caller = CallerMeta::from_object(&raw.unwrap()).unwrap();
         let meta = identity.meta_with_trace(None, Some(Arc::new(trace_context)), &caller);

@@ -139,12 +139,28 @@ fn check_forwarded_requests(
 ) -> Result<(), RequestError> {
     let Connection { server, callbacks, .. } = connection;
     for request in requests {
-        let rejection = callbacks.forwarding_rejection(&server_request(server, call, request));
-        if let Some(callback_error) = rejection {
+        let server_request = server_request(server, call, request);
+        check_declared(call, &server_request)?;
+        if let Some(callback_error) = callbacks.forwarding_rejection(&server_request) {
             return Err(denied(&request.method, callback_error.message));
         }
     }
     Ok(())
+}
+
+/// Checks that the client of the call can respond to a request.
+fn check_declared(call: CallContext<'_>, request: &ServerRequest) -> Result<(), RequestError> {
+    match call.caller.and_then(|caller| caller.rejection(request)) {
+        Some(rejection) => Err(report_refusal(request, &rejection.message)),
+        None => Ok(()),
+    }
+}
+
+/// Reports a request that nobody can respond to.
+fn report_refusal(request: &ServerRequest, reason: &str) -> RequestError {
+    let subject = &*display_prefix(&request.method, MAX_SHOWN_CHARS);
+    AuditEvent::RequestRefused { subject, reason, count: 1 }.emit(&request.server);
+    denied(subject, reason.to_owned())
 }
 
 fn server_request(
@@ -188,20 +204,18 @@ async fn collect_responses(
     if requests.is_empty() {
         return Ok(None);
     }
-    let nobody = |method: &str| {
-        let (denied_method, explanation) =
-            (&*display_prefix(method, MAX_SHOWN_CHARS), "no callback registered");
-        AuditEvent::RequestRefused { subject: denied_method, reason: explanation, count: 1 }
-            .emit(server);
-        denied(method, explanation.to_owned())
-    };
     let server_request = |request| server_request(server, call, request);
     // Check all requests first, so that the user is not asked in vain.
     for request in requests {
+        let server_request = server_request(request);
         if !callbacks.has_callback(server, RequestKind::from_method(&request.method)) {
-            return Err(nobody(&request.method));
+            return Err(report_refusal(
+                &server_request,
+                "the application has no callback for this method",
+            ));
         }
-        if let Some(callback_error) = callbacks.rejection(&server_request(request)) {
+        check_declared(call, &server_request)?;
+        if let Some(callback_error) = callbacks.rejection(&server_request) {
             return Err(denied(&request.method, callback_error.message));
         }
     }
@@ -216,10 +230,10 @@ async fn collect_responses(
         };
         // The callback runs in the caller's task; a panic must not end that task.
         let response = AssertUnwindSafe(answering).catch_unwind().await;
-        let response = response
-            .unwrap_or_else(|_| Err(CallbackError::internal_error("the callback panicked")));
-        let response =
-            response.map_err(|callback_error| denied(&request.method, callback_error.message))?;
+        let response = response.unwrap_or_else(|_| Err(CallbackError::internal_error("panicked")));
+        let response = response.map_err(|callback_error| {
+            denied(&request.method, format!("the callback failed: {}", callback_error.message))
+        })?;
         responses.insert(request.key.clone(), response);
     }
     let serialized = to_raw_value(&responses);

@@ -13,8 +13,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::meta::Meta;
+use super::meta::{CallerMeta, Meta};
 use super::round_trips::{MAX_ROUND_TRIPS, gather_responses};
+use crate::callback::ClientCapabilities;
 use crate::connection::{Connection, Negotiated, RequestPermit, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
@@ -71,12 +72,15 @@ pub(super) async fn await_result<F>(
     if let Some(id) = &id {
         open.set_task_id(id);
     }
+    let capabilities = call.caller.and_then(|caller| caller.capabilities.as_ref());
+    let capabilities = capabilities.map(ClientCapabilities::raw);
     let deferred = TaskPoll {
         connection,
         call,
         // A task that is only partly readable is cancelled as well.
         needs_cancel: AtomicBool::new(id.is_some()),
         id: id.unwrap_or_default(),
+        caller_meta: CallerMeta::default().with_capabilities(capabilities.cloned()),
         started_at: Instant::now(),
         idle_timeout: spec.timeout.min(MAX_REQUEST_TIMEOUT),
         deadline: max_deadline,
@@ -137,6 +141,8 @@ struct TaskPoll<'a> {
     connection: &'a Connection,
     /// The call that created the task.
     call: CallContext<'a>,
+    /// The capabilities of the remote client of the call.
+    caller_meta: CallerMeta,
     id: String,
     started_at: Instant,
     /// Timeout of each response.
@@ -336,7 +342,8 @@ impl TaskPoll<'_> {
     }
 
     fn params(&self) -> TaskParams<'_> {
-        let meta = self.connection.negotiated.client_meta.meta(None);
+        let client_meta = &self.connection.negotiated.client_meta;
+        let meta = client_meta.meta_with_trace(None, None, &self.caller_meta);
         TaskParams { task_id: &self.id, input_responses: None, meta }
     }
 

@@ -47,8 +47,9 @@ pub enum CallError {
         /// The timeout.
         timeout: Duration,
     },
-    /// The response violates JSON-RPC or MCP.
-    #[error("server `{server}` violated the protocol in its response to `{item}`")]
+    /// The response violates JSON-RPC or MCP, or requests input that the server does not receive
+    /// ([`ProtocolError::InputDenied`]).
+    #[error("server `{server}` {} `{item}`", protocol_failure(source))]
     Protocol {
         /// Name of the server.
         server: Arc<str>,
@@ -82,6 +83,25 @@ pub enum CallError {
         /// Guard findings, at least one.
         findings: Vec<Finding>,
     },
+}
+
+/// Returns what a server did in a response that is not a result.
+fn protocol_failure(error: &ProtocolError) -> &'static str {
+    match error {
+        ProtocolError::InputDenied { .. } => "received no input for",
+        ProtocolError::Malformed(_)
+        | ProtocolError::InvalidResult(_)
+        | ProtocolError::TooLarge { .. }
+        | ProtocolError::UnsupportedRevision { .. }
+        | ProtocolError::Serialization(_)
+        | ProtocolError::TooManyRoundTrips { .. }
+        | ProtocolError::UnexpectedResultType(_)
+        | ProtocolError::NoTaskResult { .. }
+        | ProtocolError::TaskExpired { .. }
+        | ProtocolError::HttpStatus { .. }
+        | ProtocolError::UnexpectedContentType(_)
+        | ProtocolError::MissingResponse => "violated the protocol in its response to",
+    }
 }
 
 impl CallError {

@@ -38,12 +38,13 @@ pub enum ProtocolError {
         /// Maximum number of round trips in one call.
         limit: u32,
     },
-    /// The server needs input that the application does not provide.
-    #[error("the server requires `{method}`: {reason}")]
+    /// The server requested input for the call, and the host or the application rejected the
+    /// request.
+    #[error("the request `{method}` of the server is rejected: {reason}")]
     InputDenied {
         /// Requested method.
         method: Box<str>,
-        /// Reason why the input is not provided.
+        /// The reason why the request is rejected.
         reason: Box<str>,
     },
     /// The response has an unexpected `resultType`.

@@ -92,7 +92,7 @@ pub(super) struct PendingCall {
     method: Cow<'static, str>,
     item: Arc<str>,
     pub(super) callback: Option<CallCallbackHandle>,
-    caller: Option<Arc<Caller>>,
+    pub(super) caller: Option<Arc<Caller>>,
 }
 
 impl From<CallContext<'_>> for PendingCall {

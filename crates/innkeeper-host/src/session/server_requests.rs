@@ -1,33 +1,25 @@
 //! Requests of a server, passed to the application's callback within limits.
 
 use std::future::pending;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use innkeeper_protocol::RequestId;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, SetOnce};
+use tokio::sync::SetOnce;
 use tokio::time::timeout;
 
 use super::SessionState;
 use super::call_context::{CallCallbackHandle, PendingCall};
 use super::inbound_sink::MessageSource;
+use super::request_slots::{RequestSlot, RequestSlots, SlotError};
 use crate::audit::AuditEvent;
 use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
 use crate::event::CallReference;
 use crate::tasks::BackgroundTasks;
 use crate::text::display_prefix;
-
-/// Maximum number of concurrent requests per server, for the model or the user of the application.
-const MAX_CONCURRENT_REQUESTS: usize = 4;
-
-/// Maximum number of queued requests; more requests indicate a faulty server.
-const MAX_QUEUED_REQUESTS: usize = 16;
-
-/// Maximum number of queued elicitations; further elicitations are declined.
-const MAX_QUEUED_ELICITATIONS: usize = 4;
 
 /// Maximum number of characters shown of a method name.
 const MAX_SHOWN_CHARS: usize = 64;
@@ -38,12 +30,8 @@ pub(super) struct ServerRequests {
     callbacks: CallbackRegistry,
     tasks: BackgroundTasks,
     callback_timeout: Duration,
-    open_requests: AtomicUsize,
-    open_elicitations: AtomicUsize,
+    slots: Arc<RequestSlots>,
     rejected_count: AtomicU64,
-    request_permits: Semaphore,
-    /// Permit for one elicitation at a time, because a user reads one at a time.
-    elicitation_permit: Semaphore,
     /// The cell that cancels each open request; at most as many as open requests.
     cancellations: Mutex<Vec<(RequestId, Arc<SetOnce<()>>)>>,
 }
@@ -58,11 +46,8 @@ impl ServerRequests {
             callbacks,
             tasks,
             callback_timeout,
-            open_requests: AtomicUsize::new(0),
-            open_elicitations: AtomicUsize::new(0),
+            slots: Arc::default(),
             rejected_count: AtomicU64::new(0),
-            request_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            elicitation_permit: Semaphore::new(1),
             cancellations: Mutex::default(),
         }
     }
@@ -101,12 +86,13 @@ impl ServerRequests {
 
     /// Returns whether a callback is running for a request of the server.
     pub(super) fn is_busy(&self) -> bool {
-        self.open_requests.load(Ordering::Relaxed) > 0
+        self.slots.is_busy()
     }
 }
 
 /// Passes a request to the callback of its call, else to the host's callback; rejects the request at
-/// once without a callback of the host or with too many open requests. The end of the call drops the
+/// once without a callback of the host, without the capability of the client of the call, or with
+/// too many open requests. The end of the call drops the
 /// future of the call's own callback; a cancellation by the server drops the future of any callback.
 pub(super) fn handle_request(
     shared: &Arc<SessionState>,
@@ -119,6 +105,7 @@ pub(super) fn handle_request(
     let kind = RequestKind::from_method(method);
     let call = shared.request_call(params, source);
     let call_callback = call.as_ref().and_then(|call| call.callback.clone());
+    let caller = call.as_ref().and_then(|call| call.caller.clone());
     let request = ServerRequest {
         server: shared.server.clone(),
         method: method.into(),
@@ -129,23 +116,28 @@ pub(super) fn handle_request(
         state.report_rejection(&request, "no callback registered");
         return reject(shared, &id, &CallbackError::method_not_found());
     }
-    let is_elicitation = kind == RequestKind::Elicitation;
-    let open = OpenRequest::new(shared.clone(), id, is_elicitation);
-    if is_elicitation
-        && state.open_elicitations.load(Ordering::Relaxed) > 1 + MAX_QUEUED_ELICITATIONS
-    {
-        state.report_rejection(&request, "too many elicitations at once");
-        return open.respond(Ok(json!({ "action": "decline" })));
+    if let Some(error) = caller.as_ref().and_then(|caller| caller.rejection(&request)) {
+        state.report_rejection(&request, &error.message);
+        return reject(shared, &id, &error);
     }
-    if state.open_requests.load(Ordering::Relaxed) > MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS {
-        state.report_rejection(&request, "too many requests at once");
-        return open.respond(Err(CallbackError::internal_error("too many requests at once")));
-    }
+    let principal = caller.and_then(|caller| caller.principal.clone());
+    let slot = match state.slots.open(principal, kind == RequestKind::Elicitation) {
+        Ok(slot) => slot,
+        Err(SlotError::TooManyElicitations) => {
+            state.report_rejection(&request, "too many elicitations at once");
+            return shared.outbound.respond(&id, &json!({ "action": "decline" }));
+        }
+        Err(SlotError::TooManyRequests) => {
+            state.report_rejection(&request, "too many requests at once");
+            let error = CallbackError::internal_error("too many requests at once");
+            return reject(shared, &id, &error);
+        }
+    };
+    let open = OpenRequest::new(shared.clone(), id, slot);
     state.tasks.spawn(async move {
         let state = &open.shared.server_requests;
         let responding = async {
-            let _user = if is_elicitation { state.elicitation_permit.acquire().await.ok() } else { None };
-            let _turn = state.request_permits.acquire().await;
+            let _turn = open.slot.turn().await;
             let own = call_callback.as_ref().map(CallCallbackHandle::use_callback);
             match state.callbacks.respond(request, own) {
                 Some(answering) => answering.await,
@@ -181,20 +173,15 @@ fn reject(shared: &SessionState, id: &RequestId, error: &CallbackError) {
 struct OpenRequest {
     shared: Arc<SessionState>,
     id: Option<RequestId>,
-    is_elicitation: bool,
+    slot: RequestSlot,
     cancelled: Arc<SetOnce<()>>,
 }
 
 impl OpenRequest {
-    fn new(shared: Arc<SessionState>, id: RequestId, is_elicitation: bool) -> Self {
-        shared.server_requests.open_requests.fetch_add(1, Ordering::Relaxed);
-        shared
-            .server_requests
-            .open_elicitations
-            .fetch_add(usize::from(is_elicitation), Ordering::Relaxed);
+    fn new(shared: Arc<SessionState>, id: RequestId, slot: RequestSlot) -> Self {
         let cancelled = Arc::new(SetOnce::new());
         shared.server_requests.cancellations().push((id.clone(), cancelled.clone()));
-        Self { shared, id: Some(id), is_elicitation, cancelled }
+        Self { shared, id: Some(id), slot, cancelled }
     }
 
     /// Closes a cancelled request without a response.
@@ -221,11 +208,6 @@ impl Drop for OpenRequest {
         self.shared.server_requests.cancellations().retain(is_other);
         // The server was waiting for the host, so the idle time of its calls starts again.
         self.shared.pending.touch_all();
-        self.shared.server_requests.open_requests.fetch_sub(1, Ordering::Relaxed);
-        self.shared
-            .server_requests
-            .open_elicitations
-            .fetch_sub(usize::from(self.is_elicitation), Ordering::Relaxed);
     }
 }
 

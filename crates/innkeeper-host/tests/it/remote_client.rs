@@ -1,10 +1,16 @@
 //! Calls that the application makes on behalf of remote clients.
 
-use innkeeper_host::{CallNotification, CallOptions, Host, LogLevel};
+use innkeeper_host::error::ProtocolError;
+use innkeeper_host::{
+    CallError, CallNotification, CallOptions, CallbackCapabilities, Host, LogLevel, RoundTripMode,
+    ServerRequest, ToolResult,
+};
+use innkeeper_testkit::Fixture;
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::setup::{TestEnv, result_text};
+use crate::setup::{TestEnv, builder, result_text};
 
 /// More notifications than a test expects.
 const CHANNEL_CAPACITY: usize = 16;
@@ -61,4 +67,71 @@ async fn two_calls_at_once_receive_their_own_progress_and_no_log_message_before_
         assert_eq!(received[..2], [progress(1), progress(2)]);
     }
     host.shutdown().await;
+}
+
+/// Starts a server that asks for an elicitation in each call, and a host that accepts each.
+async fn start_asking(test_env: &TestEnv, server: Fixture) -> Host {
+    let builder = builder(test_env.config([server.switch("--ask-elicit")]));
+    let accept = |_: ServerRequest| async { Ok(json!({"action": "accept"})) };
+    builder.callback(&CallbackCapabilities::all(), accept).start().await.unwrap()
+}
+
+/// Calls a tool on behalf of a client with these capabilities.
+async fn call_as(
+    host: &Host,
+    capabilities: &Value,
+    round_trips: RoundTripMode,
+) -> Result<ToolResult, CallError> {
+    let client_capabilities = Some(to_raw_value(capabilities).unwrap());
+    let options = CallOptions { client_capabilities, round_trips, ..CallOptions::default() };
+    host.call_tool_with("a.pid", (), options).await
+}
+
+#[tokio::test]
+async fn a_legacy_process_gets_the_answer_of_a_client_that_declares_it_and_an_error_for_another() {
+    let test_env = TestEnv::new();
+    let host = start_asking(&test_env, test_env.fixture("a")).await;
+    for capabilities in [json!({"sampling": {}}), json!({"elicitation": {}})] {
+        call_as(&host, &capabilities, RoundTripMode::Callback).await.unwrap();
+    }
+    host.shutdown().await;
+    let journal = test_env.journal();
+    let responses = journal.responses();
+    assert_eq!(responses[0]["error"]["code"], -32601, "{responses:?}");
+    assert_eq!(responses[1]["result"]["action"], "accept", "{responses:?}");
+}
+
+#[tokio::test]
+async fn a_modern_process_receives_the_capabilities_of_the_client_and_cannot_ask_for_others() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").with("--era", "modern").switch("--ask-anyway");
+    let host = start_asking(&test_env, server).await;
+    let undeclared = json!({"sampling": {}, "x": 1e2});
+    let pass_through = || RoundTripMode::PassThrough { input_responses: None, request_state: None };
+    for mode in [RoundTripMode::Callback, pass_through()] {
+        let error = call_as(&host, &undeclared, mode).await.unwrap_err();
+        let CallError::Protocol { source, .. } = error else { panic!("{error:?}") };
+        let ProtocolError::InputDenied { method, reason } = source else { panic!("{source:?}") };
+        assert_eq!(&*method, "elicitation/create");
+        let expected = "the client of the call does not declare `elicitation/create`";
+        assert_eq!(&*reason, expected);
+    }
+    for mode in [RoundTripMode::Callback, pass_through()] {
+        call_as(&host, &json!({"elicitation": {}}), mode).await.unwrap();
+    }
+    host.shutdown().await;
+    let journal = test_env.journal();
+    let meta = &journal.params("tools/call")[0]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], undeclared);
+}
+
+#[tokio::test]
+async fn unusable_capabilities_of_a_client_are_a_validation_error() {
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("a")]).await.unwrap();
+    let error = call_as(&host, &json!([]), RoundTripMode::Callback).await.unwrap_err();
+    let expected = "invalid arguments for `a.pid`: `/clientCapabilities`: expected object";
+    assert_eq!(error.to_string(), expected);
+    host.shutdown().await;
+    assert_eq!(test_env.journal().count("tools/call"), 0);
 }

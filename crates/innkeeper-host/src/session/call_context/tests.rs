@@ -14,7 +14,7 @@ use super::super::{
     SessionLimits,
 };
 use super::*;
-use crate::callback::{CallbackCapabilities, CallbackRegistry, ServerRequest};
+use crate::callback::{CallbackCapabilities, CallbackRegistry, ClientCapabilities, ServerRequest};
 use crate::event::EventPublisher;
 use crate::tasks::BackgroundTasks;
 
@@ -323,6 +323,40 @@ async fn while_a_task_of_the_application_runs_a_request_without_the_task_belongs
         biased;
         _ = call(&session, 1, "t", None) => panic!("no response was sent"),
         () = serve => {}
+    }
+}
+
+fn caller(capabilities: &Value) -> Arc<Caller> {
+    let raw = serde_json::value::to_raw_value(capabilities).unwrap();
+    let capabilities = Some(ClientCapabilities::from_raw(&raw).unwrap());
+    Arc::new(Caller { capabilities, ..Caller::default() })
+}
+
+/// Attack: data | a server sends a request that the client of the call does not declare | the server
+/// receives an error, and no callback is called | Own response
+#[tokio::test(start_paused = true)]
+async fn a_request_that_the_client_of_the_call_does_not_declare_is_refused() {
+    let (mut peer, session, mut requests, _tasks) = open_pipe();
+    let deadline = Instant::now() + Duration::from_mins(5);
+    let tools = json!({ "tools": [] });
+    for (capabilities, params, expected) in [
+        (json!({ "elicitation": {} }), json!({}), Some(-32601)),
+        (json!({ "sampling": {} }), tools, Some(-32602)),
+        (json!({ "sampling": {} }), json!({}), None),
+    ] {
+        let (id, caller) = (session.next_id(), caller(&capabilities));
+        let (callback, caller) = (None, Some(&caller));
+        let context = CallContext { id, method: &TOOLS_CALL, item: "t", callback, caller };
+        let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &(), deadline);
+        let outgoing = OutgoingRequest { call: Some(context), ..outgoing };
+        let serve = async {
+            let called = peer.expect(method::TOOLS_CALL).await;
+            let response = ask(&mut peer, "a", params).await;
+            assert_eq!(response["error"]["code"].as_i64(), expected, "{capabilities}: {response}");
+            assert_eq!(requests.try_recv().is_ok(), expected.is_none(), "{capabilities}");
+            peer.respond(&called["id"], json!({})).await;
+        };
+        tokio::join!(session.request(outgoing), serve).0.unwrap();
     }
 }
 

@@ -80,7 +80,7 @@ fn context(id: u64, caller: Option<&Arc<Caller>>) -> CallContext<'_> {
 /// Returns a caller whose channel has this capacity, and the receiver of its notifications.
 fn listening_caller(capacity: usize) -> (Arc<Caller>, mpsc::Receiver<CallNotification>) {
     let (sender, notifications) = mpsc::channel(capacity);
-    (Arc::new(Caller { notifications: Some(sender) }), notifications)
+    (Arc::new(Caller { notifications: Some(sender), ..Caller::default() }), notifications)
 }
 
 fn assert_notification(received: &CallNotification, (method, params): (&str, &str)) {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use innkeeper_host::{CallOptions, CallReference, Callback, CallbackCapabilities, ServerRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::{Barrier, Notify};
 use tokio::time::timeout;
 
@@ -70,13 +70,29 @@ async fn over_every_transport_a_request_during_the_only_call_goes_to_the_callbac
 
 #[tokio::test]
 async fn two_calls_at_once_over_http_each_receive_their_own_request() {
+    assert_each_receives_its_request("--ask-sampling", sampling_result, |_| None).await;
+}
+
+/// A user reads one elicitation at a time, but another user reads another.
+#[tokio::test]
+async fn an_open_elicitation_of_one_principal_does_not_delay_that_of_another() {
+    let accept = |by: &str| json!({"action": "accept", "content": {"by": by}});
+    assert_each_receives_its_request("--ask-elicit", accept, |tool| Some(tool.into())).await;
+}
+
+/// Makes two calls at once, each with a callback that responds only after the server has sent the
+/// requests of both calls.
+async fn assert_each_receives_its_request(
+    switch: &str,
+    response: fn(&str) -> Value,
+    principal: fn(&str) -> Option<Arc<str>>,
+) {
     let test_env = TestEnv::new();
-    let server = test_env.fixture("a").switch("--ask-sampling").config_key("maxConcurrent", 2);
+    let server = test_env.fixture("a").switch(switch).config_key("maxConcurrent", 2);
     let started = StartedServers::start(ServerTransport::Http, [server]).await;
     let (host_callback, host_requests) = recording_callback();
-    let capabilities = CallbackCapabilities::sampling();
+    let capabilities = CallbackCapabilities::all();
     let host = started.start_host(&test_env, &capabilities, host_callback).await;
-    // Each callback responds only after the server has sent the requests of both calls.
     let both = Arc::new(Barrier::new(2));
     // The test server sends a request on the stream of its most recent call, so the second call
     // starts after the request of the first call.
@@ -89,10 +105,10 @@ async fn two_calls_at_once_over_http_each_receive_their_own_request() {
             async move {
                 assert_eq!(tool(&request.call), Some(tool_name));
                 both.wait().await;
-                Ok(sampling_result(&format!("by {tool_name}")))
+                Ok(response(&format!("by {tool_name}")))
             }
         });
-        CallOptions { callback, ..CallOptions::default() }
+        CallOptions { callback, principal: principal(tool_name), ..CallOptions::default() }
     };
     let calls = async {
         tokio::try_join!(host.call_tool_with("a.pid", json!({}), options("pid")), async {

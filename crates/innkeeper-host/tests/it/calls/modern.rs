@@ -3,7 +3,7 @@
 use innkeeper_host::{CallOptions, ErrorClass, Host};
 use serde_json::{Map, Value, json};
 
-use super::{cancelled_ids, error_class, protocol_error, request_ids};
+use super::{cancelled_ids, error_class, request_ids};
 use crate::setup::{TestEnv, builder, result_text};
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -105,10 +105,12 @@ async fn a_server_that_needs_an_answer_it_cannot_get_is_no_result() {
     let host = test_env.start(servers).await.unwrap();
     assert_eq!(error_class(host.call_tool("polite.pid", ()).await), ErrorClass::Server);
     // The client declared no sampling capability, but the server sends the request anyway.
-    let error = protocol_error(host.call_tool("pushy.pid", ()).await);
+    let error = host.call_tool("pushy.pid", ()).await.unwrap_err();
+    assert_eq!(error.to_string(), "server `pushy` received no input for `pid`");
     assert_eq!(
-        error.to_string(),
-        "the server requires `sampling/createMessage`: no callback registered"
+        std::error::Error::source(&error).unwrap().to_string(),
+        "the request `sampling/createMessage` of the server is rejected: the application has no \
+         callback for this method"
     );
     assert_eq!(greet(&host, "pushy").await["messages"][0]["role"], "user");
     host.shutdown().await;

@@ -1,0 +1,194 @@
+//! The limits of the open requests of one server: per principal, and in total.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Maximum number of concurrent requests per principal, for the model or the user of the
+/// application.
+const MAX_CONCURRENT_REQUESTS: usize = 4;
+
+/// Maximum number of queued requests per principal; more requests indicate a faulty server.
+const MAX_QUEUED_REQUESTS: usize = 16;
+
+/// Maximum number of queued elicitations per principal; further elicitations are declined.
+const MAX_QUEUED_ELICITATIONS: usize = 4;
+
+/// Maximum number of open requests per server, for all principals: three principals with all their
+/// requests, or sixteen with four each.
+const MAX_OPEN_REQUESTS: usize = 64;
+
+/// The limit that a request exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlotError {
+    TooManyRequests,
+    TooManyElicitations,
+}
+
+/// The open requests of one server.
+#[derive(Debug, Default)]
+pub(super) struct RequestSlots {
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    open_count: usize,
+    /// Only principals with open requests. `None` has the requests without a principal.
+    by_principal: HashMap<Option<Arc<str>>, PrincipalSlots>,
+}
+
+#[derive(Debug)]
+struct PrincipalSlots {
+    open_count: usize,
+    elicitation_count: usize,
+    permits: Arc<Permits>,
+}
+
+impl Default for PrincipalSlots {
+    fn default() -> Self {
+        let requests = Semaphore::new(MAX_CONCURRENT_REQUESTS);
+        let permits = Arc::new(Permits { requests, elicitation: Semaphore::new(1) });
+        Self { open_count: 0, elicitation_count: 0, permits }
+    }
+}
+
+#[derive(Debug)]
+struct Permits {
+    requests: Semaphore,
+    /// Permit for one elicitation at a time, because a user reads one at a time.
+    elicitation: Semaphore,
+}
+
+impl RequestSlots {
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a request is open.
+    pub(super) fn is_busy(&self) -> bool {
+        self.lock().open_count > 0
+    }
+
+    /// Counts a request of a principal as open until the slot is dropped.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        principal: Option<Arc<str>>,
+        is_elicitation: bool,
+    ) -> Result<RequestSlot, SlotError> {
+        let mut slots = self.lock();
+        let Slots { open_count, by_principal } = &mut *slots;
+        let of_principal = by_principal.get(&principal);
+        let count = |count: fn(&PrincipalSlots) -> usize| of_principal.map_or(0, count);
+        if is_elicitation && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS {
+            return Err(SlotError::TooManyElicitations);
+        }
+        let max_of_principal = MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS;
+        if count(|slots| slots.open_count) >= max_of_principal || *open_count >= MAX_OPEN_REQUESTS {
+            return Err(SlotError::TooManyRequests);
+        }
+        *open_count += 1;
+        let of_principal = by_principal.entry(principal.clone()).or_default();
+        of_principal.open_count += 1;
+        of_principal.elicitation_count += usize::from(is_elicitation);
+        let permits = of_principal.permits.clone();
+        Ok(RequestSlot { slots: self.clone(), principal, is_elicitation, permits })
+    }
+}
+
+/// The slot of one open request.
+#[derive(Debug)]
+pub(super) struct RequestSlot {
+    slots: Arc<RequestSlots>,
+    principal: Option<Arc<str>>,
+    is_elicitation: bool,
+    permits: Arc<Permits>,
+}
+
+impl RequestSlot {
+    /// Waits until the application may handle the request.
+    pub(super) async fn turn(&self) -> RequestTurn<'_> {
+        let Permits { requests, elicitation } = &*self.permits;
+        // The semaphores are never closed.
+        let user = if self.is_elicitation { elicitation.acquire().await.ok() } else { None };
+        RequestTurn { _user: user, _request: requests.acquire().await.ok() }
+    }
+}
+
+impl Drop for RequestSlot {
+    fn drop(&mut self) {
+        let mut slots = self.slots.lock();
+        slots.open_count -= 1;
+        let Some(of_principal) = slots.by_principal.get_mut(&self.principal) else { return };
+        of_principal.open_count -= 1;
+        of_principal.elicitation_count -= usize::from(self.is_elicitation);
+        if of_principal.open_count == 0 {
+            slots.by_principal.remove(&self.principal);
+        }
+    }
+}
+
+/// The permits of a request that the application handles.
+#[derive(Debug)]
+pub(super) struct RequestTurn<'a> {
+    _user: Option<SemaphorePermit<'a>>,
+    _request: Option<SemaphorePermit<'a>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn open(slots: &Arc<RequestSlots>, principal: &str, count: usize) -> Vec<RequestSlot> {
+        let open = |_| slots.open(Some(principal.into()), false);
+        (0..count).map(open).collect::<Result<_, _>>().unwrap()
+    }
+
+    #[test]
+    fn a_principal_has_twenty_open_requests_and_the_server_sixty_four() {
+        let slots = Arc::<RequestSlots>::default();
+        let mut open_slots = open(&slots, "a", 20);
+        let error = slots.open(Some("a".into()), false).unwrap_err();
+        assert_eq!(error, SlotError::TooManyRequests);
+        for (principal, count) in [("b", 20), ("c", 20), ("d", 4)] {
+            open_slots.extend(open(&slots, principal, count));
+        }
+        for principal in [None, Some("d".into())] {
+            let error = slots.open(principal, false).unwrap_err();
+            assert_eq!(error, SlotError::TooManyRequests);
+        }
+        open_slots.truncate(20);
+        open(&slots, "b", 20);
+        drop(open_slots);
+        assert!(!slots.is_busy());
+        assert!(slots.lock().by_principal.is_empty(), "a principal without requests is forgotten");
+    }
+
+    #[test]
+    fn a_principal_has_four_turns_and_one_elicitation_whatever_another_principal_has() {
+        let slots = Arc::<RequestSlots>::default();
+        let fill = |principal: Option<Arc<str>>| {
+            let open = |is_elicitation| slots.open(principal.clone(), is_elicitation);
+            let elicitations: Vec<_> = (0..5).map(|_| open(true).unwrap()).collect();
+            assert_eq!(open(true).unwrap_err(), SlotError::TooManyElicitations);
+            let others: Vec<_> = (0..4).map(|_| open(false).unwrap()).collect();
+            (elicitations, others)
+        };
+        let filled = [None, Some("b".into())].map(fill);
+        let mut turns = Vec::new();
+        for (elicitations, others) in &filled {
+            let now = |slot: &'_ RequestSlot| slot.turn().now_or_never().is_some();
+            turns.push(elicitations[0].turn().now_or_never().unwrap());
+            assert!(!now(&elicitations[1]), "a user reads one elicitation at a time");
+            turns.extend(others[..3].iter().map(|slot| slot.turn().now_or_never().unwrap()));
+            assert!(!now(&others[3]), "four requests run");
+        }
+        drop(turns);
+        let (elicitations, others) = &filled[0];
+        let next = elicitations[1].turn().now_or_never();
+        assert!(next.is_some() && others[3].turn().now_or_never().is_some());
+    }
+}
