@@ -15,11 +15,13 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use innkeeper_config::name;
+use innkeeper_protocol::Era;
 use innkeeper_protocol::view::Tool;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::connection::Connection;
+use crate::connection::list_ttls::ListCacheHints;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind};
@@ -71,6 +73,15 @@ impl CatalogServer {
     /// Returns the tools, prompts, resources and templates, or `None` if the server is not ready.
     pub fn listing(&self) -> Option<&ServerListing> {
         self.entry.as_ref().map(|entry| &entry.listing)
+    }
+
+    /// Returns the cache hints of the last read of each list, as of now: a list that is read again
+    /// without a change has a new lifetime in the same catalog. Returns `None` for a server of the
+    /// legacy era, which sends no hints, and for a server that is not ready.
+    pub fn list_cache_hints(&self) -> Option<ListCacheHints> {
+        let connection = &self.entry.as_ref()?.connection;
+        let is_modern = connection.negotiated.revision.era() == Era::Modern;
+        is_modern.then(|| connection.list_ttls.hints())
     }
 
     /// Returns the reason why the server is unavailable, if it is.

@@ -69,6 +69,7 @@ pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentErr
 pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
 pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
 
+pub use connection::list_ttls::{ListCacheHint, ListCacheHints};
 pub use connection::listing::{Definition, MissingList, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use error::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{Catalog, Host, ServerState};
+use innkeeper_host::{CacheScope, Catalog, Host, ListCacheHint, ServerState};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -170,4 +170,21 @@ async fn states_are_reported_for_every_server_and_the_catalog_has_only_those_tha
     host.shutdown().await;
     assert_eq!(states(&host)[0].1, Shutdown);
     assert_eq!(states(&host)[2].1, Shutdown);
+}
+
+#[tokio::test]
+async fn the_catalog_has_the_cache_hints_of_the_lists_of_a_modern_server() {
+    let test_env = TestEnv::new();
+    let modern = test_env.fixture("new").with("--era", "modern").with("--list-ttl", 60_000);
+    let host = test_env.start([test_env.fixture("old"), modern]).await.unwrap();
+    let catalog = host.catalog();
+    assert_eq!(catalog.server("old").unwrap().list_cache_hints(), None);
+    let hints = catalog.server("new").unwrap().list_cache_hints().unwrap();
+    for hint in [hints.tools, hints.prompts, hints.resources, hints.resource_templates] {
+        let ListCacheHint { remaining, scope } = hint.unwrap();
+        assert!(remaining > Duration::from_secs(30), "{remaining:?}");
+        assert!(remaining <= Duration::from_secs(60), "{remaining:?}");
+        assert_eq!(scope, CacheScope::Private);
+    }
+    host.shutdown().await;
 }
