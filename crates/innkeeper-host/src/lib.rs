@@ -67,7 +67,10 @@ pub use innkeeper_process::{
 pub use cache::CacheScope;
 pub use call::{Arguments, CallOptions, CompletionReference, StructuredContentError, ToolResult};
 pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
-pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
+pub use catalog::{
+    Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
+    SecurityWarning,
+};
 
 pub use connection::list_ttls::{ListCacheHint, ListCacheHints};
 pub use connection::listing::{Definition, MissingList, ServerListing};

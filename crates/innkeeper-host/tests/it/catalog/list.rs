@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{CacheScope, Catalog, Host, ListCacheHint, ServerState};
-use serde_json::{Value, json};
+use innkeeper_host::{CacheScope, CallOptions, Catalog, Host, ListCacheHint, ServerState};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::tools;
@@ -186,5 +186,51 @@ async fn the_catalog_has_the_cache_hints_of_the_lists_of_a_modern_server() {
         assert!(remaining <= Duration::from_secs(60), "{remaining:?}");
         assert_eq!(scope, CacheScope::Private);
     }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_catalog_lists_what_can_be_called_with_its_definition_and_server() {
+    let test_env = TestEnv::new();
+    let fixture = |name, prompts: Value, resources: Value, templates: Value| {
+        let fixture = test_env.fixture(name).with("--prompts", prompts);
+        fixture.with("--resources", resources).with("--templates", templates)
+    };
+    let shared = json!({"uri": "x://shared", "name": "shared", "extra": 1});
+    let template = json!({"uriTemplate": "x://items/{id}", "name": "item"});
+    let one = fixture(
+        "a",
+        json!([{"name": "z", "extra": 1}, {"name": "b.c"}, {"name": "y"}]),
+        json!([{"uri": "x://own", "name": "own"}, shared]),
+        json!([template]),
+    );
+    let other = fixture("a.b", json!([{"name": "c"}]), json!([shared]), json!([template]));
+    let host = test_env.start([one, other]).await.unwrap();
+    let catalog = host.catalog();
+    let prompts: Vec<_> =
+        catalog.prompts().map(|prompt| (prompt.public_name, prompt.server)).collect();
+    // The name `a.b.c` belongs to the server `a.b`.
+    assert_eq!(prompts, [("a.z", "a"), ("a.y", "a"), ("a.b.c", "a.b")]);
+    let first = catalog.prompts().next().unwrap().definition;
+    assert_eq!((&*first.view.name, first.raw.get().contains("extra")), ("z", true));
+    for prompt in catalog.prompts() {
+        host.get_prompt(prompt.public_name, &Map::new(), CallOptions::default()).await.unwrap();
+    }
+    let resources: Vec<_> =
+        catalog.resources().map(|resource| (resource.uri, resource.server)).collect();
+    assert_eq!(resources, [("x://own", "a"), ("x://shared", "a"), ("x://shared", "a.b")]);
+    for resource in catalog.resources() {
+        assert_eq!(resource.definition.view.uri, resource.uri);
+        let server = Some(resource.server);
+        host.read_resource(resource.uri, server, CallOptions::default()).await.unwrap();
+    }
+    let templates = catalog.resource_templates();
+    let templates: Vec<_> =
+        templates.map(|template| (template.uri_template, template.server)).collect();
+    assert_eq!(templates, [("x://items/{id}", "a"), ("x://items/{id}", "a.b")]);
+    host.stop_server("a").await.unwrap();
+    let catalog = host.catalog();
+    assert!(catalog.prompts().all(|prompt| prompt.server == "a.b"));
+    assert_eq!((catalog.resources().count(), catalog.resource_templates().count()), (1, 1));
     host.shutdown().await;
 }
