@@ -5,6 +5,7 @@
 
 mod entry;
 mod excluded_items;
+mod items;
 mod pin_mismatch;
 mod route;
 mod security_warning;
@@ -15,17 +16,19 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use innkeeper_config::name;
-use innkeeper_protocol::view::Tool;
+use innkeeper_protocol::Era;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::connection::Connection;
-use crate::connection::listing::{Definition, ServerListing};
+use crate::connection::list_ttls::ListCacheHints;
+use crate::connection::listing::ServerListing;
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind, Scanner};
 use crate::lifecycle::ServerState;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
+pub use items::{CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool};
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
 pub use security_warning::SecurityWarning;
@@ -61,6 +64,12 @@ impl CatalogServer {
         self.entry.as_ref()?.server_info.as_deref()
     }
 
+    /// Returns the capabilities that the server declares, byte for byte, or `None` if the server is
+    /// not ready. The content is a claim of the server.
+    pub fn capabilities(&self) -> Option<&RawValue> {
+        self.entry.as_ref().map(|entry| &*entry.connection.negotiated.capabilities)
+    }
+
     /// Returns the server's instructions for a model, or `None` while a pin or the guard withholds
     /// them.
     pub fn instructions(&self) -> Option<&str> {
@@ -71,6 +80,15 @@ impl CatalogServer {
     /// Returns the tools, prompts, resources and templates, or `None` if the server is not ready.
     pub fn listing(&self) -> Option<&ServerListing> {
         self.entry.as_ref().map(|entry| &entry.listing)
+    }
+
+    /// Returns the cache hints of the last read of each list, as of now: a list that is read again
+    /// without a change has a new lifetime in the same catalog. Returns `None` for a server of the
+    /// legacy era, which sends no hints, and for a server that is not ready.
+    pub fn list_cache_hints(&self) -> Option<ListCacheHints> {
+        let connection = &self.entry.as_ref()?.connection;
+        let is_modern = connection.negotiated.revision.era() == Era::Modern;
+        is_modern.then(|| connection.list_ttls.hints())
     }
 
     /// Returns the reason why the server is unavailable, if it is.
@@ -103,17 +121,6 @@ impl Serialize for CatalogServer {
         }
         map.end()
     }
-}
-
-/// A callable tool of a catalog.
-#[derive(Clone, Copy, Debug)]
-pub struct CatalogTool<'c> {
-    /// The name for calls.
-    pub public_name: &'c str,
-    /// The name of the server.
-    pub server: &'c str,
-    /// The definition, with the server's own name of the tool.
-    pub definition: &'c Definition<Tool>,
 }
 
 /// A server that accepts no calls.
@@ -214,34 +221,6 @@ impl Catalog {
             self.tools.get(&tool.public_name).is_some_and(|route| Arc::ptr_eq(route, tool))
         };
         tools.filter(is_routed).map(|tool| &*tool.public_name)
-    }
-
-    /// Returns all callable tools with their definitions, in the order of the configuration and of
-    /// each server's list. A server has at most 10,000 tools.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # fn example(host: &innkeeper_host::Host) {
-    /// for tool in host.catalog().tools() {
-    ///     let view = &tool.definition.view;
-    ///     println!("{}: {:?}", tool.public_name, view.description);
-    ///     println!("{}", view.input_schema);
-    /// }
-    /// # }
-    /// ```
-    pub fn tools(&self) -> impl Iterator<Item = CatalogTool<'_>> {
-        self.entries().flat_map(move |entry| {
-            let tools = entry.listing.tools.iter();
-            let definitions: HashMap<&str, &Definition<Tool>> =
-                tools.map(|tool| (tool.view.name.as_str(), tool)).collect();
-            entry.tools.iter().filter_map(move |route| {
-                let is_routed = Arc::ptr_eq(self.tools.get(&route.public_name)?, route);
-                let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
-                let (public_name, server) = (&*route.public_name, &*entry.connection.server);
-                Some(CatalogTool { public_name, server, definition })
-            })
-        })
     }
 
     /// Returns the security warnings for a person to review: hidden text in definitions and

@@ -79,6 +79,8 @@ pub(crate) struct Negotiated {
     pub(crate) revision: Revision,
     /// Task capabilities of the server in its protocol revision.
     pub(crate) tasks: TasksCapability,
+    /// Capabilities of the server, as the server declares them.
+    pub(crate) capabilities: Box<RawValue>,
     /// Whether the server declares `logging`.
     pub(crate) declares_logging: bool,
     /// `_meta` of every request of the modern era.

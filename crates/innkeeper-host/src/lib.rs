@@ -70,8 +70,12 @@ pub use call::{
     ToolResult,
 };
 pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
-pub use catalog::{Catalog, CatalogServer, CatalogTool, SecurityWarning};
+pub use catalog::{
+    Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
+    SecurityWarning,
+};
 
+pub use connection::list_ttls::{ListCacheHint, ListCacheHints};
 pub use connection::listing::{Definition, MissingList, ServerListing};
 pub use connection::log_level::LogLevel;
 pub use connection::result_type::ResultType;

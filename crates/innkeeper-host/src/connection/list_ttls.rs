@@ -1,4 +1,4 @@
-//! Refreshes lists after the time to live that their server reports.
+//! The cache hints of the lists of a server (`ttlMs`, `cacheScope`), and the refresh of expired lists.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use crate::cache::CacheScope;
 use crate::connection::Connection;
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::session::ListChanges;
@@ -16,37 +17,130 @@ use crate::session::ListChanges;
 /// enough for a server that reports one millisecond.
 const MIN_TTL: Duration = Duration::from_secs(1);
 
-/// The expiry time of each list, as far as the server reports one.
-#[derive(Debug, Default)]
-pub(crate) struct ListTtls {
-    expiries: Mutex<ListExpiries>,
-    refreshed: Notify,
+/// Share of the interval by which a refresh is at most late, so that the refreshes of many servers
+/// with one time to live spread (the specification requires jitter of a client that polls).
+const MAX_JITTER: f64 = 0.1;
+
+/// The cache hints of one list, from its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListCacheHint {
+    /// Time for which the list is fresh from now; zero if the list is expired or its server reports
+    /// no time to live. At most one year.
+    pub remaining: Duration,
+    /// Scope of the list; private if a page is private or has no scope.
+    pub scope: CacheScope,
 }
 
-#[derive(Debug, Default)]
-struct ListExpiries {
-    tools: Option<ListExpiry>,
-    prompts: Option<ListExpiry>,
-    resources: Option<ListExpiry>,
+/// The cache hints of the lists of one server. A list that was not read has no hint: its server does
+/// not declare or implement the list, or the list is [missing](crate::ServerListing::missing).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListCacheHints {
+    /// Hint of `tools/list`.
+    pub tools: Option<ListCacheHint>,
+    /// Hint of `prompts/list`.
+    pub prompts: Option<ListCacheHint>,
+    /// Hint of `resources/list`.
+    pub resources: Option<ListCacheHint>,
+    /// Hint of `resources/templates/list`.
+    pub resource_templates: Option<ListCacheHint>,
 }
 
+/// The cache hints that the pages of a list report.
 #[derive(Clone, Copy, Debug)]
-struct ListExpiry {
-    ttl: Duration,
-    expires_at: Instant,
+pub(super) struct ReportedHints {
+    /// Shortest reported time to live.
+    ttl: Option<Duration>,
+    /// End of the freshness of the first page that expires.
+    fresh_until: Instant,
+    scope: CacheScope,
 }
 
-impl ListExpiry {
-    /// Treats a time to live of zero as absent, because it would cause endless refreshes.
-    fn from_ttl(reported_ttl: Option<Duration>) -> Option<Self> {
-        let reported_ttl = reported_ttl.filter(|reported_ttl| !reported_ttl.is_zero())?;
-        let reported_ttl = reported_ttl.clamp(MIN_TTL, MAX_REQUEST_TIMEOUT);
-        Some(Self { ttl: reported_ttl, expires_at: Instant::now() + reported_ttl })
+impl ReportedHints {
+    /// Reads the hints of a page that the host has just received.
+    pub(super) fn from_page(page: &RawValue) -> Self {
+        let ttl = result_ttl(page).map(|ttl| ttl.min(MAX_REQUEST_TIMEOUT));
+        let fresh_until = Instant::now() + ttl.unwrap_or_default();
+        Self { ttl, fresh_until, scope: CacheScope::from_result(page) }
+    }
+
+    /// Returns the hints of a list with the pages of both.
+    pub(super) fn merge(self, other: Self) -> Self {
+        Self {
+            ttl: min_ttl(self.ttl, other.ttl),
+            fresh_until: self.fresh_until.min(other.fresh_until),
+            scope: self.scope.max(other.scope),
+        }
+    }
+
+    fn to_hint(self) -> ListCacheHint {
+        let remaining = self.fresh_until.saturating_duration_since(Instant::now());
+        ListCacheHint { remaining, scope: self.scope }
     }
 }
 
+/// The lists of a server, in the order of [`ListTtls::record_refresh`].
+#[derive(Debug, Default)]
+struct RecordedLists {
+    tools: RecordedList,
+    prompts: RecordedList,
+    resources: RecordedList,
+    resource_templates: RecordedList,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct RecordedList {
+    hints: Option<ReportedHints>,
+    refresh: Option<NextRefresh>,
+}
+
+/// The next refresh of a list that expires.
+#[derive(Clone, Copy, Debug)]
+struct NextRefresh {
+    at: Instant,
+    /// Delay of the refresh after the next, if the next fails.
+    backoff: Duration,
+}
+
+impl RecordedList {
+    fn new(hints: ReportedHints) -> Self {
+        // A time to live of zero would cause endless refreshes.
+        let ttl = hints.ttl.filter(|ttl| !ttl.is_zero());
+        let refresh = ttl.map(|ttl| {
+            let interval = ttl.max(MIN_TTL);
+            let at = hints.fresh_until.max(Instant::now() + MIN_TTL) + jitter(interval);
+            NextRefresh { at, backoff: interval.saturating_mul(2) }
+        });
+        Self { hints: Some(hints), refresh }
+    }
+
+    fn is_expired(&self, now: Instant) -> bool {
+        self.refresh.is_some_and(|refresh| refresh.at <= now)
+    }
+
+    /// Schedules the refresh after the one that starts now: after a failed refresh, each delay is
+    /// twice the previous delay.
+    fn postpone_refresh(&mut self, now: Instant) {
+        if let Some(refresh) = &mut self.refresh {
+            let delay = refresh.backoff.min(MAX_REQUEST_TIMEOUT);
+            let at = now + delay + jitter(delay);
+            *refresh = NextRefresh { at, backoff: delay.saturating_mul(2) };
+        }
+    }
+}
+
+fn jitter(interval: Duration) -> Duration {
+    interval.mul_f64(MAX_JITTER * fastrand::f64())
+}
+
+/// The cache hints of each list and the times of the refreshes.
+#[derive(Debug, Default)]
+pub(crate) struct ListTtls {
+    lists: Mutex<RecordedLists>,
+    refreshed: Notify,
+}
+
 /// Returns the shorter time to live; `None` means not reported.
-pub(super) fn min_ttl(left: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+fn min_ttl(left: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     match (left, other) {
         (Some(left), Some(other)) => Some(left.min(other)),
         (left, other) => left.or(other),
@@ -54,113 +148,84 @@ pub(super) fn min_ttl(left: Option<Duration>, other: Option<Duration>) -> Option
 }
 
 /// Returns the time to live of a result (`ttlMs`).
-pub(super) fn result_ttl(result: &RawValue) -> Option<Duration> {
+fn result_ttl(result: &RawValue) -> Option<Duration> {
     let hint = skim::member(result.get(), "ttlMs")?;
     hint.parse().ok().map(Duration::from_millis)
 }
 
 impl ListTtls {
-    fn expiries(&self) -> MutexGuard<'_, ListExpiries> {
-        self.expiries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lists(&self) -> MutexGuard<'_, RecordedLists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that these lists were fetched now, with their times to live.
-    pub(super) fn record_refresh(&self, read: ListChanges, ttl: [Option<Duration>; 3]) {
-        let mut lists = self.expiries();
-        let ListExpiries { tools, prompts, resources } = &mut *lists;
-        let expiries_by_list =
-            [(read.tools, tools), (read.prompts, prompts), (read.resources, resources)];
-        for ((was_read, age), ttl) in expiries_by_list.into_iter().zip(ttl) {
-            if was_read {
-                *age = ListExpiry::from_ttl(ttl);
+    /// Records the hints of the tools, prompts, resources and templates that were read; `None` for a
+    /// list that was not read.
+    pub(super) fn record_refresh(&self, read: [Option<ReportedHints>; 4]) {
+        let mut lists = self.lists();
+        let RecordedLists { tools, prompts, resources, resource_templates } = &mut *lists;
+        for (list, hints) in [tools, prompts, resources, resource_templates].into_iter().zip(read) {
+            if let Some(hints) = hints {
+                *list = RecordedList::new(hints);
             }
         }
         drop(lists);
         self.refreshed.notify_one();
     }
 
-    fn next_expiry(&self) -> Option<Instant> {
-        let lists = self.expiries();
-        let all = [lists.tools, lists.prompts, lists.resources];
-        all.into_iter().flatten().map(|age| age.expires_at).min()
+    /// Returns the hints of all lists at this moment.
+    pub(crate) fn hints(&self) -> ListCacheHints {
+        let lists = self.lists();
+        let hint = |list: RecordedList| list.hints.map(ReportedHints::to_hint);
+        ListCacheHints {
+            tools: hint(lists.tools),
+            prompts: hint(lists.prompts),
+            resources: hint(lists.resources),
+            resource_templates: hint(lists.resource_templates),
+        }
     }
 
-    /// Returns the expired lists and resets their expiry, so that a failed refresh is followed by
-    /// another.
+    fn next_refresh(&self) -> Option<Instant> {
+        let lists = self.lists();
+        let all = [lists.tools, lists.prompts, lists.resources, lists.resource_templates];
+        all.into_iter().filter_map(|list| list.refresh).map(|refresh| refresh.at).min()
+    }
+
+    /// Returns the expired lists and schedules their next refresh.
     fn take_expired(&self) -> ListChanges {
         let now = Instant::now();
-        let mut lists = self.expiries();
-        let old = |age: &mut Option<ListExpiry>| match age {
-            Some(age) if age.expires_at <= now => {
-                age.expires_at = now + age.ttl;
-                true
+        let mut lists = self.lists();
+        let RecordedLists { tools, prompts, resources, resource_templates } = &mut *lists;
+        let take = |lists: &mut [&mut RecordedList]| {
+            let is_expired = lists.iter().any(|list| list.is_expired(now));
+            if is_expired {
+                lists.iter_mut().for_each(|list| list.postpone_refresh(now));
             }
-            Some(_) | None => false,
+            is_expired
         };
         ListChanges {
-            tools: old(&mut lists.tools),
-            prompts: old(&mut lists.prompts),
-            resources: old(&mut lists.resources),
+            tools: take(&mut [tools]),
+            prompts: take(&mut [prompts]),
+            // One refresh reads both lists.
+            resources: take(&mut [resources, resource_templates]),
             notified: false,
         }
     }
 }
 
-/// Requests a refresh of each list that expires.
+/// Requests a refresh of each list that expires, also of a list whose changes the server reports.
 pub(super) async fn refresh_expired(connection: &Connection) {
     let Connection { list_ttls, session, .. } = connection;
     loop {
-        let Some(expiry) = list_ttls.next_expiry() else {
+        let Some(refresh) = list_ttls.next_refresh() else {
             list_ttls.refreshed.notified().await;
             continue;
         };
         tokio::select! {
-            () = sleep_until(expiry) => session.request_refresh(list_ttls.take_expired()),
+            () = sleep_until(refresh) => session.request_refresh(list_ttls.take_expired()),
             () = list_ttls.refreshed.notified() => {}
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALL: ListChanges =
-        ListChanges { tools: true, prompts: true, resources: true, notified: true };
-
-    fn millis(millis: u64) -> Option<Duration> {
-        Some(Duration::from_millis(millis))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_list_expires_after_its_ttl_and_a_second_at_least_and_never_without_one() {
-        let ages = ListTtls::default();
-        ages.record_refresh(ALL, [None, millis(0), None]);
-        assert_eq!(ages.next_expiry(), None);
-        ages.record_refresh(ALL, [millis(1), millis(5000), millis(u64::MAX)]);
-        assert_eq!(ages.next_expiry(), Some(Instant::now() + MIN_TTL));
-        assert_eq!(ages.take_expired(), ListChanges::default());
-        tokio::time::advance(MIN_TTL).await;
-        let tools = ListChanges { tools: true, ..ListChanges::default() };
-        assert_eq!((ages.take_expired(), ages.take_expired()), (tools, ListChanges::default()));
-        tokio::time::advance(Duration::from_secs(4)).await;
-        assert_eq!(ages.take_expired(), ListChanges { prompts: true, ..tools });
-        ages.record_refresh(ListChanges { tools: true, ..ListChanges::default() }, [None; 3]);
-        assert_eq!(
-            ages.next_expiry(),
-            Some(Instant::now() + Duration::from_secs(5)),
-            "of the prompts"
-        );
-    }
-
-    #[test]
-    fn the_shortest_ttl_of_several_pages_counts() {
-        let hint_of = |text: &str| result_ttl(&RawValue::from_string(text.to_owned()).unwrap());
-        assert_eq!(hint_of(r#"{"ttlMs":300,"tools":[]}"#), millis(300));
-        for none in [r#"{"tools":[]}"#, r#"{"ttlMs":-1}"#, r#"{"ttlMs":"300"}"#] {
-            assert_eq!(hint_of(none), None, "{none}");
-        }
-        assert_eq!(min_ttl(millis(300), millis(200)), millis(200));
-        assert_eq!([min_ttl(None, millis(200)), min_ttl(None, None)], [millis(200), None]);
-    }
-}
+mod tests;

@@ -81,8 +81,10 @@ pub(crate) async fn start(
             biased;
             _ = connection.session.closed() => {}
             () = async {
-                listen(&connection, &capabilities, first).await;
-                list_ttls::refresh_expired(&connection).await;
+                tokio::join!(
+                    listen(&connection, &capabilities, first),
+                    list_ttls::refresh_expired(&connection),
+                );
             } => {}
         }
     });

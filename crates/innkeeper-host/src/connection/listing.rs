@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::list_ttls;
+use super::list_ttls::ReportedHints;
 use super::meta::Meta;
 use crate::connection::Connection;
 use crate::error::{CallError, ProtocolError};
@@ -211,17 +211,8 @@ pub(crate) async fn refresh(
     };
     let (prompts, resources, templates) =
         (succeeded(prompts), succeeded(resources), succeeded(templates));
-    let ttl_of = |list: &Option<RawList>| list.as_ref().and_then(|list| list.ttl);
-    let resources_ttl = list_ttls::min_ttl(ttl_of(&resources), ttl_of(&templates));
-    let failed = |list| failures.iter().any(|failure| failure.list == list);
-    let read = ListChanges {
-        prompts: change.prompts && !failed(method::PROMPTS_LIST),
-        resources: change.resources
-            && !failed(method::RESOURCES_LIST)
-            && !failed(method::RESOURCES_TEMPLATES_LIST),
-        ..change
-    };
-    connection.list_ttls.record_refresh(read, [ttl_of(&tools), ttl_of(&prompts), resources_ttl]);
+    let hints_of = |list: &Option<RawList>| list.as_ref().and_then(|list| list.hints);
+    connection.list_ttls.record_refresh([&tools, &prompts, &resources, &templates].map(hints_of));
     let was_read = [
         (method::PROMPTS_LIST, prompts.is_some()),
         (method::RESOURCES_LIST, resources.is_some()),
@@ -264,8 +255,8 @@ fn affects_one_list(error: &CallError) -> bool {
 struct RawList {
     items: Vec<Box<RawValue>>,
     issues: Vec<String>,
-    /// Shortest time to live of its pages.
-    ttl: Option<Duration>,
+    /// Cache hints of its pages; `None` before the first page.
+    hints: Option<ReportedHints>,
 }
 
 async fn fetch_list(
@@ -302,7 +293,8 @@ async fn fetch_list(
             other => other?,
         };
         bytes += page.get().len();
-        list.ttl = list_ttls::min_ttl(list.ttl, list_ttls::result_ttl(&page));
+        let hints = ReportedHints::from_page(&page);
+        list.hints = Some(list.hints.map_or(hints, |earlier| earlier.merge(hints)));
         let page = Page::from_raw(&page, member)
             .map_err(|error| shape_error(connection, method, error))?;
         list.items.extend(page.items);

@@ -48,6 +48,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
         negotiated: Negotiated {
             revision: Revision::V2025_11_25,
             tasks: TasksCapability::default(),
+            capabilities: Box::default(),
             declares_logging: false,
             client_meta: ClientMeta::default(),
         },

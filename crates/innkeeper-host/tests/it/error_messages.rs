@@ -143,7 +143,10 @@ async fn no_error_of_a_running_host_shows_where_things_are_on_this_machine() {
     let reason = host.status()["one"].reason.clone().unwrap();
     assert!(!reason.contains(CANARY), "{reason}");
     host.shutdown().await;
-    assert_message(&host.call_tool("one.echo", echo).await.unwrap_err(), "shutting down");
+    assert_message(
+        &host.call_tool("one.echo", echo).await.unwrap_err(),
+        "the host stopped the server",
+    );
 }
 
 /// Proves: TR10.3

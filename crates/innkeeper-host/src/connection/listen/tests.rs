@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::ListCapability;
 use innkeeper_testkit::InMemoryServer;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::*;
@@ -132,9 +133,8 @@ async fn a_subscription_that_the_server_cancels_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_a_server_sends_no_change_notifications_lists_are_refreshed_when_they_expire() {
+async fn lists_are_refreshed_when_they_expire_with_and_without_change_notifications() {
     let (mut peer, connection, tasks) = connect_modern();
-    let ttl = Some(Duration::from_secs(20));
     let server_capabilities = capabilities();
     let refusing = async {
         let id = next_listen_id(&mut peer).await;
@@ -143,17 +143,27 @@ async fn where_a_server_sends_no_change_notifications_lists_are_refreshed_when_t
     let started = Instant::now();
     tokio::join!(start(&connection, &server_capabilities, &tasks), refusing);
     assert_eq!(started.elapsed(), Duration::ZERO, "a refusal is not waited for");
-    connection.list_ttls.record_refresh(ALL_CHANGED, [ttl, None, None]);
-    let old = ListChanges { tools: true, ..ListChanges::default() };
-    for seconds in [20, 40, 60] {
-        assert_eq!(connection.session.changed().await, old);
-        assert_eq!(started.elapsed().as_secs(), seconds);
-    }
+    assert_expires(&connection).await;
     let (mut peer, connection, tasks) = connect_modern();
     start_acknowledged(&mut peer, &connection, &tasks, Duration::ZERO).await;
-    connection.list_ttls.record_refresh(ALL_CHANGED, [ttl; 3]);
-    sleep(Duration::from_mins(10)).await;
-    assert_eq!(changed(&connection).await, None, "this one would tell");
+    assert_expires(&connection).await;
+    // This server declares no change notifications, so no subscription ends.
+    let (_peer, connection, tasks) = connect_modern();
+    start(&connection, &ServerCapabilities::default(), &tasks).await;
+    assert_expires(&connection).await;
+}
+
+/// Panics unless the list of tools expires about every 20 s, the reported time to live.
+async fn assert_expires(connection: &Connection) {
+    let expired = ListChanges { tools: true, ..ListChanges::default() };
+    for _ in 0..3 {
+        let read = Instant::now();
+        let page = RawValue::from_string(r#"{"ttlMs":20000}"#.to_owned()).unwrap();
+        let hints = Some(list_ttls::ReportedHints::from_page(&page));
+        connection.list_ttls.record_refresh([hints, None, None, None]);
+        assert_eq!(connection.session.changed().await, expired);
+        assert!((20..=22).contains(&read.elapsed().as_secs()), "{:?}", read.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,6 +56,7 @@ pub(in crate::connection) fn connection_over(
         negotiated: Negotiated {
             revision,
             tasks: TasksCapability { call: true, cancel: true },
+            capabilities: Box::default(),
             declares_logging: false,
             client_meta: ClientMeta::default(),
         },

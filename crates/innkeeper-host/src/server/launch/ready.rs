@@ -69,6 +69,7 @@ impl Launcher {
             negotiated: Negotiated {
                 revision,
                 tasks: running.capabilities.tasks,
+                capabilities: running.capabilities.raw.clone(),
                 declares_logging: running.capabilities.logging,
                 client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
             },

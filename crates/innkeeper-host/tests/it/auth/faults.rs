@@ -156,5 +156,5 @@ async fn a_shutdown_ends_the_wait_for_a_person() {
     };
     let (result, _) = tokio::join!(call(&host), leaving);
     let error = result.unwrap_err().to_string();
-    assert!(error.contains("the host is shutting down"), "{error}");
+    assert!(error.contains("the host stopped the server"), "{error}");
 }

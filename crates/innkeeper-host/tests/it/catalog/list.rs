@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use innkeeper_host::{Catalog, Host, ServerState};
-use serde_json::{Value, json};
+use innkeeper_host::{CacheScope, CallOptions, Catalog, Host, ListCacheHint, ServerState};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::tools;
@@ -170,4 +170,67 @@ async fn states_are_reported_for_every_server_and_the_catalog_has_only_those_tha
     host.shutdown().await;
     assert_eq!(states(&host)[0].1, Shutdown);
     assert_eq!(states(&host)[2].1, Shutdown);
+}
+
+#[tokio::test]
+async fn the_catalog_has_the_cache_hints_of_the_lists_of_a_modern_server() {
+    let test_env = TestEnv::new();
+    let modern = test_env.fixture("new").with("--era", "modern").with("--list-ttl", 60_000);
+    let host = test_env.start([test_env.fixture("old"), modern]).await.unwrap();
+    let catalog = host.catalog();
+    assert_eq!(catalog.server("old").unwrap().list_cache_hints(), None);
+    let hints = catalog.server("new").unwrap().list_cache_hints().unwrap();
+    for hint in [hints.tools, hints.prompts, hints.resources, hints.resource_templates] {
+        let ListCacheHint { remaining, scope } = hint.unwrap();
+        assert!(remaining > Duration::from_secs(30), "{remaining:?}");
+        assert!(remaining <= Duration::from_secs(60), "{remaining:?}");
+        assert_eq!(scope, CacheScope::Private);
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn the_catalog_lists_what_can_be_called_with_its_definition_and_server() {
+    let test_env = TestEnv::new();
+    let fixture = |name, prompts: Value, resources: Value, templates: Value| {
+        let fixture = test_env.fixture(name).with("--prompts", prompts);
+        fixture.with("--resources", resources).with("--templates", templates)
+    };
+    let shared = json!({"uri": "x://shared", "name": "shared", "extra": 1});
+    let template = json!({"uriTemplate": "x://items/{id}", "name": "item"});
+    let one = fixture(
+        "a",
+        json!([{"name": "z", "extra": 1}, {"name": "b.c"}, {"name": "y"}]),
+        json!([{"uri": "x://own", "name": "own"}, shared]),
+        json!([template]),
+    );
+    let other = fixture("a.b", json!([{"name": "c"}]), json!([shared]), json!([template]));
+    let host = test_env.start([one, other]).await.unwrap();
+    let catalog = host.catalog();
+    let prompts: Vec<_> =
+        catalog.prompts().map(|prompt| (prompt.public_name, prompt.server)).collect();
+    // The name `a.b.c` belongs to the server `a.b`.
+    assert_eq!(prompts, [("a.z", "a"), ("a.y", "a"), ("a.b.c", "a.b")]);
+    let first = catalog.prompts().next().unwrap().definition;
+    assert_eq!((&*first.view.name, first.raw.get().contains("extra")), ("z", true));
+    for prompt in catalog.prompts() {
+        host.get_prompt(prompt.public_name, &Map::new(), CallOptions::default()).await.unwrap();
+    }
+    let resources: Vec<_> =
+        catalog.resources().map(|resource| (resource.uri, resource.server)).collect();
+    assert_eq!(resources, [("x://own", "a"), ("x://shared", "a"), ("x://shared", "a.b")]);
+    for resource in catalog.resources() {
+        assert_eq!(resource.definition.view.uri, resource.uri);
+        let server = Some(resource.server);
+        host.read_resource(resource.uri, server, CallOptions::default()).await.unwrap();
+    }
+    let templates = catalog.resource_templates();
+    let templates: Vec<_> =
+        templates.map(|template| (template.uri_template, template.server)).collect();
+    assert_eq!(templates, [("x://items/{id}", "a"), ("x://items/{id}", "a.b")]);
+    host.stop_server("a").await.unwrap();
+    let catalog = host.catalog();
+    assert!(catalog.prompts().all(|prompt| prompt.server == "a.b"));
+    assert_eq!((catalog.resources().count(), catalog.resource_templates().count()), (1, 1));
+    host.shutdown().await;
 }

@@ -14,11 +14,16 @@ const TOOL: &str = concat!(
 const INFO: &str =
     r#"{"name":"sh","version":"1", "build":98765432109876543210987654321,"b":1,"a":2}"#;
 
+const CAPABILITIES: &str = concat!(
+    r#"{ "tools":{"listChanged" :false}, "exp\u0065rimental":{"x":1.10e-7},"extensions":{"v/x":{}},"#,
+    r#""tools2":[1 ,123456789012345678901234567890]}"#,
+);
+
 async fn catalog_json() -> (Host, String) {
     let test_env = TestEnv::new();
     let tools = format!(r#"{{"tools":[{TOOL}]}}"#);
     let initialized = format!(
-        r#"{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{INFO}}}"#
+        r#"{{"protocolVersion":"2025-06-18","capabilities":{CAPABILITIES},"serverInfo":{INFO}}}"#
     );
     let shell = ShellServer {
         tools_result: &tools,
@@ -46,6 +51,9 @@ async fn a_tool_is_shown_byte_for_byte() {
 async fn what_a_server_says_of_itself_is_shown_byte_for_byte() {
     let (host, catalog) = catalog_json().await;
     assert!(catalog.contains(&format!(r#""serverInfo":{INFO}"#)), "{catalog}");
-    assert_eq!(host.catalog().server("sh").unwrap().server_info().unwrap().get(), INFO);
+    let snapshot = host.catalog();
+    let server = snapshot.server("sh").unwrap();
+    assert_eq!(server.server_info().unwrap().get(), INFO);
+    assert_eq!(server.capabilities().unwrap().get(), CAPABILITIES);
     host.shutdown().await;
 }

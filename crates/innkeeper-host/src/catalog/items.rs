@@ -1,0 +1,128 @@
+//! The callable items of a catalog with their definitions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use innkeeper_config::name;
+use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate, Tool};
+
+use super::Catalog;
+use crate::connection::listing::Definition;
+
+/// A callable tool of a catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogTool<'c> {
+    /// The name for calls.
+    pub public_name: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// The definition, with the server's own name of the tool.
+    pub definition: &'c Definition<Tool>,
+}
+
+/// A callable prompt of a catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogPrompt<'c> {
+    /// The name for calls.
+    pub public_name: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// The definition, with the server's own name of the prompt.
+    pub definition: &'c Definition<Prompt>,
+}
+
+/// A readable resource of a catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogResource<'c> {
+    /// The URI. Several servers can list one URI; a read then needs the name of the server.
+    pub uri: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// The definition.
+    pub definition: &'c Definition<Resource>,
+}
+
+/// A usable resource template of a catalog.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogTemplate<'c> {
+    /// The URI template. Several servers can list one template.
+    pub uri_template: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// The definition.
+    pub definition: &'c Definition<ResourceTemplate>,
+}
+
+impl Catalog {
+    /// Returns all callable tools with their definitions, in the order of the configuration and of
+    /// each server's list. A server has at most 10,000 tools.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn example(host: &innkeeper_host::Host) {
+    /// for tool in host.catalog().tools() {
+    ///     let view = &tool.definition.view;
+    ///     println!("{}: {:?}", tool.public_name, view.description);
+    ///     println!("{}", view.input_schema);
+    /// }
+    /// # }
+    /// ```
+    pub fn tools(&self) -> impl Iterator<Item = CatalogTool<'_>> {
+        self.entries().flat_map(move |entry| {
+            let tools = entry.listing.tools.iter();
+            let definitions: HashMap<&str, &Definition<Tool>> =
+                tools.map(|tool| (tool.view.name.as_str(), tool)).collect();
+            entry.tools.iter().filter_map(move |route| {
+                let is_routed = Arc::ptr_eq(self.tools.get(&route.public_name)?, route);
+                let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
+                let (public_name, server) = (&*route.public_name, &*entry.connection.server);
+                Some(CatalogTool { public_name, server, definition })
+            })
+        })
+    }
+
+    /// Returns all callable prompts with their definitions, in the order of the configuration and of
+    /// each server's list. A server has at most 10,000 prompts.
+    pub fn prompts(&self) -> impl Iterator<Item = CatalogPrompt<'_>> {
+        self.entries().flat_map(move |entry| {
+            let server = &*entry.connection.server;
+            // Each definition of the listing has a route.
+            entry.prompts.iter().zip(&entry.listing.prompts).filter_map(
+                move |(route, definition)| {
+                    let public_name = name::public_name(server, &route.name);
+                    let (public_name, routed) = self.prompts.get_key_value(&public_name)?;
+                    Arc::ptr_eq(routed, route).then_some(CatalogPrompt {
+                        public_name,
+                        server,
+                        definition,
+                    })
+                },
+            )
+        })
+    }
+
+    /// Returns all readable resources with their definitions, in the order of the configuration and
+    /// of each server's list. A server has at most 10,000 resources.
+    pub fn resources(&self) -> impl Iterator<Item = CatalogResource<'_>> {
+        self.entries().flat_map(|entry| {
+            let server = &*entry.connection.server;
+            entry.listing.resources.iter().map(move |definition| {
+                let uri = definition.view.uri.as_str();
+                CatalogResource { uri, server, definition }
+            })
+        })
+    }
+
+    /// Returns all usable resource templates with their definitions, in the order of the
+    /// configuration and of each server's list. A server has at most 10,000 templates.
+    pub fn resource_templates(&self) -> impl Iterator<Item = CatalogTemplate<'_>> {
+        self.entries().flat_map(|entry| {
+            let server = &*entry.connection.server;
+            entry.listing.resource_templates.iter().map(move |definition| {
+                let uri_template = definition.view.uri_template.as_str();
+                CatalogTemplate { uri_template, server, definition }
+            })
+        })
+    }
+}
