@@ -3,12 +3,14 @@
 //!
 //! The modules stand from the bottom up: a module uses only modules before it.
 
+mod host_name;
 mod principal;
 mod tasks;
 
 mod rejection;
 
 pub mod auth;
+pub mod origin;
 
 pub use principal::Principal;
 pub use rejection::Rejection;
