@@ -11,6 +11,7 @@ mod rejection;
 
 pub mod auth;
 pub mod origin;
+pub mod policy;
 pub mod rate_limits;
 
 pub use principal::Principal;

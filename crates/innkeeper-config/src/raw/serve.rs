@@ -99,6 +99,13 @@ pub(crate) struct ServeOauth {
     /// Claim with the identity of the client.
     #[schemars(extend("default" = "sub"))]
     pub(crate) principal_claim: Option<String>,
+    /// Offered names of the tools that clients with a token may use; `*` matches any sequence of
+    /// characters. Default: all tools.
+    pub(crate) allow: Option<Vec<StringElement>>,
+    /// Offered names of the tools that these clients may not use, even if `allow` matches.
+    pub(crate) deny: Option<Vec<StringElement>>,
+    /// Maximum rate of the requests of each of these clients, in place of `serve.rate`.
+    pub(crate) rate: Option<RequestRate>,
 }
 
 /// Signature algorithm of a token.

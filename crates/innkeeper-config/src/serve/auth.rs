@@ -85,7 +85,7 @@ impl Serialize for KeyDigest {
 }
 
 /// Access tokens of an authorization server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServeOauth {
     /// Issuer identifier, compared with `iss` byte for byte.
@@ -100,6 +100,11 @@ pub struct ServeOauth {
     pub required_scopes: Vec<String>,
     /// Claim with the identity of the client. Default: `sub`.
     pub principal_claim: String,
+    /// Offered names of the tools that clients with a token may use.
+    pub tools: ToolFilter,
+    /// Maximum rates of each client with a token; `None` for the rates of `serve.rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
 }
 
 /// A signature algorithm with a public key.

@@ -76,7 +76,8 @@ fn every_key_reaches_the_settings() {
                 ],
                 "oauth": {{"issuer": "https://idp.example", "audience": "https://${{HOST}}/mcp",
                     "jwksUrl": "http://127.0.0.1:1/keys?v=1", "algorithms": ["EdDSA"],
-                    "requiredScopes": ["mcp:tools"], "principalClaim": "email"}}
+                    "requiredScopes": ["mcp:tools"], "principalClaim": "email",
+                    "allow": ["files.*"], "deny": ["*write*"], "rate": {{"perMinute": 7}}}}
             }},
             "rate": {{"perMinute": 60, "tools": {{"write_*": {{"perMinute": 5, "burst": 1}}}}}},
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
@@ -104,6 +105,9 @@ fn every_key_reaches_the_settings() {
         (oauth.algorithms.as_slice(), oauth.principal_claim.as_str()),
         (&[TokenAlgorithm::EdDsa][..], "email")
     );
+    assert!(oauth.tools.permits("files.read") && !oauth.tools.permits("files.write"));
+    let rate = oauth.rate.as_ref().and_then(|rate| rate.requests);
+    assert_eq!(rate, Some(Rate { per_minute: 7, burst: 7 }));
     assert_eq!(serve.rate.requests, Some(Rate { per_minute: 60, burst: 60 }));
     assert_eq!(serve.rate.tools["write_*"], Rate { per_minute: 5, burst: 1 });
     let limits = ServeLimits {
