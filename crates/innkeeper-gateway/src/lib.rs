@@ -14,5 +14,8 @@ pub mod origin;
 pub mod policy;
 pub mod rate_limits;
 
+#[cfg(test)]
+mod test_config;
+
 pub use principal::Principal;
 pub use rejection::Rejection;

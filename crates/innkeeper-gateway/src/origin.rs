@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use http::header::{HOST, HeaderName, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
+use innkeeper_host::config::ServeConfig;
 
 use crate::Rejection;
 use crate::host_name::{HostName, is_loopback};
@@ -21,6 +22,15 @@ pub struct OriginSettings {
     pub allowed_hosts: Vec<String>,
     /// Origins in lower case: scheme and host, and the port if it is not the scheme's.
     pub allowed_origins: Vec<String>,
+}
+
+impl From<&ServeConfig> for OriginSettings {
+    fn from(config: &ServeConfig) -> Self {
+        Self {
+            allowed_hosts: config.allowed_hosts.clone(),
+            allowed_origins: config.allowed_origins.clone(),
+        }
+    }
 }
 
 /// Checks that a request is for this gateway, and not from the page of another site.

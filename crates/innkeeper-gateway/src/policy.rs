@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use innkeeper_host::ToolFilter;
+use innkeeper_host::config::{ServeConfig, ToolFilter};
 
 use crate::Principal;
 
@@ -26,6 +26,15 @@ impl ToolPolicy {
     ) -> Self {
         let clients = clients.into_iter().map(|(client, rules)| (Arc::clone(client.id()), rules));
         Self { clients: clients.collect(), others }
+    }
+
+    /// Creates the policy of the configuration. The local user may use every tool.
+    pub fn from_config(config: &ServeConfig) -> Self {
+        let keys = config.auth.api_keys.iter();
+        let keys = keys.map(|key| (Principal::new(key.principal.as_str()), key.tools.clone()));
+        let local = (Principal::local_user(), ToolFilter::default());
+        let tokens = config.auth.oauth.as_ref().map(|oauth| oauth.tools.clone());
+        Self::new(keys.chain([local]), tokens.unwrap_or_default())
     }
 
     /// Returns whether the client may use a tool with this offered name.
@@ -48,6 +57,8 @@ impl ToolPolicy {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const TOOLS: [&str; 4] = ["files.read", "files.write", "files.write_all", "git.log"];
@@ -77,6 +88,22 @@ mod tests {
         assert_eq!(permitted("Reader"), permitted("ann"));
         let all = ToolPolicy::default();
         assert!(TOOLS.iter().all(|tool| all.permits(&Principal::local_user(), tool)));
+    }
+
+    #[test]
+    fn the_policy_of_the_configuration_has_the_rules_of_its_clients() {
+        let serve = json!({"auth": {
+            "apiKeys": [{"principal": "ci", "sha256": "0".repeat(64), "allow": ["git.*"]}],
+            "oauth": {"issuer": "https://a.b", "audience": "https://a.b", "jwksUrl": "https://a.b",
+                "deny": ["git.*"]},
+        }});
+        let policy = ToolPolicy::from_config(&crate::test_config::serve(&serve));
+        let permits = |client: &str| {
+            ["git.log", "files.read"].map(|tool| policy.permits(&Principal::new(client), tool))
+        };
+        assert_eq!(permits("ci"), [true, false]);
+        assert_eq!(permits("oauth:ci"), [false, true]);
+        assert_eq!(permits("local"), [true, true]);
     }
 
     /// Attack: remote | a client calls a tool that is denied to the client, and compares the response

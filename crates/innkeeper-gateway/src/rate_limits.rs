@@ -7,13 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use innkeeper_host::ToolFilter;
+use innkeeper_host::config::{Rate, RateConfig, ServeConfig, ToolFilter};
 use tokio::time::Instant;
 
 use crate::{Principal, Rejection};
 use bucket::Bucket;
-
-pub use bucket::Rate;
 
 /// Maximum number of clients whose requests are counted at one time. A client whose buckets are full
 /// again needs no entry.
@@ -25,16 +23,6 @@ const MAX_TOOLS_PER_CLIENT: usize = 1_000;
 
 /// Time after which a client that cannot be counted may try again.
 const FULL_TABLE_DELAY: Duration = Duration::from_secs(1);
-
-/// The maximum rates of one client.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RateSettings {
-    /// Maximum rate of all requests; `None` without a maximum.
-    pub requests: Option<Rate>,
-    /// Maximum rate of the calls of each tool whose offered name matches the pattern; the first match
-    /// counts.
-    pub tools: Vec<(String, Rate)>,
-}
 
 /// A request above a maximum rate. The request has no effect on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,8 +73,8 @@ impl From<RateExceeded> for Rejection {
 #[derive(Debug)]
 pub struct RateLimits {
     /// Rates of clients without an entry in `own`.
-    common: RateSettings,
-    own: HashMap<Arc<str>, RateSettings>,
+    common: RateConfig,
+    own: HashMap<Arc<str>, RateConfig>,
     clients: Mutex<HashMap<Arc<str>, ClientBuckets>>,
 }
 
@@ -101,12 +89,19 @@ struct ClientBuckets {
 impl RateLimits {
     /// Creates the limits with the rates of all clients, and the rates of single clients in their
     /// place.
-    pub fn new(
-        common: RateSettings,
-        own: impl IntoIterator<Item = (Principal, RateSettings)>,
-    ) -> Self {
+    pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
         let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
         Self { common, own: own.collect(), clients: Mutex::default() }
+    }
+
+    /// Creates the limits of the configuration. The local user has the rates of all clients.
+    pub fn from_config(config: &ServeConfig) -> Self {
+        let or_common = |rate: &Option<RateConfig>| rate.as_ref().unwrap_or(&config.rate).clone();
+        let keys = config.auth.api_keys.iter();
+        let keys = keys.map(|key| (Principal::new(key.principal.as_str()), or_common(&key.rate)));
+        let local = (Principal::local_user(), config.rate.clone());
+        let tokens = config.auth.oauth.as_ref().and_then(|oauth| oauth.rate.clone());
+        Self::new(or_common(&tokens), keys.chain([local]))
     }
 
     /// Counts a request of the client.
@@ -128,8 +123,8 @@ impl RateLimits {
     ///
     /// The call is above the maximum rate of the client for the tool.
     pub fn count_call(&self, client: &Principal, tool: &str) -> Result<(), RateExceeded> {
-        let tools = &self.settings(client).tools;
-        let matching = tools.iter().find(|(pattern, _)| ToolFilter::matches(pattern, tool));
+        let mut tools = self.settings(client).tools.iter();
+        let matching = tools.find(|(pattern, _)| ToolFilter::matches(pattern, tool));
         let Some((_, rate)) = matching else { return Ok(()) };
         self.with_buckets(client, |buckets, now| {
             let taken = buckets.tool(tool, now).take(*rate, now);
@@ -137,7 +132,7 @@ impl RateLimits {
         })
     }
 
-    fn settings(&self, client: &Principal) -> &RateSettings {
+    fn settings(&self, client: &Principal) -> &RateConfig {
         self.own.get(client.id()).unwrap_or(&self.common)
     }
 

@@ -1,10 +1,11 @@
 //! The configuration: servers, transports, and diagnostics with their positions.
 
 pub use innkeeper_config::{
-    CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic, EnterpriseConfig,
-    Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken,
-    InheritedEnvironment, InvalidServer, MAX_DEPTH, MAX_FILE_BYTES, OauthConfig, OauthGrant,
-    Position, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServerConfig,
-    Severity, ToolFilter, TransportConfig, UnknownServer, json_schema, redact_argument, redact_url,
-    server_names,
+    ApiKeyConfig, CacheConfig, Config, ConfigError, ConfigOrigin, DenyReason, Diagnostic,
+    EndpointConfig, EnterpriseConfig, Environment, ExpandedValue, ExtraKeys, GuardMode, GuardModes,
+    HostConfig, IdToken, InheritedEnvironment, InvalidServer, KeyDigest, LargeResults, MAX_DEPTH,
+    MAX_FILE_BYTES, NameStyle, OauthConfig, OauthGrant, Position, Rate, RateConfig, ResourceLimits,
+    RestartPolicy, RetryPolicy, SandboxConfig, Secret, ServeAuth, ServeConfig, ServeLimits,
+    ServeOauth, ServerConfig, Severity, TokenAlgorithm, ToolFilter, TransportConfig, UnknownServer,
+    json_schema, redact_argument, redact_url, server_names,
 };

@@ -58,7 +58,7 @@ pub mod host;
 mod simulation;
 
 pub use innkeeper_config::name::split_name;
-pub use innkeeper_config::{Config, ConfigError, Environment, ToolFilter};
+pub use innkeeper_config::{Config, ConfigError, Environment};
 pub use innkeeper_process::{
     ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process, inherited_environment,
     shim,

@@ -107,7 +107,8 @@ pub struct ServeOauth {
     pub rate: Option<RateConfig>,
 }
 
-/// A signature algorithm with a public key.
+/// A signature algorithm with a public key. Algorithms without a signature (`none`) and with a shared
+/// secret (`HS256`) do not exist here, so no setting can allow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum TokenAlgorithm {
     /// RSA PKCS #1 with SHA-256.
@@ -140,6 +141,23 @@ pub enum TokenAlgorithm {
 }
 
 impl TokenAlgorithm {
+    const ALL: [Self; 9] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
+    /// Returns the algorithm with this name in tokens.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
     /// Returns the name of the algorithm in tokens.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,19 +2,11 @@
 
 use std::time::Duration;
 
+use innkeeper_host::config::Rate;
 use tokio::time::Instant;
 
 /// The time that a rate counts in.
 const MINUTE: Duration = Duration::from_mins(1);
-
-/// A maximum rate. Zero counts as one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
-    /// Requests per minute.
-    pub per_minute: u32,
-    /// Requests that may come at once.
-    pub burst: u32,
-}
 
 /// A token bucket as the time when the bucket is full (the generic cell rate algorithm). A new bucket
 /// is full.
@@ -24,7 +16,7 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Takes one token, or returns the time until there is a token.
+    /// Takes one token, or returns the time until there is a token. In the rate, zero counts as one.
     pub(super) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let token = MINUTE / rate.per_minute.max(1);
         let capacity = token.saturating_mul(rate.burst.max(1));

@@ -1,5 +1,6 @@
 //! Tests of the rates with a paused clock.
 
+use serde_json::json;
 use tokio::time::advance;
 
 use super::*;
@@ -12,13 +13,13 @@ fn client(name: &str) -> Principal {
     Principal::new(name)
 }
 
-fn requests(per_minute: u32, burst: u32) -> RateSettings {
-    RateSettings { requests: Some(rate(per_minute, burst)), tools: Vec::new() }
+fn requests(per_minute: u32, burst: u32) -> RateConfig {
+    RateConfig { requests: Some(rate(per_minute, burst)), ..RateConfig::default() }
 }
 
-fn tools(rates: &[(&str, Rate)]) -> RateSettings {
+fn tools(rates: &[(&str, Rate)]) -> RateConfig {
     let tools = rates.iter().map(|(pattern, rate)| ((*pattern).to_owned(), *rate)).collect();
-    RateSettings { requests: None, tools }
+    RateConfig { requests: None, tools }
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,10 +141,30 @@ async fn a_client_is_idle_only_if_all_its_buckets_are_full() {
 
 #[tokio::test(start_paused = true)]
 async fn clients_without_a_maximum_have_no_entry() {
-    let limits = RateLimits::new(RateSettings::default(), []);
+    let limits = RateLimits::new(RateConfig::default(), []);
     limits.count_request(&client("ann")).unwrap();
     limits.count_call(&client("ann"), "x").unwrap();
     assert!(limits.clients.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rates_of_the_configuration_are_those_of_its_clients() {
+    let serve = json!({
+        "rate": {"perMinute": 60, "burst": 2},
+        "auth": {
+            "apiKeys": [
+                {"principal": "ci", "sha256": "0".repeat(64), "rate": {"perMinute": 60, "burst": 3}},
+                {"principal": "ann", "sha256": "1".repeat(64)},
+            ],
+            "oauth": {"issuer": "https://a.b", "audience": "https://a.b", "jwksUrl": "https://a.b",
+                "rate": {"perMinute": 60, "burst": 4}},
+        },
+    });
+    let limits = RateLimits::from_config(&crate::test_config::serve(&serve));
+    for (name, burst) in [("local", 2), ("ann", 2), ("ci", 3), ("oauth:ann", 4)] {
+        let permitted = (0..10).filter(|_| limits.count_request(&client(name)).is_ok()).count();
+        assert_eq!(permitted, burst, "{name}");
+    }
 }
 
 #[test]
