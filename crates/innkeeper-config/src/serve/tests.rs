@@ -66,7 +66,7 @@ fn every_key_reaches_the_settings() {
     let serve = serve(&format!(
         r#"{{
             "listen": "0.0.0.0:80", "allowUnauthenticated": true, "names": "flat",
-            "allowedOrigins": ["HTTPS://App.Example.com:443/"],
+            "allowedOrigins": ["HTTPS://App.Example.com:443/", "chrome-extension://abc"],
             "allowedHosts": ["${{HOST}}", "MCP.example.com:8443", "[::1]:1"],
             "auth": {{
                 "apiKeys": [
@@ -90,7 +90,7 @@ fn every_key_reaches_the_settings() {
         (serve.listen.to_string().as_str(), serve.allow_unauthenticated),
         ("0.0.0.0:80", true)
     );
-    assert_eq!(serve.allowed_origins, ["https://app.example.com"]);
+    assert_eq!(serve.allowed_origins, ["https://app.example.com", "chrome-extension://abc"]);
     assert_eq!(serve.allowed_hosts, ["mcp.example.com", "mcp.example.com:8443", "[::1]:1"]);
     let [ci, ann] = serve.auth.api_keys.as_slice() else { panic!("{serve:?}") };
     assert_eq!((ci.principal.as_str(), ann.principal.as_str()), ("ci", "ann"));
@@ -229,6 +229,8 @@ fn an_origin_or_host_that_would_allow_more_than_one_is_an_error() {
         "a.example",
         "https://u@a.example",
         "file:///x",
+        "file://localhost",
+        "data:text/html,x",
     ] {
         let problems =
             problems(&format!(r#"{{"allowedOrigins": ["https://ok.example", "{origin}"]}}"#));
