@@ -5,6 +5,8 @@
 //! server of the page. The header `Host` then has the name of the page, and other requests of the
 //! page have its `Origin`.
 
+mod cors;
+
 use std::net::IpAddr;
 
 use http::header::{HOST, HeaderName, ORIGIN};
@@ -99,6 +101,11 @@ impl OriginCheck {
             })
     }
 
+    fn is_configured_origin(&self, origin: &str) -> bool {
+        let mut allowed = self.settings.allowed_origins.iter();
+        origin != "null" && allowed.any(|allowed| allowed.eq_ignore_ascii_case(origin))
+    }
+
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Rejection> {
         let Some(origin) = only_value(headers, ORIGIN)? else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
@@ -107,8 +114,7 @@ impl OriginCheck {
                 "the header `Origin` is `null`: the page has no origin that the gateway could allow",
             ));
         }
-        let allowed = &self.settings.allowed_origins;
-        if allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin)) {
+        if self.is_configured_origin(origin) {
             return Ok(());
         }
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
