@@ -90,7 +90,7 @@ mod tests {
 
     fn check() -> OriginCheck {
         let settings = OriginSettings {
-            allowed_origins: vec!["https://app.example.com".to_owned()],
+            allowed_origins: vec!["https://app.example.com".to_owned(), "null".to_owned()],
             ..OriginSettings::default()
         };
         OriginCheck::new(IpAddr::from([127, 0, 0, 1]), settings)
