@@ -31,10 +31,9 @@ pub struct ServeConfig {
     pub allow_unauthenticated: bool,
     /// Names of tools and prompts. Default: with prefix.
     pub names: NameStyle,
-    /// Origins that may send requests, in addition to the origins of this machine: scheme, host and
-    /// port in their canonical form.
+    /// Origins of web pages that may send requests: scheme, host and port in their canonical form.
     pub allowed_origins: Vec<String>,
-    /// Values of the header `Host` in lower case, in addition to the names of this machine.
+    /// Values of the header `Host` in lower case.
     pub allowed_hosts: Vec<String>,
     /// Authentication of clients. Default: none.
     pub auth: ServeAuth,

@@ -20,6 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::request::Parts;
+use innkeeper_host::config::{ApiKeyConfig, ServeAuth, ServeOauth, TokenAlgorithm};
 use innkeeper_host::{Environment, HttpClientError};
 
 use api_keys::ApiKeyTable;
@@ -32,7 +33,6 @@ use crate::{Principal, Rejection};
 
 pub use exposure::{ExposureError, ExposurePermissions, check_exposure};
 pub use resource_metadata::ResourceMetadata;
-pub use signature::TokenAlgorithm;
 
 /// The credentials that the gateway accepts.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +73,38 @@ pub struct OauthSettings {
     pub required_scopes: Vec<String>,
     /// Claim with the identity of the client.
     pub principal_claim: String,
+}
+
+impl From<&ServeAuth> for AuthSettings {
+    fn from(config: &ServeAuth) -> Self {
+        let ServeAuth { api_keys, oauth } = config;
+        Self {
+            api_keys: api_keys.iter().map(ApiKey::from).collect(),
+            oauth: oauth.as_ref().map(OauthSettings::from),
+        }
+    }
+}
+
+impl From<&ApiKeyConfig> for ApiKey {
+    fn from(config: &ApiKeyConfig) -> Self {
+        // Other modules use the rules and the rates of the client.
+        let ApiKeyConfig { principal, sha256, tools: _, rate: _ } = config;
+        Self { principal: principal.as_str().into(), sha256: *sha256.as_bytes() }
+    }
+}
+
+impl From<&ServeOauth> for OauthSettings {
+    fn from(config: &ServeOauth) -> Self {
+        let config = config.clone();
+        Self {
+            issuer: config.issuer,
+            audience: config.audience,
+            jwks_url: config.jwks_url,
+            algorithms: config.algorithms,
+            required_scopes: config.required_scopes,
+            principal_claim: config.principal_claim,
+        }
+    }
 }
 
 /// The authentication cannot be set up.

@@ -3,6 +3,7 @@
 //!
 //! The modules stand from the bottom up: a module uses only modules before it.
 
+mod host_name;
 mod principal;
 mod tasks;
 mod wire;
@@ -10,6 +11,12 @@ mod wire;
 mod rejection;
 
 pub mod auth;
+pub mod origin;
+pub mod policy;
+pub mod rate_limits;
+
+#[cfg(test)]
+mod test_config;
 
 mod error;
 mod json_text;

@@ -14,7 +14,10 @@ const REJECTION_CODE: i32 = -32000;
 
 /// An HTTP response with a JSON-RPC error as its body. No part of the request was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
+pub struct Rejection(Box<RejectedResponse>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RejectedResponse {
     status: StatusCode,
     headers: HeaderMap,
     message: String,
@@ -26,14 +29,14 @@ impl Rejection {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Self { status, headers, message: message.into() }
+        Self(Box::new(RejectedResponse { status, headers, message: message.into() }))
     }
 
     /// Adds the time after which the client can try again, in whole seconds and at least one.
     #[must_use]
     pub fn with_retry_after(mut self, delay: Duration) -> Self {
         let seconds = delay.as_secs() + u64::from(delay.subsec_nanos() > 0);
-        self.headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        self.0.headers.insert(RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         self
     }
 
@@ -42,30 +45,30 @@ impl Rejection {
     #[must_use]
     pub(crate) fn with_challenge(mut self, challenge: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(challenge) {
-            self.headers.insert(WWW_AUTHENTICATE, value);
+            self.0.headers.insert(WWW_AUTHENTICATE, value);
         }
         self
     }
 
     /// Returns the status.
     pub fn status(&self) -> StatusCode {
-        self.status
+        self.0.status
     }
 
     /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
-        &self.headers
+        &self.0.headers
     }
 
     /// Returns the message.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Returns the body: a JSON-RPC error response without an id, because the body of the request
     /// was not read.
     pub fn body(&self) -> Bytes {
-        let error = json!({"code": REJECTION_CODE, "message": self.message});
+        let error = json!({"code": REJECTION_CODE, "message": self.0.message});
         json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string().into()
     }
 }
@@ -73,7 +76,7 @@ impl Rejection {
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let body = self.body();
-        (self.status, self.headers, body).into_response()
+        (self.0.status, self.0.headers, body).into_response()
     }
 }
 

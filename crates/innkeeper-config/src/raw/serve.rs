@@ -23,11 +23,12 @@ pub(crate) struct Serve {
     /// Names of tools and prompts: with the server as prefix, or without.
     #[schemars(extend("default" = "prefixed"))]
     pub(crate) names: Option<NameStyle>,
-    /// Origins of web pages that may send requests, such as `https://app.example.com`, in addition
-    /// to the origins of this machine.
+    /// Origins of web pages that may send requests, such as `https://app.example.com`. On a loopback
+    /// address, the pages of this machine may send requests too.
     pub(crate) allowed_origins: Option<Vec<StringElement>>,
     /// Values of the header `Host`, such as `mcp.example.com`, in addition to the names of this
-    /// machine. A value without a port allows every port.
+    /// machine and, on an address of the network, IP addresses. A value without a port allows every
+    /// port.
     pub(crate) allowed_hosts: Option<Vec<StringElement>>,
     /// Authentication of clients.
     pub(crate) auth: Option<ServeAuth>,
@@ -98,6 +99,13 @@ pub(crate) struct ServeOauth {
     /// Claim with the identity of the client.
     #[schemars(extend("default" = "sub"))]
     pub(crate) principal_claim: Option<String>,
+    /// Offered names of the tools that clients with a token may use; `*` matches any sequence of
+    /// characters. Default: all tools.
+    pub(crate) allow: Option<Vec<StringElement>>,
+    /// Offered names of the tools that these clients may not use, even if `allow` matches.
+    pub(crate) deny: Option<Vec<StringElement>>,
+    /// Maximum rate of the requests of each of these clients, in place of `serve.rate`.
+    pub(crate) rate: Option<RequestRate>,
 }
 
 /// Signature algorithm of a token.

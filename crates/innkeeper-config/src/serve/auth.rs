@@ -85,7 +85,7 @@ impl Serialize for KeyDigest {
 }
 
 /// Access tokens of an authorization server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServeOauth {
     /// Issuer identifier, compared with `iss` byte for byte.
@@ -100,9 +100,15 @@ pub struct ServeOauth {
     pub required_scopes: Vec<String>,
     /// Claim with the identity of the client. Default: `sub`.
     pub principal_claim: String,
+    /// Offered names of the tools that clients with a token may use.
+    pub tools: ToolFilter,
+    /// Maximum rates of each client with a token; `None` for the rates of `serve.rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
 }
 
-/// A signature algorithm with a public key.
+/// A signature algorithm with a public key. Algorithms without a signature (`none`) and with a shared
+/// secret (`HS256`) do not exist here, so no setting can allow them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum TokenAlgorithm {
     /// RSA PKCS #1 with SHA-256.
@@ -135,6 +141,23 @@ pub enum TokenAlgorithm {
 }
 
 impl TokenAlgorithm {
+    const ALL: [Self; 9] = [
+        Self::Rs256,
+        Self::Rs384,
+        Self::Rs512,
+        Self::Ps256,
+        Self::Ps384,
+        Self::Ps512,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
+
+    /// Returns the algorithm with this name in tokens.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
     /// Returns the name of the algorithm in tokens.
     pub fn name(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ use super::{NameStyle, Rate, RateConfig, ServeConfig, ServeLimits};
 use crate::check::EntryChecker;
 use crate::diagnostic::Position;
 use crate::document::ServerEntry;
+use crate::filter::ToolFilter;
 use crate::key_location::{PathSegment, key_segment};
 use crate::load::ParsedSource;
 use crate::raw_value::ByteSize;
@@ -157,6 +158,18 @@ fn size(
 
 fn seconds(typed: Option<f64>) -> Option<Duration> {
     typed.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// Returns the filter with these lists.
+fn tool_filter(
+    allow: Option<Vec<raw::StringElement>>,
+    deny: Option<Vec<raw::StringElement>>,
+) -> ToolFilter {
+    ToolFilter {
+        allow: allow.map(|allow| raw::strings(Some(allow))),
+        deny: raw::strings(deny),
+        ..ToolFilter::default()
+    }
 }
 
 /// Returns the valid strings of a list with their indexes.

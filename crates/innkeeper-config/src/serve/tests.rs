@@ -66,7 +66,7 @@ fn every_key_reaches_the_settings() {
     let serve = serve(&format!(
         r#"{{
             "listen": "0.0.0.0:80", "allowUnauthenticated": true, "names": "flat",
-            "allowedOrigins": ["HTTPS://App.Example.com:443/"],
+            "allowedOrigins": ["HTTPS://App.Example.com:443/", "chrome-extension://abc"],
             "allowedHosts": ["${{HOST}}", "MCP.example.com:8443", "[::1]:1"],
             "auth": {{
                 "apiKeys": [
@@ -76,7 +76,8 @@ fn every_key_reaches_the_settings() {
                 ],
                 "oauth": {{"issuer": "https://idp.example", "audience": "https://${{HOST}}/mcp",
                     "jwksUrl": "http://127.0.0.1:1/keys?v=1", "algorithms": ["EdDSA"],
-                    "requiredScopes": ["mcp:tools"], "principalClaim": "email"}}
+                    "requiredScopes": ["mcp:tools"], "principalClaim": "email",
+                    "allow": ["files.*"], "deny": ["*write*"], "rate": {{"perMinute": 7}}}}
             }},
             "rate": {{"perMinute": 60, "tools": {{"write_*": {{"perMinute": 5, "burst": 1}}}}}},
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
@@ -89,7 +90,7 @@ fn every_key_reaches_the_settings() {
         (serve.listen.to_string().as_str(), serve.allow_unauthenticated),
         ("0.0.0.0:80", true)
     );
-    assert_eq!(serve.allowed_origins, ["https://app.example.com"]);
+    assert_eq!(serve.allowed_origins, ["https://app.example.com", "chrome-extension://abc"]);
     assert_eq!(serve.allowed_hosts, ["mcp.example.com", "mcp.example.com:8443", "[::1]:1"]);
     let [ci, ann] = serve.auth.api_keys.as_slice() else { panic!("{serve:?}") };
     assert_eq!((ci.principal.as_str(), ann.principal.as_str()), ("ci", "ann"));
@@ -104,6 +105,9 @@ fn every_key_reaches_the_settings() {
         (oauth.algorithms.as_slice(), oauth.principal_claim.as_str()),
         (&[TokenAlgorithm::EdDsa][..], "email")
     );
+    assert!(oauth.tools.permits("files.read") && !oauth.tools.permits("files.write"));
+    let rate = oauth.rate.as_ref().and_then(|rate| rate.requests);
+    assert_eq!(rate, Some(Rate { per_minute: 7, burst: 7 }));
     assert_eq!(serve.rate.requests, Some(Rate { per_minute: 60, burst: 60 }));
     assert_eq!(serve.rate.tools["write_*"], Rate { per_minute: 5, burst: 1 });
     let limits = ServeLimits {
@@ -225,6 +229,8 @@ fn an_origin_or_host_that_would_allow_more_than_one_is_an_error() {
         "a.example",
         "https://u@a.example",
         "file:///x",
+        "file://localhost",
+        "data:text/html,x",
     ] {
         let problems =
             problems(&format!(r#"{{"allowedOrigins": ["https://ok.example", "{origin}"]}}"#));

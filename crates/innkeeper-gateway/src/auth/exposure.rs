@@ -1,6 +1,8 @@
 //! Decides where the gateway may listen without authentication.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+
+use crate::host_name::is_loopback;
 
 /// The two permissions to serve the network without authentication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,10 +40,6 @@ pub fn check_exposure(
         return Ok(());
     }
     Err(ExposureError { listen })
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub(super) struct KeyCache {
 struct CacheState {
     keys: Option<CachedKeys>,
     last_fetch: Option<Instant>,
+    /// Whether the last request failed.
+    has_failed: bool,
     running: Option<RunningFetch>,
 }
 
@@ -70,6 +72,9 @@ impl KeyCache {
     /// Returns the keys. Reads the keys first if the keys are old or not sufficient, and if the last
     /// request was long enough ago.
     ///
+    /// After a failed request, sufficient keys are returned without a wait for the next request: an
+    /// issuer that does not respond would otherwise delay all clients once a minute.
+    ///
     /// # Errors
     ///
     /// The keys were never read, or not for [`MAX_KEY_AGE`].
@@ -85,7 +90,17 @@ impl KeyCache {
             {
                 return Ok(Arc::clone(&cached.keys));
             }
-            self.running_fetch(&mut state)
+            let usable = state.keys.as_ref().filter(|cached| {
+                state.has_failed
+                    && cached.read_at.elapsed() < MAX_KEY_AGE
+                    && is_sufficient(&cached.keys)
+            });
+            let usable = usable.map(|cached| Arc::clone(&cached.keys));
+            let ended = self.running_fetch(&mut state);
+            if let Some(keys) = usable {
+                return Ok(keys);
+            }
+            ended
         };
         if let Some(mut ended) = ended {
             // The sender is dropped at the end of the request; an error is the end too.
@@ -118,15 +133,8 @@ impl KeyCache {
         let task = OwnedTask::spawn(async move {
             let result = timeout(FETCH_TIMEOUT, fetch).await;
             let result = result.unwrap_or_else(|_| Err("no response in time".to_owned()));
-            match (result, shared.upgrade()) {
-                (Ok(keys), Some(state)) => {
-                    let cached = CachedKeys { keys: Arc::new(keys), read_at: Instant::now() };
-                    lock(&state).keys = Some(cached);
-                }
-                (Ok(_), None) => {}
-                (Err(reason), _) => {
-                    tracing::warn!(reason, "failed to read the signing keys of the issuer");
-                }
+            if let Some(state) = shared.upgrade() {
+                store(&mut lock(&state), result);
             }
             drop(end);
         });
@@ -138,6 +146,16 @@ impl KeyCache {
 impl fmt::Debug for KeyCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyCache").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+fn store(state: &mut CacheState, result: Result<KeySet, String>) {
+    state.has_failed = result.is_err();
+    match result {
+        Ok(keys) => {
+            state.keys = Some(CachedKeys { keys: Arc::new(keys), read_at: Instant::now() });
+        }
+        Err(reason) => tracing::warn!(reason, "failed to read the signing keys of the issuer"),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use innkeeper_host::config::TokenAlgorithm;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::signature::{PublicKey, TokenAlgorithm};
+use super::signature::PublicKey;
 
 /// Maximum number of keys: issuers publish fewer than ten.
 pub(super) const MAX_KEYS: usize = 128;

@@ -1,53 +1,12 @@
-//! Signature algorithms of tokens, and the verification of a signature with a public key.
+//! Verification of a signature with a public key.
 
+use innkeeper_host::config::TokenAlgorithm;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, EcdsaVerificationAlgorithm,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
     RSA_PSS_2048_8192_SHA256, RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters,
     RsaPublicKeyComponents, UnparsedPublicKey,
 };
-
-/// A signature algorithm with a public key. Algorithms without a signature (`none`) and with a
-/// shared secret (`HS256`) do not exist here, so no setting can allow them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenAlgorithm {
-    /// RSA PKCS #1 with SHA-256.
-    Rs256,
-    /// RSA PKCS #1 with SHA-384.
-    Rs384,
-    /// RSA PKCS #1 with SHA-512.
-    Rs512,
-    /// RSA PSS with SHA-256.
-    Ps256,
-    /// RSA PSS with SHA-384.
-    Ps384,
-    /// RSA PSS with SHA-512.
-    Ps512,
-    /// ECDSA on P-256 with SHA-256.
-    Es256,
-    /// ECDSA on P-384 with SHA-384.
-    Es384,
-    /// Ed25519.
-    EdDsa,
-}
-
-impl TokenAlgorithm {
-    /// Returns the algorithm with this name in the header of a token.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "RS256" => Some(Self::Rs256),
-            "RS384" => Some(Self::Rs384),
-            "RS512" => Some(Self::Rs512),
-            "PS256" => Some(Self::Ps256),
-            "PS384" => Some(Self::Ps384),
-            "PS512" => Some(Self::Ps512),
-            "ES256" => Some(Self::Es256),
-            "ES384" => Some(Self::Es384),
-            "EdDSA" => Some(Self::EdDsa),
-            _ => None,
-        }
-    }
-}
 
 /// A public key of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]

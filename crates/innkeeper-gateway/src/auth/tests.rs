@@ -1,5 +1,6 @@
 //! Tests of the authentication through its public API, with an issuer in memory.
 
+mod configuration;
 mod credentials;
 mod forged_tokens;
 mod issuer;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use innkeeper_host::config::TokenAlgorithm;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::OauthSettings;
 use super::key_set::KeySet;
-use super::signature::TokenAlgorithm;
 
 /// Difference between the clocks of the issuer and of this machine.
 pub(super) const CLOCK_LEEWAY: Duration = Duration::from_secs(30);

@@ -3,9 +3,8 @@
 use url::{Host, Url};
 
 use super::super::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
-use super::{indexed, rate};
+use super::{indexed, rate, tool_filter};
 use crate::check::EntryChecker;
-use crate::filter::ToolFilter;
 use crate::key_location::{PathSegment, key_segment};
 use crate::raw;
 
@@ -67,11 +66,7 @@ fn api_key(
         }
     };
     let rate = typed.rate.map(|typed| rate(checker, &inner("rate"), typed));
-    let tools = ToolFilter {
-        allow: typed.allow.map(|allow| raw::strings(Some(allow))),
-        deny: raw::strings(typed.deny),
-        ..ToolFilter::default()
-    };
+    let tools = tool_filter(typed.allow, typed.deny);
     Some(ApiKeyConfig { principal, sha256: digest?, tools, rate })
 }
 
@@ -152,7 +147,17 @@ fn oauth(checker: &mut EntryChecker<'_>, typed: raw::ServeOauth) -> ServeOauth {
     if principal_claim.is_empty() {
         checker.error(&[&path[..], &[key_segment("principalClaim")]].concat(), "is empty");
     }
-    ServeOauth { issuer, audience, jwks_url, algorithms, required_scopes, principal_claim }
+    let rate_path = [&path[..], &[key_segment("rate")]].concat();
+    ServeOauth {
+        issuer,
+        audience,
+        jwks_url,
+        algorithms,
+        required_scopes,
+        principal_claim,
+        tools: tool_filter(typed.allow, typed.deny),
+        rate: typed.rate.map(|typed| rate(checker, &rate_path, typed)),
+    }
 }
 
 /// Returns whether a URL is `https`, or `http` with a loopback host.

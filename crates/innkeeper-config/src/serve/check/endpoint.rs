@@ -3,9 +3,8 @@
 use indexmap::IndexMap;
 
 use super::super::{EndpointConfig, LargeResults, NameStyle};
-use super::{indexed, name_style, seconds, size};
+use super::{indexed, name_style, seconds, size, tool_filter};
 use crate::check::EntryChecker;
-use crate::filter::ToolFilter;
 use crate::key_location::{PathSegment, key_segment};
 use crate::key_path::escape_for_message;
 use crate::{raw, unknown_keys};
@@ -73,11 +72,7 @@ fn endpoint(
     let tools = typed.tools.unwrap_or_default();
     EndpointConfig {
         servers: selected,
-        tools: ToolFilter {
-            allow: tools.allow.map(|allow| raw::strings(Some(allow))),
-            deny: raw::strings(tools.deny),
-            ..ToolFilter::default()
-        },
+        tools: tool_filter(tools.allow, tools.deny),
         names: typed.names.map_or(names, name_style),
         search,
         pinned: raw::strings(typed.pinned),

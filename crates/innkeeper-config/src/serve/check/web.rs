@@ -30,16 +30,23 @@ pub(super) fn origins(
 }
 
 /// Returns the origin with its default port removed; `None` for a URL with more than an origin.
+///
+/// Pages of an extension or an editor have an origin with a scheme of their own, such as
+/// `vscode-webview://name`.
 fn canonical_origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
-    let origin = url.origin();
+    let origin = match (url.origin(), url.host_str()) {
+        (origin, _) if origin.is_tuple() => origin.ascii_serialization(),
+        (_, Some(host)) if url.scheme() != "file" => format!("{}://{host}", url.scheme()),
+        _ => return None,
+    };
     let is_only_origin = url.path().len() <= 1
         && url.query().is_none()
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none()
         && !text.contains('*');
-    (origin.is_tuple() && is_only_origin).then(|| origin.ascii_serialization())
+    is_only_origin.then_some(origin)
 }
 
 /// Returns the hosts in lower case.

@@ -43,6 +43,11 @@ impl Issuer {
         *self.key_set.lock().unwrap() = json!({"keys": keys.collect::<Value>()});
     }
 
+    /// Returns the published key set.
+    pub(super) fn key_set_text(&self) -> String {
+        self.key_set.lock().unwrap().to_string()
+    }
+
     pub(super) fn public_key(&self) -> &[u8] {
         self.key.public_key().as_ref()
     }

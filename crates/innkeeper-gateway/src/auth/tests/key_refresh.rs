@@ -107,6 +107,29 @@ async fn keys_are_used_for_a_day_if_the_issuer_is_down_and_no_longer() {
     assert_eq!(rejection.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
+/// Attack: remote | the issuer fails while the gateway has its keys | one request waits for the issuer,
+/// the following ones do not, and the keys are read when the issuer is back | No unbounded wait
+#[tokio::test(start_paused = true)]
+async fn an_issuer_that_fails_delays_clients_with_known_keys_once() {
+    let issuer = Issuer::new();
+    let authenticator = authenticator(&issuer);
+    let (old, new) = (signed_with(&issuer, "key-1"), signed_with(&issuer, "key-2"));
+    authenticator.authenticate(&old).await.unwrap();
+    issuer.set_down(true);
+    advance(REFRESH_AGE).await;
+    for (expected, requests) in [(1, 2), (0, 3), (0, 4)] {
+        let before = Instant::now();
+        authenticator.authenticate(&old).await.unwrap();
+        assert_eq!(before.elapsed(), Duration::from_secs(expected));
+        assert_eq!(issuer.requests(), requests);
+        tokio::time::sleep(MIN_FETCH_INTERVAL).await;
+    }
+    issuer.set_down(false);
+    issuer.publish(&["key-2"]);
+    authenticator.authenticate(&new).await.unwrap();
+    assert!(authenticator.authenticate(&old).await.is_err());
+}
+
 /// Attack: remote | the issuer accepts the request for its keys and never responds | the client gets a
 /// response after 10 seconds | No unbounded wait
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,179 @@
+//! Limits the rate of the requests of each client, and of its calls of each tool.
+
+mod bucket;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::StatusCode;
+use innkeeper_host::config::{Rate, RateConfig, ServeConfig, ToolFilter};
+use tokio::time::Instant;
+
+use crate::{Principal, Rejection};
+use bucket::Bucket;
+
+/// Maximum number of clients whose requests are counted at one time. A client whose buckets are full
+/// again needs no entry.
+const MAX_CLIENTS: usize = 10_000;
+
+/// Maximum number of tools that are counted for one client at one time; further tools share one
+/// bucket.
+const MAX_TOOLS_PER_CLIENT: usize = 1_000;
+
+/// Time after which a client that cannot be counted may try again.
+const FULL_TABLE_DELAY: Duration = Duration::from_secs(1);
+
+/// A request above a maximum rate. The request has no effect on the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateExceeded {
+    /// The client sent more requests than `serve.rate` permits.
+    #[error("more than {} requests per minute (`serve.rate`)", rate.per_minute)]
+    Requests {
+        /// The maximum rate.
+        rate: Rate,
+        /// Time until a request is permitted.
+        retry_after: Duration,
+    },
+    /// The client called a tool more often than `serve.rate.tools` permits.
+    #[error("more than {} calls of this tool per minute (`serve.rate.tools`)", rate.per_minute)]
+    Calls {
+        /// The maximum rate.
+        rate: Rate,
+        /// Time until a call is permitted.
+        retry_after: Duration,
+    },
+    /// So many clients are active that the requests of this client cannot be counted.
+    #[error("too many clients are active; try again later")]
+    Clients {
+        /// Time until the client should try again.
+        retry_after: Duration,
+    },
+}
+
+impl RateExceeded {
+    /// Returns the time until the request is permitted.
+    pub fn retry_after(self) -> Duration {
+        match self {
+            Self::Requests { retry_after, .. }
+            | Self::Calls { retry_after, .. }
+            | Self::Clients { retry_after } => retry_after,
+        }
+    }
+}
+
+impl From<RateExceeded> for Rejection {
+    fn from(exceeded: RateExceeded) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, exceeded.to_string())
+            .with_retry_after(exceeded.retry_after())
+    }
+}
+
+/// Counts the requests of all clients.
+#[derive(Debug)]
+pub struct RateLimits {
+    /// Rates of clients without an entry in `own`.
+    common: RateConfig,
+    own: HashMap<Arc<str>, RateConfig>,
+    clients: Mutex<HashMap<Arc<str>, ClientBuckets>>,
+}
+
+/// The buckets of one client.
+#[derive(Debug, Default)]
+struct ClientBuckets {
+    requests: Bucket,
+    tools: HashMap<Box<str>, Bucket>,
+    further_tools: Bucket,
+}
+
+impl RateLimits {
+    /// Creates the limits with the rates of all clients, and the rates of single clients in their
+    /// place.
+    pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
+        let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
+        Self { common, own: own.collect(), clients: Mutex::default() }
+    }
+
+    /// Creates the limits of the configuration. The local user has the rates of all clients.
+    pub fn from_config(config: &ServeConfig) -> Self {
+        let or_common = |rate: &Option<RateConfig>| rate.as_ref().unwrap_or(&config.rate).clone();
+        let keys = config.auth.api_keys.iter();
+        let keys = keys.map(|key| (Principal::new(key.principal.as_str()), or_common(&key.rate)));
+        let local = (Principal::local_user(), config.rate.clone());
+        let tokens = config.auth.oauth.as_ref().and_then(|oauth| oauth.rate.clone());
+        Self::new(or_common(&tokens), keys.chain([local]))
+    }
+
+    /// Counts a request of the client.
+    ///
+    /// # Errors
+    ///
+    /// The request is above the maximum rate of the client.
+    pub fn count_request(&self, client: &Principal) -> Result<(), RateExceeded> {
+        let Some(rate) = self.settings(client).requests else { return Ok(()) };
+        self.with_buckets(client, |buckets, now| {
+            let taken = buckets.requests.take(rate, now);
+            taken.map_err(|retry_after| RateExceeded::Requests { rate, retry_after })
+        })
+    }
+
+    /// Counts a call of an offered tool by the client, in addition to the request.
+    ///
+    /// # Errors
+    ///
+    /// The call is above the maximum rate of the client for the tool.
+    pub fn count_call(&self, client: &Principal, tool: &str) -> Result<(), RateExceeded> {
+        let mut tools = self.settings(client).tools.iter();
+        let matching = tools.find(|(pattern, _)| ToolFilter::matches(pattern, tool));
+        let Some((_, rate)) = matching else { return Ok(()) };
+        self.with_buckets(client, |buckets, now| {
+            let taken = buckets.tool(tool, now).take(*rate, now);
+            taken.map_err(|retry_after| RateExceeded::Calls { rate: *rate, retry_after })
+        })
+    }
+
+    fn settings(&self, client: &Principal) -> &RateConfig {
+        self.own.get(client.id()).unwrap_or(&self.common)
+    }
+
+    fn with_buckets(
+        &self,
+        client: &Principal,
+        count: impl FnOnce(&mut ClientBuckets, Instant) -> Result<(), RateExceeded>,
+    ) -> Result<(), RateExceeded> {
+        let now = Instant::now();
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if !clients.contains_key(client.id()) {
+            if clients.len() >= MAX_CLIENTS {
+                clients.retain(|_, buckets| !buckets.are_full(now));
+            }
+            if clients.len() >= MAX_CLIENTS {
+                return Err(RateExceeded::Clients { retry_after: FULL_TABLE_DELAY });
+            }
+        }
+        count(clients.entry(Arc::clone(client.id())).or_default(), now)
+    }
+}
+
+impl ClientBuckets {
+    fn are_full(&self, now: Instant) -> bool {
+        self.requests.is_full(now)
+            && self.further_tools.is_full(now)
+            && self.tools.values().all(|bucket| bucket.is_full(now))
+    }
+
+    fn tool(&mut self, tool: &str, now: Instant) -> &mut Bucket {
+        if !self.tools.contains_key(tool) {
+            if self.tools.len() >= MAX_TOOLS_PER_CLIENT {
+                self.tools.retain(|_, bucket| !bucket.is_full(now));
+            }
+            if self.tools.len() >= MAX_TOOLS_PER_CLIENT {
+                return &mut self.further_tools;
+            }
+        }
+        self.tools.entry(tool.into()).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

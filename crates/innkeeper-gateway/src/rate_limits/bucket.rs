@@ -1,0 +1,36 @@
+//! A token bucket.
+
+use std::time::Duration;
+
+use innkeeper_host::config::Rate;
+use tokio::time::Instant;
+
+/// The time that a rate counts in.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// A token bucket as the time when the bucket is full (the generic cell rate algorithm). A new bucket
+/// is full.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bucket {
+    full_at: Option<Instant>,
+}
+
+impl Bucket {
+    /// Takes one token, or returns the time until there is a token. In the rate, zero counts as one.
+    pub(super) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let token = MINUTE / rate.per_minute.max(1);
+        let capacity = token.saturating_mul(rate.burst.max(1));
+        let missing = self.full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
+        let needed = missing + token;
+        if needed > capacity {
+            return Err(needed - capacity);
+        }
+        self.full_at = Some(now + needed);
+        Ok(())
+    }
+
+    /// Returns whether the bucket is full, like a new bucket.
+    pub(super) fn is_full(&self, now: Instant) -> bool {
+        self.full_at.is_none_or(|at| at <= now)
+    }
+}
