@@ -19,7 +19,7 @@ use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::callback::Callback;
 use crate::catalog::Catalog;
-use crate::connection::meta::{CallerMeta, Meta};
+use crate::connection::meta::{CallerMeta, ClientMeta, Meta};
 use crate::connection::round_trips::RoundTripParams;
 use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 use crate::connection::{Connection, RequestSpec, ResultRejection};
@@ -81,8 +81,8 @@ impl CallOptions {
         self.fresh || self.meta.is_some()
     }
 
-    /// Returns the `_meta` members of the caller for a request over this connection.
-    fn caller_meta(&self, connection: &Connection, item: &str) -> Result<CallerMeta, CallError> {
+    /// Returns the `_meta` members of the caller for a request with these members of the host.
+    fn caller_meta(&self, client_meta: &ClientMeta, item: &str) -> Result<CallerMeta, CallError> {
         let Some(meta) = &self.meta else { return Ok(CallerMeta::default()) };
         let invalid = |pointer: &str, message: String| {
             let violation = Violation::new(format!("/_meta{pointer}"), message);
@@ -98,9 +98,7 @@ impl CallOptions {
         }
         let members = CallerMeta::from_object(meta)
             .map_err(|error| invalid("", format!("expected object: {error}")))?;
-        if let Some(key) =
-            members.keys().find(|key| connection.negotiated.client_meta.contains(key))
-        {
+        if let Some(key) = members.keys().find(|key| client_meta.contains(key)) {
             return Err(invalid("", format!("`{key}` is set by the host")));
         }
         Ok(members)
@@ -247,7 +245,7 @@ pub(crate) async fn call_tool(
         return Err(invalid(problems));
     }
     let connection = &*route.connection;
-    let meta = options.caller_meta(connection, &route.public_name)?;
+    let meta = options.caller_meta(&connection.negotiated.client_meta, &route.public_name)?;
     let scanner = route.scanner.as_ref();
     let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&values));
     if let Some(findings) = connection.report_findings(ItemKind::Tool, &route.name, verdict) {
@@ -427,7 +425,7 @@ async fn request_with_params(
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<Meta<'a>>,
     }
-    let caller_meta = options.caller_meta(connection, item)?;
+    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, item)?;
     let meta = |id, further: &RoundTripParams| {
         connection.negotiated.client_meta.meta_with_trace(
             options.progress_token(id),
