@@ -396,3 +396,6 @@ impl RawList {
         definitions
     }
 }
+
+#[cfg(test)]
+mod tests;
