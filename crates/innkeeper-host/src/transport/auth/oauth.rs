@@ -298,7 +298,7 @@ mod tests {
     use innkeeper_config::{Environment, ExpandedValue, TransportConfig};
 
     fn test_client() -> OauthInner {
-        let address = "http://a/mcp";
+        let address = "http://127.0.0.1:9/mcp";
         let url = ExpandedValue::new(address.to_owned(), address);
         let transport = TransportConfig::Http { url, headers: IndexMap::new() };
         let remote =
@@ -312,11 +312,12 @@ mod tests {
         OauthInner { context, current, state }
     }
 
-    /// Returns a token that expires after `remaining_secs` seconds and is due for renewal.
+    /// Returns a renewable token that expires after `remaining_secs` seconds and is due for renewal.
     fn token(remaining_secs: i64) -> StoredToken {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let client = json!({"id": "us", "redirectUri": ""});
-        let token = json!({"access": "t", "expires": now.saturating_add_signed(remaining_secs), "renew": 1,
+        let expires = now.saturating_add_signed(remaining_secs);
+        let token = json!({"access": "t", "refresh": "r", "expires": expires, "renew": 1,
             "issuer": "i", "client": client, "granted": []});
         serde_json::from_value(token).unwrap()
     }
@@ -330,6 +331,23 @@ mod tests {
         assert_eq!(used.unwrap().expose(), "t");
         inner.set_current(Some(&token(-1)));
         assert!(inner.get_token().now_or_never().is_none(), "one that has ended is waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_failed_renewal_a_valid_token_is_used_until_the_backoff_has_passed() {
+        let inner = test_client();
+        {
+            let mut state = inner.state.lock().await;
+            state.stored.token = Some(token(3600));
+            state.renewal_failed_at = Some(Instant::now());
+        }
+        let millisecond = Duration::from_millis(1);
+        for pause in [RENEWAL_BACKOFF - millisecond, millisecond] {
+            let used = inner.get_token().now_or_never().unwrap().unwrap();
+            assert_eq!(used.unwrap().expose(), "t");
+            tokio::time::advance(pause).await;
+        }
+        assert!(inner.get_token().now_or_never().is_none(), "the renewal is under way");
     }
 
     #[tokio::test]

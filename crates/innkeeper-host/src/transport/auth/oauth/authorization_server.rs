@@ -296,3 +296,25 @@ fn describe_error_masked(sent: &SentSecrets, error: &AuthError) -> Box<str> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_library_is_described_without_secrets_and_without_the_response() {
+        let secret = "s3cret-of-the-client".to_owned();
+        let sent = SentSecrets::new([&secret]);
+        let describe = |error: AuthError| describe_error_masked(&sent, &error).into_string();
+        let rejected =
+            AuthError::RegistrationFailed("HTTP 400 Bad Request: no\nnew clients".into());
+        assert_eq!(describe(rejected), "HTTP 400 Bad Request: no new clients");
+        let unreadable = "analyze response error: unknown member `registration_access_token`";
+        assert_eq!(describe(AuthError::RegistrationFailed(unreadable.into())), "invalid response");
+        let refused = format!("{ERROR_RESPONSE_PREFIX}: invalid_client: {secret}");
+        let masked = describe(AuthError::TokenExchangeFailed(refused));
+        assert!(masked.starts_with("invalid_client: ") && !masked.contains(&secret), "{masked}");
+        let unreadable = AuthError::TokenRefreshFailed("expected value: access_token".into());
+        assert_eq!(describe(unreadable), "invalid response");
+    }
+}
