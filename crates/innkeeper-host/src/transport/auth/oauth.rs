@@ -238,15 +238,13 @@ impl OauthInner {
         challenge: Option<&Challenge>,
     ) -> Result<Option<Secret>, AuthErrorKind> {
         let _turn = self.lock_store().await;
-        let before = state.stored.token.clone();
         self.load(state);
         let rejected = challenge.and_then(|challenge| challenge.rejected_token.as_ref());
         if let Some(token) = &state.stored.token
-            && state.stored.token != before
             && token.is_fresh()
             && !token.matches(rejected)
         {
-            // Another process renewed the token first.
+            // Another process renewed the token first: the token before was due or rejected.
             return Ok(self.set_current(Some(token)));
         }
         if challenge.is_some() || state.authorization_server.is_none() {
@@ -348,6 +346,33 @@ mod tests {
             tokio::time::advance(pause).await;
         }
         assert!(inner.get_token().now_or_never().is_none(), "the renewal is under way");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_another_process_renewed_is_used_unless_the_server_rejected_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut inner = test_client();
+        inner.context.store = AuthStore::new(Some(directory.path()), None, "inn", "http://a/mcp");
+        let mut renewed = serde_json::to_value(token(3600)).unwrap();
+        renewed["access"] = json!("new");
+        renewed["renew"] = renewed["expires"].clone();
+        let record = json!({"token": renewed});
+        let record: StoredAuth = serde_json::from_value(record).unwrap();
+        inner.context.store.as_ref().unwrap().save(&record).unwrap();
+        let due = StoredAuth { token: Some(token(60)), ..StoredAuth::default() };
+        let state = || OauthState { stored: due.clone(), loaded: true, ..OauthState::default() };
+        let challenge = |rejected: &str| Challenge {
+            status: 401,
+            header: None,
+            rejected_token: Some(Secret::new(rejected.to_owned())),
+        };
+        for challenge in [None, Some(challenge("t"))] {
+            let mut state = state();
+            let used = inner.renew(&mut state, challenge.as_ref()).now_or_never().unwrap();
+            assert_eq!(used.unwrap().unwrap().expose(), "new");
+        }
+        let (mut state, rejected) = (state(), challenge("new"));
+        assert!(inner.renew(&mut state, Some(&rejected)).now_or_never().is_none());
     }
 
     #[tokio::test]

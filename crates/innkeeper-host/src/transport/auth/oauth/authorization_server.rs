@@ -302,6 +302,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_response_is_a_permanent_rejection_unless_the_server_may_accept_later() {
+        let permanent = |code: &str| is_permanent(&format!("{ERROR_RESPONSE_PREFIX}: {code}"));
+        assert!(permanent("invalid_grant") && permanent("invalid_client: no such client"));
+        for temporary in ["server_error", "temporarily_unavailable", "slow_down"] {
+            assert!(!permanent(temporary), "{temporary}");
+        }
+        assert!(!is_permanent("HTTP request error: invalid_grant"));
+    }
+
+    #[test]
     fn an_error_of_the_library_is_described_without_secrets_and_without_the_response() {
         let secret = "s3cret-of-the-client".to_owned();
         let sent = SentSecrets::new([&secret]);
