@@ -1,8 +1,9 @@
-//! Tests of the comparison of two listings.
+//! Tests of listings: their comparison, and the errors of one list.
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::error::UnavailableReason;
 
 fn definitions<V>(
     items: Value,
@@ -46,4 +47,17 @@ fn listings_are_the_same_in_another_order_and_differ_by_one_byte_or_a_missing_li
     }
     let missing = vec![MissingList { list: method::PROMPTS_LIST, reason: "odd".to_owned() }];
     assert!(!before.has_same_items(&ServerListing { missing, ..listing(lists()) }));
+}
+
+#[test]
+fn an_error_of_the_connection_affects_all_lists_and_an_error_of_a_response_one() {
+    let (server, item) = (Arc::from("a"), Box::from(method::PROMPTS_LIST));
+    let timeout = CallError::Timeout { server, item, timeout: Duration::ZERO };
+    assert!(affects_one_list(&timeout));
+    let (server, item) = (Arc::from("a"), Box::from(method::PROMPTS_LIST));
+    let invalid = CallError::Protocol { server, item, source: ProtocolError::MissingResponse };
+    assert!(affects_one_list(&invalid));
+    let (server, reason) = (Arc::from("a"), UnavailableReason::ClosedOutput);
+    let lost = CallError::Unavailable { server, reason, may_have_run: true, attempts: 1 };
+    assert!(!affects_one_list(&lost));
 }
