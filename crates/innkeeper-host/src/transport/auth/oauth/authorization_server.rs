@@ -86,8 +86,7 @@ impl AuthorizationServer {
 
     /// Returns whether the metadata announces PKCE. Without PKCE, a stolen code is usable.
     pub(super) fn supports_pkce(&self) -> bool {
-        let methods = self.metadata.code_challenge_methods_supported.iter().flatten();
-        methods.into_iter().any(|method| method == "S256")
+        announces_pkce(&self.metadata)
     }
 
     /// Returns whether the server supports client ID metadata documents.
@@ -250,6 +249,10 @@ impl AuthorizationServer {
     }
 }
 
+fn announces_pkce(metadata: &AuthorizationMetadata) -> bool {
+    metadata.code_challenge_methods_supported.iter().flatten().any(|method| method == "S256")
+}
+
 /// Returns whether an error response is a permanent rejection.
 fn is_permanent(text: &str) -> bool {
     let temporary = ["server_error", "temporarily_unavailable", "slow_down"];
@@ -300,6 +303,22 @@ fn describe_error_masked(sent: &SentSecrets, error: &AuthError) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_metadata_with_the_method_of_hashed_codes_announces_pkce() {
+        let announces = |methods: Value| {
+            let mut metadata = serde_json::json!({
+                "issuer": "https://a.example",
+                "authorization_endpoint": "https://a.example/authorize",
+                "token_endpoint": "https://a.example/token",
+            });
+            metadata["code_challenge_methods_supported"] = methods;
+            announces_pkce(&serde_json::from_value(metadata).unwrap())
+        };
+        assert!(announces(serde_json::json!(["plain", "S256"])));
+        assert!(!announces(serde_json::json!(["plain"])));
+        assert!(!announces(Value::Null));
+    }
 
     #[test]
     fn an_error_response_is_a_permanent_rejection_unless_the_server_may_accept_later() {
