@@ -716,19 +716,3 @@ async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
     }
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_background_request_is_a_task_of_the_owner_and_ends_with_its_tasks() {
-    let (_peer, session, tasks) = open_default();
-    let params = || serde_json::value::to_raw_value(&json!({})).unwrap();
-    let (minute, second) = (Duration::from_mins(1), Duration::from_secs(1));
-    session.send_detached(method::TASKS_CANCEL, "t".to_owned(), params(), minute);
-    let started = Instant::now();
-    session.cancel_tasks(second).await;
-    assert_eq!(started.elapsed(), second, "the request is pending");
-    tasks.stop();
-    tasks.join().await;
-    session.send_detached(method::TASKS_CANCEL, "t".to_owned(), params(), minute);
-    session.cancel_tasks(second).await;
-    assert_eq!(started.elapsed(), second, "no request is pending");
-}
