@@ -22,7 +22,7 @@ use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
 use crate::callback::{Callback, ClientCapabilities};
 use crate::catalog::{Catalog, ToolRoute};
-use crate::connection::meta::{CallerMeta, Meta};
+use crate::connection::meta::{CallerMeta, ClientMeta, Meta};
 use crate::connection::pass_through::PassThrough;
 use crate::connection::result_type::ResultType;
 use crate::connection::round_trips::RoundTripParams;
@@ -144,8 +144,8 @@ impl CallOptions {
         PassThrough { task, ..self.pass_through() }
     }
 
-    /// Returns the `_meta` members of the caller for a request over this connection.
-    fn caller_meta(&self, connection: &Connection, item: &str) -> Result<CallerMeta, CallError> {
+    /// Returns the `_meta` members of the caller for a request with these members of the host.
+    fn caller_meta(&self, client_meta: &ClientMeta, item: &str) -> Result<CallerMeta, CallError> {
         let capabilities = self.client_capabilities.clone().map(Arc::from);
         let Some(meta) = &self.meta else {
             return Ok(CallerMeta::default().with_capabilities(capabilities));
@@ -164,9 +164,7 @@ impl CallOptions {
         }
         let members = CallerMeta::from_object(meta)
             .map_err(|error| invalid("", format!("expected object: {error}")))?;
-        if let Some(key) =
-            members.keys().find(|key| connection.negotiated.client_meta.contains(key))
-        {
+        if let Some(key) = members.keys().find(|key| client_meta.contains(key)) {
             return Err(invalid("", format!("`{key}` is set by the host")));
         }
         Ok(members.with_capabilities(capabilities))
@@ -227,7 +225,7 @@ pub(crate) async fn call_tool(
     })?;
     let values = read_arguments(route, arguments)?;
     let connection = &*route.connection;
-    let meta = options.caller_meta(connection, &route.public_name)?;
+    let meta = options.caller_meta(&connection.negotiated.client_meta, &route.public_name)?;
     let scanner = route.scanner.as_ref();
     let verdict = scanner.and_then(|scanner| scanner.scan_arguments(&values));
     if let Some(findings) = connection.report_findings(ItemKind::Tool, &route.name, verdict) {
@@ -451,7 +449,7 @@ async fn request_with_params(
         #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
         meta: Option<Meta<'a>>,
     }
-    let caller_meta = options.caller_meta(connection, item)?;
+    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, item)?;
     let meta = |id, further: &RoundTripParams| {
         connection.negotiated.client_meta.meta_with_trace(
             options.progress_token(id),

@@ -51,7 +51,7 @@ pub(crate) async fn get_prompt(
         return Err(CallError::Validation { item: name.into(), problems });
     }
     let connection = &*route.connection;
-    let meta = options.caller_meta(connection, name)?;
+    let meta = options.caller_meta(&connection.negotiated.client_meta, name)?;
     let non_empty_arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ContentRequest {
         method: method::PROMPTS_GET,
@@ -111,7 +111,7 @@ pub(crate) async fn read_resource(
         }
     };
     let connection = &*route.connection;
-    let caller_meta = options.caller_meta(connection, uri)?;
+    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, uri)?;
     let request = ContentRequest {
         method: method::RESOURCES_READ,
         item: uri,

@@ -89,7 +89,7 @@ pub(crate) async fn request(
         return Err(invalid(method, "/_meta", "`_meta` belongs into `CallOptions::meta`"));
     }
     let (connection, timeout) = catalog.connection(server)?;
-    let caller_meta = options.caller_meta(connection, method)?;
+    let caller_meta = options.caller_meta(&connection.negotiated.client_meta, method)?;
     let meta = |id, further: RoundTripParams| {
         let token = options.progress_token(id);
         connection.negotiated.client_meta.meta_with_trace(

@@ -63,3 +63,40 @@ fn a_result_without_structured_content_or_of_another_shape_says_which() {
     assert!(matches!(shape, StructuredContentError::Shape(_)), "{shape:?}");
     assert_eq!(number.structured_content::<Value>().unwrap(), json!({"n": 1}));
 }
+
+/// Returns the members that a caller adds, or the message of the error.
+fn caller_meta(meta: String) -> Result<CallerMeta, String> {
+    let own = RawValue::from_string(r#"{"own":1}"#.to_owned()).unwrap();
+    let meta = Some(RawValue::from_string(meta).unwrap());
+    let options = CallOptions { meta, ..CallOptions::default() };
+    let members = options.caller_meta(&ClientMeta::from_raw(&own), "a.x");
+    members.map_err(|error| match error {
+        CallError::Validation { problems, .. } => {
+            format!("{}: {}", problems[0].pointer, problems[0].message)
+        }
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn members_of_a_caller_have_a_size_limit_and_names_that_the_host_does_not_write() {
+    let of_length = |bytes: usize| {
+        let frame = r#"{"n":""}"#.len();
+        format!(r#"{{"n":"{}"}}"#, "x".repeat(bytes - frame))
+    };
+    let longest = caller_meta(of_length(64 << 10)).unwrap();
+    assert_eq!(longest.keys().collect::<Vec<_>>(), ["n"]);
+    for too_long in [of_length((64 << 10) + 1), of_length(1 << 20)] {
+        let error = caller_meta(too_long).unwrap_err();
+        assert_eq!(error, "/_meta: longer than 65536 bytes");
+    }
+    for (meta, error) in [
+        ("[]", "/_meta: expected object"),
+        (r#"{"n":1,"own":2}"#, "/_meta: `own` is set by the host"),
+        (r#"{"progressToken":2}"#, "/_meta: `progressToken` is set by the host"),
+    ] {
+        assert_eq!(caller_meta(meta.to_owned()).unwrap_err(), error);
+    }
+    let none = CallOptions::default().caller_meta(&ClientMeta::default(), "a.x").unwrap();
+    assert_eq!(none.keys().count(), 0);
+}

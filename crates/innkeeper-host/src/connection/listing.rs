@@ -388,3 +388,6 @@ impl RawList {
         definitions
     }
 }
+
+#[cfg(test)]
+mod tests;

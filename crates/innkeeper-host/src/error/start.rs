@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use innkeeper_config::ConfigError;
 use innkeeper_process::ExitStatus;
+use innkeeper_protocol::method;
 use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
@@ -19,7 +20,7 @@ use super::{
 };
 use failure_line::failure_line;
 use problem::StartProblem;
-use request_failure::{RequestFailure, listed_items};
+use request_failure::RequestFailure;
 
 /// The reason why a host could not start; no server is left running.
 #[derive(Debug, thiserror::Error)]
@@ -198,13 +199,13 @@ impl StartFailureReason {
         failure_line(stderr)
     }
 
-    /// Returns whether the message says which list failed.
+    /// Returns whether the message says that the list of tools failed.
     fn names_list(&self) -> bool {
         let Self::Call(error) = self else { return false };
         match &**error {
             CallError::Timeout { item, .. }
             | CallError::Server { item, .. }
-            | CallError::Protocol { item, .. } => listed_items(item).is_some(),
+            | CallError::Protocol { item, .. } => &**item == method::TOOLS_LIST,
             CallError::Routing(_)
             | CallError::Validation { .. }
             | CallError::Unavailable { .. }

@@ -110,3 +110,25 @@ fn an_unavailable_server_is_reported_with_the_attempts_if_there_were_several() {
     let several = "server `web` is unavailable: busy (HTTP 503) (after 4 attempts)";
     assert_eq!(error(4), several);
 }
+
+#[test]
+fn only_a_start_that_a_user_can_sign_in_for_needs_a_user() {
+    let failure = |reason: StartFailureReason| ServerFailure {
+        server: "a".into(),
+        phase: StartPhase::Handshake,
+        reason,
+        stderr: String::new(),
+        attempts: 1,
+    };
+    let unavailable = |reason| {
+        let error =
+            CallError::Unavailable { server: "a".into(), reason, may_have_run: false, attempts: 1 };
+        failure(StartFailureReason::Call(Box::new(error)))
+    };
+    let unauthorized = |kind: AuthErrorKind| UnavailableReason::Unauthorized(kind.into());
+    assert!(unavailable(unauthorized(AuthErrorKind::NoUserAgent)).needs_user_sign_in());
+    let other = unauthorized(AuthErrorKind::NoAuthorizationServer);
+    assert!(!unavailable(other).needs_user_sign_in());
+    assert!(!unavailable(UnavailableReason::ClosedOutput).needs_user_sign_in());
+    assert!(!failure(StartFailureReason::Spawn("odd".into())).needs_user_sign_in());
+}

@@ -88,15 +88,16 @@ fn is_metadata_ipv4(address: Ipv4Addr) -> bool {
 
 /// Returns the IPv4 address embedded in an IPv6 address.
 fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
-        | [0, 0, 0, 0, 0xffff, 0, high, low]
-        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
-        | [0x64, 0xff9b, 1, _, _, _, high, low]
-        | [0x2002, high, low, _, _, _, _, _] => Some(v4(high, low)),
-        _ => None,
-    }
+    let bytes = address.octets();
+    let at = match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..]
+        | [0, 0, 0, 0, 0xffff, 0, ..]
+        | [0x64, 0xff9b, 0, 0, 0, 0, ..]
+        | [0x64, 0xff9b, 1, ..] => 12,
+        [0x2002, ..] => 2,
+        _ => return None,
+    };
+    Some(Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]))
 }
 
 #[cfg(test)]

@@ -68,11 +68,10 @@ impl ServerRequests {
         &self.tasks
     }
 
-    /// Reports a rejected request: each of the first, then each power of two, so that a flood
-    /// cannot flood the log.
+    /// Reports a rejected request, if it has a place in the log.
     fn report_rejection(&self, request: &ServerRequest, explanation: &str) {
         let count = self.rejected_count.fetch_add(1, Ordering::Relaxed) + 1;
-        if count <= 16 || count.is_power_of_two() {
+        if is_reported(count) {
             let shown_method = &display_prefix(&request.method, MAX_SHOWN_CHARS);
             AuditEvent::RequestRefused { subject: shown_method, reason: explanation, count }
                 .emit(&request.server);
@@ -88,6 +87,12 @@ impl ServerRequests {
     pub(super) fn is_busy(&self) -> bool {
         self.slots.is_busy()
     }
+}
+
+/// Returns whether the rejection with this number is reported: each of the first, then each power of
+/// two, so that a flood cannot flood the log.
+fn is_reported(count: u64) -> bool {
+    count <= 16 || count.is_power_of_two()
 }
 
 /// Passes a request to the callback of its call, else to the host's callback; rejects the request at

@@ -131,3 +131,6 @@ pub(super) fn cancelled_notification(id: u64) -> Bytes {
     body.truncate(body.trim_ascii_end().len());
     body.into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -400,6 +400,27 @@ async fn a_task_of_which_no_more_than_its_id_can_be_read_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_legacy_server_that_cannot_cancel_tasks_is_not_requested_to_cancel_one() {
+    let (modern, legacy) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    for (revision, cancel, is_requested) in
+        [(modern, false, true), (legacy, true, true), (legacy, false, false)]
+    {
+        let (mut peer, mut connection, _tasks) = connect(revision);
+        Arc::get_mut(&mut connection).unwrap().negotiated.tasks.cancel = cancel;
+        let odd = created_task(json!({"status": 5}));
+        let odd = if revision.has_core_tasks() { json!({"task": odd}) } else { odd };
+        let server_side = peer.respond_to(method::TOOLS_CALL, odd);
+        let (result, _) = tokio::join!(call(&connection, None), server_side);
+        result.unwrap_err();
+        // The request is sent in the background.
+        sleep(Duration::from_millis(1)).await;
+        connection.session.notify("notifications/last");
+        let next = peer.next_message().await.unwrap();
+        assert_eq!(next["method"] == method::TASKS_CANCEL, is_requested, "{revision:?} {next}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_ended_without_a_result_says_how() {
     let error_message = async |last: Value| {
         let (mut peer, connection, _tasks) = connect_modern();

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 
+use innkeeper_protocol::method;
+
 use super::super::display::{ErrorChain, Seconds, TruncatedMessage};
 use super::super::{AuthErrorKind, CallError, ProtocolError, UnavailableReason};
 
@@ -16,16 +18,16 @@ impl Display for RequestFailure<'_> {
             }
             CallError::Unavailable { reason, .. } => write!(f, "{reason}"),
             CallError::Timeout { item, timeout, .. } => {
-                ListFailure(item).fmt(f)?;
+                ToolListFailure(item).fmt(f)?;
                 write!(f, "no response to `{item}` within {}", Seconds(*timeout))
             }
             CallError::Server { item, error, .. } => {
-                ListFailure(item).fmt(f)?;
+                ToolListFailure(item).fmt(f)?;
                 let message = TruncatedMessage(&error.message);
                 write!(f, "error response to `{item}`: {message} (code {})", error.code)
             }
             CallError::Protocol { item, source, .. } => {
-                ListFailure(item).fmt(f)?;
+                ToolListFailure(item).fmt(f)?;
                 fmt_protocol_error(item, source, f)
             }
             CallError::Routing(_) | CallError::Validation { .. } | CallError::Withheld { .. } => {
@@ -95,25 +97,12 @@ fn fmt_protocol_error(
     }
 }
 
-/// The list that a method reads, as the first words of a message; empty for other methods.
-struct ListFailure<'a>(&'a str);
+/// The first words of a message about the list of tools; empty for other methods. The start does not
+/// fail because of another list.
+struct ToolListFailure<'a>(&'a str);
 
-impl Display for ListFailure<'_> {
+impl Display for ToolListFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match listed_items(self.0) {
-            Some(items) => write!(f, "could not list its {items}: "),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Returns the items that a method lists.
-pub(super) fn listed_items(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/list" => Some("tools"),
-        "prompts/list" => Some("prompts"),
-        "resources/list" => Some("resources"),
-        "resources/templates/list" => Some("resource templates"),
-        _ => None,
+        f.write_str(if self.0 == method::TOOLS_LIST { "could not list its tools: " } else { "" })
     }
 }

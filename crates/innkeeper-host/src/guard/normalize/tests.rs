@@ -88,6 +88,16 @@ fn letters_that_stand_for_many_make_a_text_longer_up_to_the_limit_and_no_further
 }
 
 #[test]
+fn a_run_that_is_binary_for_more_than_a_tenth_is_no_text() {
+    let decodes = |control: usize| {
+        let text = format!("{}{}", "\u{1}".repeat(control), "x".repeat(100 - control));
+        decode_base64(&STANDARD.encode(text)).is_some()
+    };
+    assert!(decodes(0) && decodes(10));
+    assert!(!decodes(11));
+}
+
+#[test]
 fn a_run_at_the_longest_is_decoded_and_one_past_it_is_not() {
     let encoded = |extra: usize| {
         let rest = "x".repeat(MAX_RUN_BYTES / 4 * 3 - SAMPLE.len() + extra);

@@ -96,6 +96,9 @@ fn another_launch_or_name_is_suspicious_and_another_version_where_it_was_exact()
     let old = with("npx", "p", "1", None);
     let to = |new: Lock, expected: &str| assert_eq!(descriptions(&old.compare(&new)), [expected]);
     to(with("./mine", "p", "1", None), "suspicious one launch changed");
+    let launch = &old.compare(&with("./mine", "p", "1", None))[0];
+    let command = |value: &Option<Value>| value.as_ref().unwrap()["command"].clone();
+    assert_eq!((command(&launch.before), command(&launch.after)), (json!("npx"), json!("./mine")));
     to(with("npx", "q", "1", None), "suspicious one serverInfo changed");
     to(with("npx", "p", "2", None), "compatible one serverInfo changed");
     to(with("npx", "p", "1", Some("1.0.0")), "suspicious one package changed");

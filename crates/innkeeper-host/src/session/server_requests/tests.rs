@@ -128,3 +128,9 @@ async fn a_cancellation_of_a_request_of_the_host_or_of_no_request_is_ignored() {
     let (result, ()) = tokio::join!(call, serve);
     result.unwrap();
 }
+
+#[test]
+fn the_first_sixteen_rejections_are_reported_and_then_each_power_of_two() {
+    let reported: Vec<u64> = (1..=130).filter(|count| is_reported(*count)).collect();
+    assert_eq!(reported, (1..=16).chain([32, 64, 128]).collect::<Vec<u64>>());
+}

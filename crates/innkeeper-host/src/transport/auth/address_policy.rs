@@ -144,14 +144,15 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
     if address.is_loopback() {
         return AddressClass::Loopback;
     }
-    let [a, b, c, d, e, f, g, h] = address.segments();
-    let last = Ipv4Addr::from((u32::from(g) << 16) | u32::from(h));
+    let bytes = address.octets();
+    let v4_at = |at: usize| {
+        classify_v4(Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]))
+    };
+    let [a, b, c, d, e, f, ..] = address.segments();
     match [a, b, c, d, e, f] {
         // IPv4 addresses in IPv6: mapped, NAT64 and 6to4.
-        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => classify_v4(last),
-        [0x2002, high, low, ..] => {
-            classify_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
-        }
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => v4_at(12),
+        [0x2002, ..] => v4_at(2),
         [0, 0, 0, 0, 0, 0] | [0x2001, 0, ..] | [0x64, 0xff9b, 1, ..] => AddressClass::Forbidden,
         [0xfd00, 0xec2, ..] => AddressClass::Forbidden,
         [0xfc00..=0xfdff, ..] => AddressClass::Private,

@@ -169,3 +169,26 @@ fn create_private_dir(directory: &Path) -> io::Result<()> {
     #[cfg(not(unix))]
     fs::create_dir_all(directory)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lock_that_another_store_holds_is_waited_for_within_the_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = || AuthStore::new(Some(directory.path()), None, "a", "http://a/mcp").unwrap();
+        let held = store().lock().await.unwrap().unwrap();
+        let started = Instant::now();
+        let error = store().lock().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(started.elapsed(), LOCK_TIMEOUT);
+        let release = async {
+            sleep(LOCK_TIMEOUT / 2).await;
+            drop(held);
+        };
+        let waiting = store();
+        let (lock, ()) = tokio::join!(waiting.lock(), release);
+        assert!(lock.unwrap().is_some());
+    }
+}

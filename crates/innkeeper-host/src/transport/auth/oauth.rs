@@ -238,15 +238,13 @@ impl OauthInner {
         challenge: Option<&Challenge>,
     ) -> Result<Option<Secret>, AuthErrorKind> {
         let _turn = self.lock_store().await;
-        let before = state.stored.token.clone();
         self.load(state);
         let rejected = challenge.and_then(|challenge| challenge.rejected_token.as_ref());
         if let Some(token) = &state.stored.token
-            && state.stored.token != before
             && token.is_fresh()
             && !token.matches(rejected)
         {
-            // Another process renewed the token first.
+            // Another process renewed the token first: the token before was due or rejected.
             return Ok(self.set_current(Some(token)));
         }
         if challenge.is_some() || state.authorization_server.is_none() {
@@ -298,7 +296,7 @@ mod tests {
     use innkeeper_config::{Environment, ExpandedValue, TransportConfig};
 
     fn test_client() -> OauthInner {
-        let address = "http://a/mcp";
+        let address = "http://127.0.0.1:9/mcp";
         let url = ExpandedValue::new(address.to_owned(), address);
         let transport = TransportConfig::Http { url, headers: IndexMap::new() };
         let remote =
@@ -312,11 +310,12 @@ mod tests {
         OauthInner { context, current, state }
     }
 
-    /// Returns a token that expires after `remaining_secs` seconds and is due for renewal.
+    /// Returns a renewable token that expires after `remaining_secs` seconds and is due for renewal.
     fn token(remaining_secs: i64) -> StoredToken {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
         let client = json!({"id": "us", "redirectUri": ""});
-        let token = json!({"access": "t", "expires": now.saturating_add_signed(remaining_secs), "renew": 1,
+        let expires = now.saturating_add_signed(remaining_secs);
+        let token = json!({"access": "t", "refresh": "r", "expires": expires, "renew": 1,
             "issuer": "i", "client": client, "granted": []});
         serde_json::from_value(token).unwrap()
     }
@@ -330,6 +329,50 @@ mod tests {
         assert_eq!(used.unwrap().expose(), "t");
         inner.set_current(Some(&token(-1)));
         assert!(inner.get_token().now_or_never().is_none(), "one that has ended is waited for");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_failed_renewal_a_valid_token_is_used_until_the_backoff_has_passed() {
+        let inner = test_client();
+        {
+            let mut state = inner.state.lock().await;
+            state.stored.token = Some(token(3600));
+            state.renewal_failed_at = Some(Instant::now());
+        }
+        let millisecond = Duration::from_millis(1);
+        for pause in [RENEWAL_BACKOFF - millisecond, millisecond] {
+            let used = inner.get_token().now_or_never().unwrap().unwrap();
+            assert_eq!(used.unwrap().expose(), "t");
+            tokio::time::advance(pause).await;
+        }
+        assert!(inner.get_token().now_or_never().is_none(), "the renewal is under way");
+    }
+
+    #[tokio::test]
+    async fn a_token_that_another_process_renewed_is_used_unless_the_server_rejected_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut inner = test_client();
+        inner.context.store = AuthStore::new(Some(directory.path()), None, "inn", "http://a/mcp");
+        let mut renewed = serde_json::to_value(token(3600)).unwrap();
+        renewed["access"] = json!("new");
+        renewed["renew"] = renewed["expires"].clone();
+        let record = json!({"token": renewed});
+        let record: StoredAuth = serde_json::from_value(record).unwrap();
+        inner.context.store.as_ref().unwrap().save(&record).unwrap();
+        let due = StoredAuth { token: Some(token(60)), ..StoredAuth::default() };
+        let state = || OauthState { stored: due.clone(), loaded: true, ..OauthState::default() };
+        let challenge = |rejected: &str| Challenge {
+            status: 401,
+            header: None,
+            rejected_token: Some(Secret::new(rejected.to_owned())),
+        };
+        for challenge in [None, Some(challenge("t"))] {
+            let mut state = state();
+            let used = inner.renew(&mut state, challenge.as_ref()).now_or_never().unwrap();
+            assert_eq!(used.unwrap().unwrap().expose(), "new");
+        }
+        let (mut state, rejected) = (state(), challenge("new"));
+        assert!(inner.renew(&mut state, Some(&rejected)).now_or_never().is_none());
     }
 
     #[tokio::test]

@@ -144,3 +144,31 @@ impl StoredToken {
 fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(response: &Value) -> StoredToken {
+        let client = RegisteredClient { id: "us".into(), secret: None, redirect_uri: "".into() };
+        StoredToken::from_response(response, "i", client, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_valid_before_its_expiry_and_is_renewed_a_minute_or_half_its_time_before() {
+        for (lifetime, fresh_for) in [(0, 0), (1, 1), (100, 50), (120, 60), (3600, 3540)] {
+            let earliest = unix_now();
+            let token = token(&json!({"access_token": "t", "expires_in": lifetime}));
+            let start = earliest..=unix_now();
+            assert!(start.contains(&(token.expires.unwrap() - lifetime)), "{lifetime}");
+            assert!(start.contains(&(token.renew.unwrap() - fresh_for)), "{lifetime}");
+        }
+        let ended = token(&json!({"access_token": "t", "expires_in": 0}));
+        assert!(!ended.is_valid() && !ended.is_fresh());
+        let due = StoredToken { expires: Some(unix_now() + 3600), ..ended };
+        assert!(due.is_valid() && !due.is_fresh());
+        let unlimited = token(&json!({"access_token": "t"}));
+        assert!(unlimited.is_valid() && unlimited.is_fresh());
+        assert!(StoredToken { renew: Some(unix_now() + 3600), ..unlimited }.is_fresh());
+    }
+}

@@ -113,7 +113,7 @@ async fn request_outcome(
 }
 
 /// Returns a target to which the test sends nothing.
-fn unused_target() -> Arc<HttpTarget> {
+pub(super) fn unused_target() -> Arc<HttpTarget> {
     static CLIENT: OnceLock<(Client, Url)> = OnceLock::new();
     let (client, url) = CLIENT.get_or_init(|| {
         let environment = Environment::from_pairs([("PATH", "")]);

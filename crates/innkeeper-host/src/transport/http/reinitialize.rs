@@ -177,7 +177,12 @@ fn check_revision(result: &RawValue, agreed: Option<Revision>) -> Result<(), Rei
 
 #[cfg(test)]
 mod tests {
+    use super::super::fuzz::unused_target;
     use super::*;
+    use crate::callback::CallbackRegistry;
+    use crate::event::EventPublisher;
+    use crate::session::{Session, SessionContext, SessionLimits};
+    use crate::tasks::BackgroundTasks;
 
     #[test]
     fn only_a_result_in_the_negotiated_revision_establishes_another_session() {
@@ -208,6 +213,31 @@ mod tests {
         ] {
             assert_eq!(describe(text), expected, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_response_of_any_number_of_chunks_is_read_up_to_the_limit() {
+        let owner = SessionContext {
+            server: "a".into(),
+            callbacks: CallbackRegistry::default(),
+            events: EventPublisher::new(),
+            tasks: BackgroundTasks::default(),
+            sessions: Default::default(),
+        };
+        let limits = SessionLimits { max_line_bytes: 200, ..SessionLimits::default() };
+        let (session, inbound, _outbound) = Session::over_transport(owner, limits);
+        session.set_revision(Revision::V2025_11_25);
+        let http_session = HttpSession::new(unused_target(), inbound);
+        let read = async |bytes: usize| {
+            let result = r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25"}}"#;
+            let body = format!("{}{result}", " ".repeat(bytes - result.len())).into_bytes();
+            let chunks: Vec<_> =
+                body.chunks(50).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect();
+            let body = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
+            http_session.read_response(::http::Response::new(body).into(), 7).await
+        };
+        assert!(read(200).await.is_ok());
+        assert!(matches!(read(201).await, Err(ReinitializeError::InvalidResponse)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of notifications and responses sent concurrently: each needs a connection, and a
 /// server can cause thousands.
-const MAX_CONCURRENT_NOTIFICATIONS: usize = 16;
+pub(super) const MAX_CONCURRENT_NOTIFICATIONS: usize = 16;
 
 /// The era of the server, as far as the handshake determined it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

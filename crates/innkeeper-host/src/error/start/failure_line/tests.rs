@@ -174,3 +174,10 @@ fn a_long_line_is_cut() {
     assert!(line.ends_with('…'));
     assert_line(&"é".repeat(300), &"é".repeat(300));
 }
+
+#[test]
+fn an_error_of_npm_is_its_first_text_that_is_neither_empty_nor_indented_nor_a_detail() {
+    for before in ["npm error", "npm error   in a frame", "npm error 404", "npm error code E404"] {
+        assert_line(&format!("{before}\nnpm error stopped by a signal\n"), "stopped by a signal");
+    }
+}

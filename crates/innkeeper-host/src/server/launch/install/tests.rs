@@ -109,19 +109,32 @@ async fn the_clock_of_all_servers_pauses_while_a_package_is_installed() {
     assert_eq!(clock.install_remaining, INSTALL_TIMEOUT / 2);
 }
 
+fn launch(command: &str, args: &str) -> ProcessSpec {
+    ProcessSpec {
+        command: command.to_owned(),
+        program: command.into(),
+        args: args.split_whitespace().map(Into::into).collect(),
+        env: Vec::new(),
+        cwd: None,
+        confinement: innkeeper_process::Confinement::default(),
+    }
+}
+
+#[test]
+fn a_silent_runner_installs_once_it_has_written_more_than_its_cache_entries() {
+    let installs =
+        |command, written| is_installing(&launch(command, "x"), written, &StderrTail::default());
+    for command in ["npx", "/usr/bin/npm"] {
+        assert!(!installs(command, MAX_CACHE_CHECK_BYTES), "{command}");
+        assert!(installs(command, MAX_CACHE_CHECK_BYTES + 1), "{command}");
+    }
+    assert!(!installs("uvx", u64::MAX), "it reports each step");
+}
+
 #[test]
 fn the_package_is_the_first_argument_of_a_runner_that_is_no_option() {
-    let package = |command: &str, args: &str| {
-        let launch = ProcessSpec {
-            command: command.to_owned(),
-            program: command.into(),
-            args: args.split_whitespace().map(Into::into).collect(),
-            env: Vec::new(),
-            cwd: None,
-            confinement: innkeeper_process::Confinement::default(),
-        };
-        package_name(&launch).map(String::from)
-    };
+    let package =
+        |command: &str, args: &str| package_name(&launch(command, args)).map(String::from);
     let named = [
         ("npx", "-y @scope/server@1 /dir", "@scope/server@1"),
         ("/usr/bin/npx", "--yes --package=pkg cmd", "pkg"),

@@ -86,8 +86,7 @@ impl AuthorizationServer {
 
     /// Returns whether the metadata announces PKCE. Without PKCE, a stolen code is usable.
     pub(super) fn supports_pkce(&self) -> bool {
-        let methods = self.metadata.code_challenge_methods_supported.iter().flatten();
-        methods.into_iter().any(|method| method == "S256")
+        announces_pkce(&self.metadata)
     }
 
     /// Returns whether the server supports client ID metadata documents.
@@ -250,6 +249,10 @@ impl AuthorizationServer {
     }
 }
 
+fn announces_pkce(metadata: &AuthorizationMetadata) -> bool {
+    metadata.code_challenge_methods_supported.iter().flatten().any(|method| method == "S256")
+}
+
 /// Returns whether an error response is a permanent rejection.
 fn is_permanent(text: &str) -> bool {
     let temporary = ["server_error", "temporarily_unavailable", "slow_down"];
@@ -294,5 +297,53 @@ fn describe_error_masked(sent: &SentSecrets, error: &AuthError) -> Box<str> {
             }
             masked(&text)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_metadata_with_the_method_of_hashed_codes_announces_pkce() {
+        let announces = |methods: Value| {
+            let mut metadata = serde_json::json!({
+                "issuer": "https://a.example",
+                "authorization_endpoint": "https://a.example/authorize",
+                "token_endpoint": "https://a.example/token",
+            });
+            metadata["code_challenge_methods_supported"] = methods;
+            announces_pkce(&serde_json::from_value(metadata).unwrap())
+        };
+        assert!(announces(serde_json::json!(["plain", "S256"])));
+        assert!(!announces(serde_json::json!(["plain"])));
+        assert!(!announces(Value::Null));
+    }
+
+    #[test]
+    fn an_error_response_is_a_permanent_rejection_unless_the_server_may_accept_later() {
+        let permanent = |code: &str| is_permanent(&format!("{ERROR_RESPONSE_PREFIX}: {code}"));
+        assert!(permanent("invalid_grant") && permanent("invalid_client: no such client"));
+        for temporary in ["server_error", "temporarily_unavailable", "slow_down"] {
+            assert!(!permanent(temporary), "{temporary}");
+        }
+        assert!(!is_permanent("HTTP request error: invalid_grant"));
+    }
+
+    #[test]
+    fn an_error_of_the_library_is_described_without_secrets_and_without_the_response() {
+        let secret = "s3cret-of-the-client".to_owned();
+        let sent = SentSecrets::new([&secret]);
+        let describe = |error: AuthError| describe_error_masked(&sent, &error).into_string();
+        let rejected =
+            AuthError::RegistrationFailed("HTTP 400 Bad Request: no\nnew clients".into());
+        assert_eq!(describe(rejected), "HTTP 400 Bad Request: no new clients");
+        let unreadable = "analyze response error: unknown member `registration_access_token`";
+        assert_eq!(describe(AuthError::RegistrationFailed(unreadable.into())), "invalid response");
+        let refused = format!("{ERROR_RESPONSE_PREFIX}: invalid_client: {secret}");
+        let masked = describe(AuthError::TokenExchangeFailed(refused));
+        assert!(masked.starts_with("invalid_client: ") && !masked.contains(&secret), "{masked}");
+        let unreadable = AuthError::TokenRefreshFailed("expected value: access_token".into());
+        assert_eq!(describe(unreadable), "invalid response");
     }
 }

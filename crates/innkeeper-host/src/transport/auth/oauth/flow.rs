@@ -20,6 +20,16 @@ const USER_SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
 /// The scope for a refresh token.
 const OFFLINE_ACCESS: &str = "offline_access";
 
+/// Adds the scope for a refresh token to other scopes if the scope is offered, else removes it.
+fn with_offline_access(mut scopes: Vec<String>, is_offered: bool) -> Vec<String> {
+    if !is_offered {
+        scopes.retain(|scope| scope != OFFLINE_ACCESS);
+    } else if !scopes.is_empty() && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS) {
+        scopes.push(OFFLINE_ACCESS.to_owned());
+    }
+    scopes
+}
+
 /// Returns the scopes that a challenge requires.
 pub(super) fn required_scopes(challenge: &Challenge, url: &Url) -> Vec<String> {
     let params =
@@ -124,16 +134,8 @@ impl OauthInner {
                 scopes.push(scope);
             }
         }
-        scopes.retain(|scope| scope != OFFLINE_ACCESS || library.supports_scope(OFFLINE_ACCESS));
-        if !self.requires_user() {
-            scopes.retain(|scope| scope != OFFLINE_ACCESS);
-        } else if !scopes.is_empty()
-            && library.supports_scope(OFFLINE_ACCESS)
-            && !scopes.iter().any(|scope| scope == OFFLINE_ACCESS)
-        {
-            scopes.push(OFFLINE_ACCESS.to_owned());
-        }
-        scopes
+        let is_offered = self.requires_user() && library.supports_scope(OFFLINE_ACCESS);
+        with_offline_access(scopes, is_offered)
     }
 
     /// Restricts the configured client to one authorization server. A server can name another
@@ -255,4 +257,22 @@ fn authorization_error(came_back: &str) -> Option<Box<str>> {
         Some(description) => format!("{error}: {description}"),
         None => error,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refresh_token_is_requested_once_with_other_scopes_where_it_is_offered() {
+        let request = |scopes: &str, is_offered| {
+            let scopes = scopes.split_whitespace().map(str::to_owned).collect();
+            with_offline_access(scopes, is_offered).join(" ")
+        };
+        assert_eq!(request("a b", true), "a b offline_access");
+        assert_eq!(request("offline_access a", true), "offline_access a");
+        assert_eq!(request("", true), "");
+        assert_eq!(request("a offline_access", false), "a");
+        assert_eq!(request("a b", false), "a b");
+    }
 }
