@@ -6,6 +6,12 @@ use innkeeper_protocol::envelope::code;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::rate_limits::RateExceeded;
+
+/// The code of a request that the gateway rejects by its own rules, outside of the codes of the
+/// specification.
+const REJECTED: i64 = -32_000;
+
 /// The error of one request of a client.
 #[derive(Debug)]
 pub(crate) struct RpcError {
@@ -32,6 +38,14 @@ impl RpcError {
     /// No offered item has this name. A denied item has the same error.
     pub(crate) fn unknown_item(kind: &str, name: &str) -> Self {
         Self::invalid_params(format!("unknown {kind} `{}`", display_safe(name)))
+    }
+
+    /// The client calls a tool too often. The tool did not run.
+    pub(crate) fn from_rate(exceeded: RateExceeded) -> Self {
+        let seconds = exceeded.retry_after().as_secs_f64();
+        let data = json!({ "kind": "rate", "retryAfterSeconds": seconds, "mayHaveRun": false });
+        let message = exceeded.to_string();
+        Self { code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
     /// Converts the error of a call to the item that the client knows as `name`.

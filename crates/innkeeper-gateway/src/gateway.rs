@@ -5,6 +5,7 @@ mod events;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use innkeeper_host::config::RateConfig;
 use innkeeper_host::{CallbackCapabilities, Host, HostBuilder, ServerRequest, ServerState};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -13,8 +14,10 @@ use tokio::time::sleep;
 
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
+use crate::policy::ToolPolicy;
 use crate::principal::Principal;
-use crate::router;
+use crate::rate_limits::RateLimits;
+use crate::router::{self, HttpAccess};
 use crate::server;
 use crate::sole_client::SoleClient;
 use crate::subscribers::Subscribers;
@@ -28,6 +31,8 @@ use crate::upstream::{Upstream, View};
 #[derive(Clone, Debug)]
 pub struct GatewayBuilder {
     options: GatewayOptions,
+    policy: ToolPolicy,
+    rates: Arc<RateLimits>,
     sole_client: Option<SoleClient>,
 }
 
@@ -35,13 +40,30 @@ impl GatewayBuilder {
     /// Creates a builder for a gateway with any number of clients. A request of a server that
     /// belongs to no call of a client is rejected.
     pub fn new(options: GatewayOptions) -> Self {
-        Self { options, sole_client: None }
+        Self {
+            options,
+            policy: ToolPolicy::default(),
+            rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
+            sole_client: None,
+        }
     }
 
     /// Creates a builder for a gateway with a single client, which answers every request of the
     /// servers.
     pub fn for_one_client(options: GatewayOptions) -> Self {
-        Self { options, sole_client: Some(SoleClient::default()) }
+        Self { sole_client: Some(SoleClient::default()), ..Self::new(options) }
+    }
+
+    /// Sets the tools that each client may use. Default: every tool.
+    #[must_use]
+    pub fn policy(self, policy: ToolPolicy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// Sets the maximum rates of each client. Default: none.
+    #[must_use]
+    pub fn rate_limits(self, rates: RateLimits) -> Self {
+        Self { rates: Arc::new(rates), ..self }
     }
 
     /// Registers the gateway's callbacks with a host that has not started yet.
@@ -69,7 +91,7 @@ impl GatewayBuilder {
 
     /// Creates the gateway of a started host.
     pub fn build(self, host: Host) -> Gateway {
-        let Self { options, sole_client } = self;
+        let Self { options, policy, rates, sole_client } = self;
         let unnamed = (None, options.endpoint.clone());
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
@@ -88,6 +110,8 @@ impl GatewayBuilder {
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
             sole_client,
+            policy,
+            rate_limits: rates,
             tasks: GatewayTasks::default(),
             closing: SetOnce::new(),
         });
@@ -117,6 +141,8 @@ pub(crate) struct GatewayInner {
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
     pub(crate) sole_client: Option<SoleClient>,
+    pub(crate) policy: ToolPolicy,
+    pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: SetOnce<()>,
@@ -164,15 +190,15 @@ impl Gateway {
 
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.
     ///
-    /// Every request has the principal [`Principal::local_user`].
-    pub fn router(&self) -> axum::Router {
+    /// The access checks apply to the routes for MCP.
+    pub fn router(&self, access: HttpAccess) -> axum::Router {
         let transport = HttpTransport {
             gateway: self.0.clone(),
             sessions: Sessions::new(self.0.options.max_sessions),
         };
         let transport = Arc::new(transport);
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
-        router::router(transport)
+        router::router(transport, access)
     }
 
     /// Serves HTTP on a listener until [`Gateway::close`], then for at most
@@ -181,8 +207,12 @@ impl Gateway {
     /// # Errors
     ///
     /// Returns an error if the listener cannot be used.
-    pub async fn serve_http(&self, listener: TcpListener) -> std::io::Result<()> {
-        server::serve(&self.0, self.router(), listener).await
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        access: HttpAccess,
+    ) -> std::io::Result<()> {
+        server::serve(&self.0, self.router(access), listener).await
     }
 
     /// Accepts no more requests and connections. Event streams of the modern era end.

@@ -6,7 +6,6 @@
 mod host_name;
 mod principal;
 mod tasks;
-mod wire;
 
 mod rejection;
 
@@ -49,3 +48,4 @@ pub use gateway::{Gateway, GatewayBuilder};
 pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use rejection::Rejection;
+pub use router::HttpAccess;

@@ -8,7 +8,6 @@ mod pages;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use innkeeper_host::config::NameStyle;
 use innkeeper_host::{Catalog, CatalogServer, Host};
 use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::uri_matches;
@@ -20,7 +19,7 @@ use crate::options::{EndpointOptions, client_name};
 use crate::upstream::{ServerUse, Upstream};
 
 pub(crate) use capabilities::aggregate_capabilities;
-pub(crate) use pages::ItemList;
+pub(crate) use pages::{ItemList, ListItem};
 
 /// A server of an offering.
 #[derive(Debug)]
@@ -109,31 +108,33 @@ impl Offering {
                 let offered = Arc::new(offered);
                 servers.push(offered.clone());
                 by_name.insert(name, offered.clone());
-                let Some(listing) = server.listing() else { continue };
-                for prompt in &listing.prompts {
-                    prompts.push(Candidate {
-                        key: client_name(endpoint.names, name, &prompt.view.name),
-                        host_name: client_name(NameStyle::Prefixed, name, &prompt.view.name),
-                        raw: &prompt.raw,
-                        server: offered.clone(),
-                    });
-                }
-                for resource in &listing.resources {
-                    resources.push(Candidate {
-                        key: resource.view.uri.as_str().into(),
-                        host_name: resource.view.uri.as_str().into(),
-                        raw: &resource.raw,
-                        server: offered.clone(),
-                    });
-                }
-                for template in &listing.resource_templates {
-                    templates.push(Candidate {
-                        key: template.view.uri_template.as_str().into(),
-                        host_name: template.view.uri_template.as_str().into(),
-                        raw: &template.raw,
-                        server: offered.clone(),
-                    });
-                }
+            }
+            for prompt in catalog.prompts() {
+                let Some(offered) = by_name.get(prompt.server) else { continue };
+                prompts.push(Candidate {
+                    key: client_name(endpoint.names, prompt.server, &prompt.definition.view.name),
+                    host_name: prompt.public_name.into(),
+                    raw: &prompt.definition.raw,
+                    server: offered.clone(),
+                });
+            }
+            for resource in catalog.resources() {
+                let Some(offered) = by_name.get(resource.server) else { continue };
+                resources.push(Candidate {
+                    key: resource.uri.into(),
+                    host_name: resource.uri.into(),
+                    raw: &resource.definition.raw,
+                    server: offered.clone(),
+                });
+            }
+            for template in catalog.resource_templates() {
+                let Some(offered) = by_name.get(template.server) else { continue };
+                templates.push(Candidate {
+                    key: template.uri_template.into(),
+                    host_name: template.uri_template.into(),
+                    raw: &template.definition.raw,
+                    server: offered.clone(),
+                });
             }
             for tool in catalog.tools() {
                 let Some(offered) = by_name.get(tool.server) else { continue };
@@ -249,33 +250,11 @@ fn offered_server(
         name: name.into(),
         era,
         ties_requests: era == Era::Modern || server.transport() == "http",
-        capabilities: interim_capabilities(server),
+        capabilities: server.capabilities().map(ToOwned::to_owned)?,
         instructions: server.instructions().map(Into::into),
         host: upstream.host.clone(),
         server_use: upstream.server_use(name),
     })
-}
-
-/// Until the catalog has the capabilities.
-fn interim_capabilities(server: &CatalogServer) -> Box<RawValue> {
-    let mut all = serde_json::Map::new();
-    if let Some(listing) = server.listing() {
-        for (key, has) in [
-            ("tools", !listing.tools.is_empty()),
-            ("prompts", !listing.prompts.is_empty()),
-            ("resources", !listing.resources.is_empty() || !listing.resource_templates.is_empty()),
-        ] {
-            if has {
-                all.insert(
-                    key.to_owned(),
-                    serde_json::json!({ "listChanged": true, "subscribe": true }),
-                );
-            }
-        }
-    }
-    all.insert("logging".to_owned(), serde_json::json!({}));
-    all.insert("completions".to_owned(), serde_json::json!({}));
-    serde_json::value::to_raw_value(&all).unwrap_or_default()
 }
 
 fn with_name(raw: &RawValue, name: &str) -> String {
@@ -289,7 +268,7 @@ fn unique(
     kind: &str,
     omitted: &mut Vec<String>,
     render: impl Fn(&RawValue, &str) -> String,
-) -> (Vec<String>, Vec<(Box<str>, NamedItem)>) {
+) -> (Vec<ListItem>, Vec<(Box<str>, NamedItem)>) {
     let mut counts: HashMap<&str, Vec<&str>> = HashMap::new();
     for candidate in &candidates {
         counts.entry(&candidate.key).or_default().push(&candidate.server.name);
@@ -309,7 +288,11 @@ fn unique(
                 .and_then(|schema| serde_json::from_str::<&RawValue>(schema).ok())
                 .and_then(|schema| ParamHeaders::from_schema(schema).ok())
                 .unwrap_or_default();
-            (render(raw, &key), (key, NamedItem { host_name, server, param_headers }))
+            let text = render(raw, &key);
+            (
+                ListItem { name: key.clone(), text },
+                (key, NamedItem { host_name, server, param_headers }),
+            )
         })
         .unzip()
 }

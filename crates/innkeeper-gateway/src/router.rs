@@ -5,38 +5,103 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
+use axum::response::IntoResponse;
 use axum::routing::{any, get};
-use http::{Response, StatusCode};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, header};
 
+use crate::auth::Authenticator;
 use crate::gateway::GatewayInner;
+use crate::origin::OriginCheck;
 use crate::principal::Principal;
+use crate::rejection::Rejection;
 use crate::transport::http::{self as mcp, HttpTransport};
 
-/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/healthz` and `/readyz` for operators.
-pub(crate) fn router(transport: Arc<HttpTransport>) -> Router {
-    Router::new()
+/// Who may send requests over HTTP.
+#[derive(Debug)]
+pub struct HttpAccess {
+    /// Finds the principal of each request.
+    pub authenticator: Authenticator,
+    /// Rejects requests of web pages and names of other machines.
+    pub origin: OriginCheck,
+}
+
+/// The state of all routes.
+#[derive(Debug)]
+struct Routes {
+    transport: Arc<HttpTransport>,
+    access: HttpAccess,
+}
+
+/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, the metadata of the protected resource for
+/// clients that sign in (RFC 9728), `/healthz` and `/readyz` for operators.
+pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
+    let metadata = access
+        .authenticator
+        .resource_metadata()
+        .map(|metadata| (metadata.path().to_owned(), metadata.document().to_string()));
+    let router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/{name}", any(named_endpoint))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .with_state(transport)
+        .with_state(Arc::new(Routes { transport, access }));
+    match metadata {
+        Some((path, document)) => router.route(&path, get(async move || json(document))),
+        None => router,
+    }
 }
 
-async fn default_endpoint(
-    State(transport): State<Arc<HttpTransport>>,
-    request: Request,
-) -> Response<Body> {
-    mcp::handle(&transport, 0, Principal::local_user(), request).await
+async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
+    routes.handle(0, request).await
 }
 
 async fn named_endpoint(
-    State(transport): State<Arc<HttpTransport>>,
+    State(routes): State<Arc<Routes>>,
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match transport.gateway.endpoint_index(&name) {
-        Some(index) => mcp::handle(&transport, index, Principal::local_user(), request).await,
+    match routes.transport.gateway.endpoint_index(&name) {
+        Some(index) => routes.handle(index, request).await,
         None => plain(StatusCode::NOT_FOUND, "no endpoint has this name\n"),
+    }
+}
+
+impl Routes {
+    /// Handles a request if its origin, its client and its rate permit it.
+    async fn handle(&self, endpoint: usize, request: Request) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        if parts.method == Method::OPTIONS
+            && let Some(headers) = self.access.origin.preflight_headers(&parts)
+        {
+            let mut response = plain(StatusCode::NO_CONTENT, Body::empty());
+            *response.headers_mut() = headers;
+            return response;
+        }
+        let shared = self.access.origin.cors_headers(&parts);
+        let mut response = match self.admit(&parts).await {
+            Ok(principal) => {
+                let request = Request::from_parts(parts, body);
+                mcp::handle(&self.transport, endpoint, principal, request).await
+            }
+            Err(rejection) => {
+                tracing::info!(
+                    status = rejection.status().as_u16(),
+                    reason = rejection.message(),
+                    "request of a client rejected"
+                );
+                rejection.into_response()
+            }
+        };
+        response.headers_mut().extend(shared);
+        response
+    }
+
+    async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
+        self.access.origin.check(parts)?;
+        let principal = self.access.authenticator.authenticate(parts).await?;
+        self.transport.gateway.rate_limits.count_request(&principal)?;
+        Ok(principal)
     }
 }
 
@@ -46,8 +111,8 @@ async fn healthz() -> &'static str {
 }
 
 /// All required servers are ready, and the gateway accepts requests.
-async fn readyz(State(transport): State<Arc<HttpTransport>>) -> Response<Body> {
-    match transport.gateway.not_ready() {
+async fn readyz(State(routes): State<Arc<Routes>>) -> Response<Body> {
+    match routes.transport.gateway.not_ready() {
         None => plain(StatusCode::OK, "ready\n"),
         Some(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
     }
@@ -56,6 +121,13 @@ async fn readyz(State(transport): State<Arc<HttpTransport>>) -> Response<Body> {
 fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
+    response
+}
+
+fn json(text: String) -> Response<Body> {
+    let mut response = plain(StatusCode::OK, text);
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
 }
 

@@ -18,7 +18,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("innkeeper-application", &["innkeeper"]),
     (
         "innkeeper-cli",
-        &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
+        &[
+            "innkeeper-agent",
+            "innkeeper-gateway",
+            "innkeeper-host",
+            "innkeeper-protocol",
+            "innkeeper-toolcall",
+        ],
     ),
     ("innkeeper-config", &[]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),

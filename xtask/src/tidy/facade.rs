@@ -12,6 +12,9 @@ use crate::repository::{Repository, is_test_file};
 const FACADE_PATH: &str = "crates/innkeeper/src/lib.rs";
 const CLI_DIR: &str = "crates/innkeeper-cli/src/";
 
+/// The crate that applications name themselves, so that others need not build an HTTP server.
+const SEPARATE_CRATE: &str = "innkeeper_gateway";
+
 /// The segments of a path that begins with a crate.
 type CratePath = Vec<String>;
 
@@ -28,7 +31,8 @@ pub(super) fn check_facade(repository: &Repository) -> Vec<Violation> {
             continue;
         }
         let uses = repository.text(path).map(PathReader::read).unwrap_or_default().uses;
-        violations.extend(uses.into_iter().filter_map(|(line, used)| {
+        let library_uses = uses.into_iter().filter(|(_, used)| used[0] != SEPARATE_CRATE);
+        violations.extend(library_uses.filter_map(|(line, used)| {
             let item = resolve(used.clone(), &aliases);
             let is_exported = exports.iter().any(|export| item.starts_with(export));
             let message = format!("uses `{}`, which `innkeeper` does not export", used.join("::"));

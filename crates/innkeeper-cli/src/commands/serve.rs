@@ -5,9 +5,13 @@ mod stdio;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, check_exposure};
+use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+use innkeeper_gateway::policy::ToolPolicy;
+use innkeeper_gateway::rate_limits::RateLimits;
+use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
 use innkeeper_host::config::{NameStyle, ServeConfig};
-use innkeeper_host::{Config, Host};
+use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
@@ -33,8 +37,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let builder = if args.on_stdio {
         GatewayBuilder::for_one_client(options)
     } else {
-        GatewayBuilder::new(options)
+        let rates = RateLimits::from_config(&serve);
+        GatewayBuilder::new(options).policy(ToolPolicy::from_config(&serve)).rate_limits(rates)
     };
+    let access = access(&serve, &context.environment)?;
     // An address in use is an error before the servers start.
     let listener = if args.on_stdio { None } else { Some(listen(serve.listen).await?) };
     let stop = Arc::new(SetOnce::new());
@@ -48,7 +54,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         let gateway = builder.build(host.clone());
         match listener {
             None => serve_stdio(&gateway, &stop).await,
-            Some(listener) => serve_http(&gateway, host, listener, &stop, output).await,
+            Some(listener) => serve_http(&gateway, host, (listener, access), &stop, output).await,
         }
     };
     with_available_servers(context, config, host_options, operation).await
@@ -66,18 +72,34 @@ fn settings(config: &Config, args: &ServeArgs) -> Result<ServeConfig, CliError> 
             NamesArg::Flat => NameStyle::Flat,
         };
     }
-    let is_open = !serve.auth.is_configured() && !serve.listen.ip().is_loopback() && !args.on_stdio;
-    if is_open && !(serve.allow_unauthenticated && args.allow_unauthenticated) {
-        let address = serve.listen;
-        return Err(CliError::usage(format!(
-            "every client that reaches {address} could use all servers: no authentication is configured"
-        ))
-        .with_hint("set `serve.auth`, or listen on 127.0.0.1")
-        .with_hint(
-            "to serve everyone, set `serve.allowUnauthenticated` and pass `--allow-unauthenticated`",
-        ));
+    if args.on_stdio {
+        return Ok(serve);
     }
+    let permissions = ExposurePermissions {
+        configuration: serve.allow_unauthenticated,
+        command_line: args.allow_unauthenticated,
+    };
+    check_exposure(serve.listen, serve.auth.is_configured(), permissions).map_err(|error| {
+        CliError::usage(error.to_string())
+            .with_hint("set `serve.auth`, or listen on 127.0.0.1")
+            .with_hint(
+                "to serve everyone, set `serve.allowUnauthenticated` and pass \
+                 `--allow-unauthenticated`",
+            )
+    })?;
     Ok(serve)
+}
+
+/// Returns who may send requests over HTTP.
+fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, CliError> {
+    let authenticator = if serve.auth.is_configured() {
+        Authenticator::new(AuthSettings::from(&serve.auth), environment)
+            .map_err(|error| CliError::usage("cannot authenticate clients").with_source(error))?
+    } else {
+        Authenticator::local_user()
+    };
+    let origin = OriginCheck::new(serve.listen.ip(), OriginSettings::from(serve));
+    Ok(HttpAccess { authenticator, origin })
 }
 
 fn print_settings(
@@ -123,7 +145,7 @@ async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliErr
 async fn serve_http(
     gateway: &Gateway,
     host: &Host,
-    listener: TcpListener,
+    (listener, access): (TcpListener, HttpAccess),
     stop: &SetOnce<()>,
     output: &mut Output,
 ) -> Result<(), CliError> {
@@ -135,6 +157,6 @@ async fn serve_http(
         stop.wait().await;
         gateway.close();
     };
-    let (served, ()) = tokio::join!(gateway.serve_http(listener), closing);
+    let (served, ()) = tokio::join!(gateway.serve_http(listener, access), closing);
     served.map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
 }

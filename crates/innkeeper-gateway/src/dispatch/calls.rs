@@ -18,9 +18,10 @@ impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
         let offering = self.offering(request.caller);
-        let Some(tool) = offering.tool(&name) else {
-            return Err(RpcError::unknown_item("tool", &name));
-        };
+        let principal = &request.caller.principal;
+        let tool = self.policy.find(principal, &name, |name| offering.tool(name));
+        let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", &name))?;
+        self.rate_limits.count_call(principal, &name).map_err(RpcError::from_rate)?;
         let arguments = request.raw_param("arguments");
         let target =
             CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
-use crate::offering::ListKind;
+use crate::offering::{ListItem, ListKind};
 
 impl GatewayInner {
     pub(super) fn list(&self, request: &ClientRequest<'_>, kind: ListKind) -> Reply {
@@ -28,7 +28,12 @@ impl GatewayInner {
                 "`params/cursor` is not a cursor of the current list: request the list from its start",
             )
         })?;
-        let length = page.items.iter().map(|item| item.len() + 1).sum::<usize>();
+        let (policy, principal) = (&self.policy, &request.caller.principal);
+        let is_offered =
+            |item: &&ListItem| kind != ListKind::Tools || policy.permits(principal, &item.name);
+        let items: Vec<&str> =
+            page.items.iter().filter(is_offered).map(|item| item.text.as_str()).collect();
+        let length = items.iter().map(|item| item.len() + 1).sum::<usize>();
         let mut text = String::with_capacity(length + 128);
         text.push('{');
         if request.caller.era() == Era::Modern {
@@ -36,7 +41,7 @@ impl GatewayInner {
             text.push_str(r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#);
         }
         text.push_str(&format!("\"{}\":[", kind.member()));
-        text.push_str(&page.items.join(","));
+        text.push_str(&items.join(","));
         text.push(']');
         if let Some(next) = page.next {
             text.push_str(&format!(",\"nextCursor\":{}", Value::from(next)));

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::wire::cursor::Cursor;
+use innkeeper_protocol::PageCursor;
 
 /// Maximum number of items on a page: more than clients expect of one server, so that clients that
 /// read only the first page miss nothing in common configurations.
@@ -11,10 +11,19 @@ pub(crate) const MAX_PAGE_ITEMS: usize = 1_000;
 /// Maximum size of a page in bytes, apart from the first item of the page.
 pub(crate) const MAX_PAGE_BYTES: usize = 4 << 20;
 
+/// One definition of a list.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ListItem {
+    /// The name or the URI for clients.
+    pub(crate) name: Box<str>,
+    /// The definition as JSON text.
+    pub(crate) text: String,
+}
+
 /// The definitions of a list in their order.
 #[derive(Debug)]
 pub(crate) struct ItemList {
-    items: Vec<String>,
+    items: Vec<ListItem>,
     /// Identifies the content of the list in cursors.
     fingerprint: u64,
 }
@@ -22,7 +31,7 @@ pub(crate) struct ItemList {
 /// The items of one page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ListPage<'a> {
-    pub(crate) items: &'a [String],
+    pub(crate) items: &'a [ListItem],
     /// The cursor of the next page.
     pub(crate) next: Option<String>,
 }
@@ -32,7 +41,7 @@ pub(crate) struct ListPage<'a> {
 pub(crate) struct PageError;
 
 impl ItemList {
-    pub(crate) fn new(items: Vec<String>) -> Self {
+    pub(crate) fn new(items: Vec<ListItem>) -> Self {
         let mut hasher = DefaultHasher::new();
         items.hash(&mut hasher);
         Self { items, fingerprint: hasher.finish() }
@@ -49,9 +58,10 @@ impl ItemList {
         let start = match cursor {
             None => 0,
             Some(cursor) => {
-                let cursor = Cursor::decode(cursor).map_err(|_| PageError)?;
-                let offset = usize::try_from(cursor.offset).map_err(|_| PageError)?;
-                if cursor.fingerprint != self.fingerprint || offset >= self.items.len() {
+                let cursor = PageCursor::decode(cursor).map_err(|_| PageError)?;
+                let offset = cursor.offset_in(self.fingerprint).map_err(|_| PageError)?;
+                let offset = usize::try_from(offset).map_err(|_| PageError)?;
+                if offset >= self.items.len() {
                     return Err(PageError);
                 }
                 offset
@@ -59,15 +69,15 @@ impl ItemList {
         };
         let mut bytes = 0;
         let rest = &self.items[start..];
-        let fits = |item: &&String| {
+        let fits = |item: &&ListItem| {
             let is_first = bytes == 0;
-            bytes += item.len();
+            bytes += item.text.len();
             is_first || bytes <= MAX_PAGE_BYTES
         };
         let count = rest.iter().take(MAX_PAGE_ITEMS).take_while(fits).count();
         let end = start + count;
         let next = (end < self.items.len())
-            .then(|| Cursor { offset: end as u64, fingerprint: self.fingerprint }.encode());
+            .then(|| PageCursor { offset: end as u64, fingerprint: self.fingerprint }.encode());
         Ok(ListPage { items: &self.items[start..end], next })
     }
 }
@@ -77,16 +87,11 @@ mod tests {
     use super::*;
 
     fn list(count: usize, bytes: usize) -> ItemList {
-        ItemList::new(
-            (0..count)
-                .map(|number| {
-                    format!(
-                        "{number}{}",
-                        "x".repeat(bytes.saturating_sub(number.to_string().len()))
-                    )
-                })
-                .collect(),
-        )
+        let item = |number: usize| {
+            let text = format!("{number}{}", "x".repeat(bytes.saturating_sub(1)));
+            ListItem { name: number.to_string().into(), text: text[..bytes].to_owned() }
+        };
+        ItemList::new((0..count).map(item).collect())
     }
 
     fn page_sizes(list: &ItemList) -> Vec<usize> {

@@ -1,9 +1,14 @@
 //! Streamable HTTP: sessions, event streams and resumption.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use innkeeper_gateway::HttpAccess;
+use innkeeper_gateway::auth::Authenticator;
+use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -17,13 +22,15 @@ struct HttpClient {
 
 impl HttpClient {
     fn new(gateway: &TestGateway) -> Self {
-        Self { router: gateway.gateway.router(), session: None }
+        let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
+        let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
+        Self { router: gateway.gateway.router(access), session: None }
     }
 
     /// Connects a client with a session.
     async fn initialized(gateway: &TestGateway, capabilities: Value) -> Self {
         let mut client = Self::new(gateway);
-        let response = client.post(&initialize(capabilities)).await;
+        let response = client.post(&initialize(&capabilities)).await;
         assert_eq!(response.status(), StatusCode::OK);
         let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
         client.session = Some(session);
@@ -62,7 +69,7 @@ impl HttpClient {
     }
 }
 
-fn initialize(capabilities: Value) -> Value {
+fn initialize(capabilities: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25",
         "capabilities": capabilities,
@@ -289,7 +296,7 @@ async fn unusable_requests_have_a_status_that_says_why() {
         (
             with(
                 &|headers| {
-                    drop(headers.insert("mcp-protocol-version", "1999-01-01".parse().unwrap()))
+                    drop(headers.insert("mcp-protocol-version", "1999-01-01".parse().unwrap()));
                 },
                 call(1).to_string().into_bytes(),
             ),

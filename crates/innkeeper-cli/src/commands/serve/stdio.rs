@@ -57,7 +57,10 @@ pub(super) fn stdout() -> io::Result<(DuplexStream, Flushed)> {
                     }
                 }
                 // The receiver is gone if the program ends.
-                Ok(_) | Err(_) => return drop(done.send(())),
+                Ok(_) | Err(_) => {
+                    done.send(()).unwrap_or_default();
+                    return;
+                }
             }
         }
     })?;

@@ -1,3 +1,0 @@
-//! Server-side pieces of the protocol.
-
-pub(crate) mod cursor;
