@@ -1,4 +1,6 @@
-//! `conformance`: runs the official MCP conformance suite against the host.
+//! `conformance`: runs the official MCP conformance suite against the host and the gateway.
+
+mod server_legs;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     for revision in chosen {
         run_revision(revision)?;
     }
+    server_legs::run(chosen)?;
     EXTENSION_SCENARIOS.iter().try_for_each(|scenario| run_extension(scenario))
 }
 
@@ -50,34 +53,61 @@ fn run_extension(scenario: &str) -> TaskResult {
     Ok(())
 }
 
-/// Runs one revision. The suite reports failures of unscored scenarios; these do not fail the task.
+/// Runs one revision against the host as the client. The suite reports failures of unscored
+/// scenarios; these do not fail the task.
 fn run_revision(revision: &str) -> TaskResult {
-    let results = repository_root().join("target/conformance").join(revision);
-    if results.exists() {
-        let problem = |error| format!("`{}`: {error}", relative_path(&results));
-        std::fs::remove_dir_all(&results).map_err(problem)?;
-    }
     // The suite splits the command at spaces.
     let client = client_program();
     if client.to_string_lossy().contains(' ') {
         return Err("the suite cannot start a program with a space in its path".to_owned());
     }
-    let log = repository_root().join(format!("target/conformance-{revision}.log"));
-    drop(std::fs::remove_file(&log));
-    let suite = conformance_suite::suite_program()
-        .args("client --requirements")
-        .arg(revision)
-        .arg("--command");
-    suite.path_arg(&client).arg("-o").path_arg(&results).run_with_log(&log)?;
-    let said = std::fs::read_to_string(&log).unwrap_or_default();
-    let passed = said.lines().filter(|line| line.trim_start().starts_with('✓')).count();
-    let failed: Vec<&str> =
-        said.lines().filter_map(|line| line.trim_start().strip_prefix("✗ ")).collect();
-    let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
-    output::print_line(format_args!(
-        "client, {revision}: {passed} passed; failed without score: {failed}"
-    ));
+    let suite = conformance_suite::suite_program().args("client --command").path_arg(&client);
+    let summary = run_scored(suite, revision, revision)?;
+    output::print_line(format_args!("client, {revision}: {summary}"));
     Ok(())
+}
+
+/// Runs the scored and the unscored scenarios of a revision. Returns the number of passed scenarios
+/// and the names of the failed unscored scenarios.
+fn run_scored(suite: Program, revision: &str, name: &str) -> TaskResult<String> {
+    let results = repository_root().join("target/conformance").join(name);
+    if results.exists() {
+        let problem = |error| format!("`{}`: {error}", relative_path(&results));
+        std::fs::remove_dir_all(&results).map_err(problem)?;
+    }
+    let log = log_path(name);
+    drop(std::fs::remove_file(&log));
+    let suite = suite.arg("--requirements").arg(revision).arg("-o").path_arg(&results);
+    let ended = suite.run_with_log(&log);
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    let failed = failed_scenarios(&text);
+    match ended {
+        Ok(()) => Ok(summary(&text)),
+        Err(problem) if failed.is_empty() => Err(problem),
+        Err(_) => Err(format!("{}; see `{}`", failed.join(", "), relative_path(&log))),
+    }
+}
+
+fn log_path(name: &str) -> PathBuf {
+    repository_root().join(format!("target/conformance-{name}.log"))
+}
+
+/// Returns the scenarios with a mark in the summary at the end of a log. After the summary, the suite
+/// repeats the unscored scenarios with an indentation.
+fn marked_scenarios<'a>(log: &'a str, mark: &str) -> Vec<&'a str> {
+    let summary = log.rsplit_once("SUMMARY ===").map_or("", |(_, summary)| summary);
+    summary.lines().filter_map(|line| line.strip_prefix(mark)).collect()
+}
+
+fn failed_scenarios(log: &str) -> Vec<&str> {
+    marked_scenarios(log, "✗ ")
+}
+
+/// Returns how many scenarios of a log passed, and which failed.
+fn summary(log: &str) -> String {
+    let (passed, failed) = (marked_scenarios(log, "✓ ").len(), failed_scenarios(log));
+    let failed = if failed.is_empty() { "none".to_owned() } else { failed.join(", ") };
+    format!("{passed} passed; failed without score: {failed}")
 }
 
 fn client_program() -> PathBuf {

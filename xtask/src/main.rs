@@ -66,7 +66,8 @@ usage: cargo xtask COMMAND
   requirements [--owed]     each requirement with its tests; `--owed` lists requirements without one
   dependencies              sources, licences, versions and advisories of other authors' packages
   attacks [--write]         the attacks of the tests by surface; writes docs/attacks.md
-  conformance [REVISION …]  the official MCP conformance suite, with this host as the client
+  conformance [REVISION …]  the official MCP conformance suite, with this host as the client and
+                            this gateway as the server
   toolcalls                 a public suite for tool-call parsers
   providers [FILE …]        the providers' own clients against the scripted model; FILE has recorded
                             requests to validate, one JSON object per line

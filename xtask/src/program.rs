@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::TaskResult;
@@ -113,6 +113,82 @@ impl Program {
         }
         let stderr = String::from_utf8_lossy(&output.stderr);
         Err(format!("`{}` failed ({}): {}", self.display_line, output.status, stderr.trim()))
+    }
+}
+
+/// A program that runs until the value is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningProgram {
+    child: Child,
+    log: PathBuf,
+    display_line: String,
+}
+
+/// Time for a running program to end after a request to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval of the checks of a running program.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+impl Program {
+    /// Starts the program with its output in a new file.
+    ///
+    /// # Errors
+    ///
+    /// The program does not start, or the file cannot be written.
+    pub(crate) fn start(mut self, log: &Path) -> TaskResult<RunningProgram> {
+        let problem = |error| format!("`{}`: {error}", relative_path(log));
+        let file = File::create(log).map_err(problem)?;
+        self.command.stdout(file.try_clone().map_err(problem)?).stderr(file);
+        let display_line = self.display_line;
+        let child = self.command.spawn();
+        let child = child.map_err(|error| format!("cannot start `{display_line}`: {error}"))?;
+        Ok(RunningProgram { child, log: log.to_owned(), display_line })
+    }
+}
+
+impl RunningProgram {
+    /// Waits until the output contains a line with this text and returns the rest of the line.
+    ///
+    /// # Errors
+    ///
+    /// The program ends before the line, or the line does not arrive in time.
+    pub(crate) fn wait_for(&mut self, text: &str, limit: Duration) -> TaskResult<String> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let ended = self.child.try_wait().map_err(|error| error.to_string())?;
+            let output = std::fs::read_to_string(&self.log).unwrap_or_default();
+            // A line without an end is incomplete.
+            let mut lines = output.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+            if let Some((_, rest)) = lines.find_map(|line| line.split_once(text)) {
+                return Ok(rest.trim_end().to_owned());
+            }
+            if let Some(status) = ended {
+                return Err(format!("`{}` ended ({status}):\n{output}", self.display_line));
+            }
+            if waited >= limit {
+                let seconds = limit.as_secs();
+                return Err(format!("`{}` prints no `{text}` in {seconds} s", self.display_line));
+            }
+            std::thread::sleep(CHECK_INTERVAL);
+            waited += CHECK_INTERVAL;
+        }
+    }
+}
+
+impl Drop for RunningProgram {
+    fn drop(&mut self) {
+        let stopping = Program::new("kill").arg(self.child.id().to_string()).run();
+        let mut waited = Duration::ZERO;
+        while stopping.is_ok() && waited < STOP_TIMEOUT {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(CHECK_INTERVAL);
+            waited += CHECK_INTERVAL;
+        }
+        // The program has ended, or it ends now.
+        drop(self.child.kill().and_then(|()| self.child.wait()));
     }
 }
 
