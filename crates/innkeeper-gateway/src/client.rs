@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{SetOnce, oneshot};
 
+use crate::json_text;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 
@@ -24,6 +25,9 @@ pub(crate) const MAX_REQUESTS_IN_FLIGHT: usize = 1_024;
 
 /// Maximum number of requests of servers that wait for the response of one client.
 const MAX_OPEN_QUESTIONS: usize = 64;
+
+/// The capabilities of a client that answers requests of servers.
+const ANSWER_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
 
 /// The revision and the capabilities of a client.
 #[derive(Clone, Debug)]
@@ -36,13 +40,19 @@ impl ClientIdentity {
     /// Returns whether the client declares that it answers requests with this method. Custom
     /// methods have no capability.
     pub(crate) fn declares(&self, method: &str) -> bool {
+        self.missing_capability(method).is_none()
+    }
+
+    /// Returns the capability that a client needs to answer requests with this method, and that the
+    /// client does not declare.
+    pub(crate) fn missing_capability(&self, method: &str) -> Option<&'static str> {
         let capability = match method {
             method::SAMPLING_CREATE_MESSAGE => "sampling",
             method::ELICITATION_CREATE => "elicitation",
             method::ROOTS_LIST => "roots",
-            _ => return true,
+            _ => return None,
         };
-        self.has_capability(capability)
+        (!self.has_capability(capability)).then_some(capability)
     }
 
     fn has_capability(&self, capability: &str) -> bool {
@@ -52,7 +62,16 @@ impl ClientIdentity {
 
     /// Returns whether the client answers requests of servers.
     pub(crate) fn answers_requests(&self) -> bool {
-        ["sampling", "elicitation", "roots"].iter().any(|name| self.has_capability(name))
+        ANSWER_CAPABILITIES.iter().any(|name| self.has_capability(name))
+    }
+
+    /// Returns the capabilities as if the client answered every kind of request.
+    pub(crate) fn with_all_kinds(&self) -> Box<RawValue> {
+        let text =
+            ANSWER_CAPABILITIES.iter().fold(self.capabilities.get().to_owned(), |text, name| {
+                json_text::with_default(text, name, "{}")
+            });
+        RawValue::from_string(text).unwrap_or_default()
     }
 }
 

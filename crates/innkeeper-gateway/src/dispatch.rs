@@ -24,6 +24,7 @@ use crate::options::EndpointOptions;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
+use crate::turns::TurnClient;
 use crate::upstream::View;
 
 /// Who sends a request.
@@ -42,6 +43,10 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn era(&self) -> Era {
         self.identity.revision.era()
+    }
+
+    fn turn_client(&self) -> TurnClient {
+        TurnClient::new(self.principal.clone(), self.client.clone())
     }
 }
 
@@ -110,7 +115,7 @@ impl GatewayInner {
             (method::COMPLETION_COMPLETE, _) => self.complete(&request).await,
             (method::INITIALIZE, Era::Legacy) => self.initialize(&request),
             (method::PING, Era::Legacy) => Ok(empty_object()),
-            (method::LOGGING_SET_LEVEL, Era::Legacy) => self.set_log_level(&request).await,
+            (method::LOGGING_SET_LEVEL, Era::Legacy) => Self::set_log_level(&request),
             (method::RESOURCES_SUBSCRIBE, Era::Legacy) => self.subscribe(&request, true).await,
             (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => self.subscribe(&request, false).await,
             (method::SERVER_DISCOVER, Era::Modern) => self.discover(&request),
@@ -149,19 +154,14 @@ impl GatewayInner {
         }
     }
 
-    async fn set_log_level(&self, request: &ClientRequest<'_>) -> Reply {
+    /// Sets the level for one client; the servers send all log messages.
+    fn set_log_level(request: &ClientRequest<'_>) -> Reply {
         let level = request.string_param("level")?;
         let level = LogLevel::ALL.into_iter().find(|known| known.as_str() == level);
         let level =
             level.ok_or_else(|| RpcError::invalid_params("`params/level` is not a log level"))?;
         if let Some(client) = &request.caller.client {
             client.set_log_level(level);
-        }
-        let offering = self.offering(request.caller);
-        for server in offering.servers.iter().filter(|server| server.declares("logging")) {
-            if let Err(error) = server.host.set_log_level(Some(&server.name), level).await {
-                tracing::warn!(server = &*server.name, %error, "log level not set");
-            }
         }
         Ok(empty_object())
     }

@@ -48,6 +48,15 @@ impl RpcError {
         Self { code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
+    /// The request needs capabilities that the client does not declare.
+    pub(crate) fn missing_capabilities(missing: &[&str]) -> Self {
+        let required: serde_json::Map<_, _> =
+            missing.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        let message = format!("the client does not declare: {}", missing.join(", "));
+        let data = to_raw_value(&json!({ "requiredCapabilities": required })).ok();
+        Self { code: code::MISSING_REQUIRED_CLIENT_CAPABILITY, message, data }
+    }
+
     /// Converts the error of a call to the item that the client knows as `name`.
     pub(crate) fn from_call_error(error: CallError, name: &str) -> Self {
         let message = error.to_string();

@@ -2,11 +2,13 @@
 
 mod events;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use innkeeper_host::config::RateConfig;
-use innkeeper_host::{CallbackCapabilities, Host, HostBuilder, ServerRequest, ServerState};
+use innkeeper_host::{
+    CallbackCapabilities, Host, HostBuilder, LogLevel, ServerRequest, ServerState,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
@@ -34,6 +36,8 @@ pub struct GatewayBuilder {
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
     sole_client: Option<SoleClient>,
+    /// The hosts of the gateway, once it is built.
+    upstream: Arc<OnceLock<Weak<Upstream>>>,
 }
 
 impl GatewayBuilder {
@@ -45,6 +49,7 @@ impl GatewayBuilder {
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             sole_client: None,
+            upstream: Arc::default(),
         }
     }
 
@@ -75,13 +80,23 @@ impl GatewayBuilder {
             CallbackCapabilities::roots(),
             CallbackCapabilities::custom(),
         ];
+        // Each client has a minimum level of its own.
+        let builder = builder.log_level(LogLevel::Debug);
         kinds.iter().fold(builder, |builder, kind| {
-            let sole_client = self.sole_client.clone();
+            let (sole_client, upstream) = (self.sole_client.clone(), self.upstream.clone());
             builder.callback(kind, move |request: ServerRequest| {
                 let sole_client = sole_client.clone();
+                let upstream = upstream.get().and_then(Weak::upgrade);
                 async move {
-                    match sole_client {
-                        Some(client) => client.respond(request).await,
+                    if let Some(client) = sole_client {
+                        return client.respond(request).await;
+                    }
+                    // Beside the running call, the client whose turn it is has calls that wait for
+                    // its input.
+                    let running = upstream
+                        .and_then(|upstream| upstream.server_use(&request.server).turns.callback());
+                    match running {
+                        Some(callback) => callback.respond(request).await,
                         None => Err(SoleClient::not_attributed(&request)),
                     }
                 }
@@ -91,7 +106,7 @@ impl GatewayBuilder {
 
     /// Creates the gateway of a started host.
     pub fn build(self, host: Host) -> Gateway {
-        let Self { options, policy, rates, sole_client } = self;
+        let Self { options, policy, rates, sole_client, upstream: registered } = self;
         let unnamed = (None, options.endpoint.clone());
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
@@ -99,6 +114,8 @@ impl GatewayBuilder {
             .map(|(name, options)| Endpoint { name, options })
             .collect();
         let upstream = Arc::new(Upstream::new(host));
+        // A builder that builds two gateways passes requests to the first.
+        drop(registered.set(Arc::downgrade(&upstream)));
         let view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
         for (index, endpoint) in endpoints.iter().enumerate() {
             view.changed_lists(index, &endpoint.options);

@@ -27,6 +27,8 @@ mod sink;
 mod client;
 mod sole_client;
 
+mod turns;
+
 mod offering;
 mod upstream;
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::future::{pending, ready};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,12 +16,14 @@ use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 
+use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::principal::Principal;
 use crate::sealed_state::{CallState, StateError, StateSealer};
 use crate::sink::MessageSink;
+use crate::turns::ParkableTurn;
 
 /// Time for the client to send its responses: enough for a person to fill a form.
 pub(crate) const MAX_PARKED: Duration = Duration::from_mins(5);
@@ -34,6 +37,10 @@ pub(crate) const MAX_PARKED_CALLS: usize = 1_024;
 /// Maximum number of requests of a server that one result contains.
 const MAX_INPUT_REQUESTS: usize = 16;
 
+/// Time after the first request of a server for requests that the server sends at once: one result
+/// contains them all.
+const GATHERING_TIME: Duration = Duration::from_millis(20);
+
 /// The result of a call.
 pub(crate) type CallResult = Result<Box<RawValue>, RpcError>;
 
@@ -45,13 +52,46 @@ pub(crate) struct OpenInput {
     answer: oneshot::Sender<Result<Value, CallbackError>>,
 }
 
+/// The capabilities that a server needed in a call, and that the client does not declare.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MissingCapabilities(Arc<Mutex<Vec<&'static str>>>);
+
+impl MissingCapabilities {
+    fn list(&self) -> MutexGuard<'_, Vec<&'static str>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, capability: &'static str) {
+        let mut list = self.list();
+        if !list.contains(&capability) {
+            list.push(capability);
+        }
+    }
+
+    /// Returns the error of a call that failed without the capabilities, or `None` if the server
+    /// needed none.
+    pub(crate) fn error(&self) -> Option<RpcError> {
+        let list = self.list();
+        (!list.is_empty()).then(|| RpcError::missing_capabilities(&list))
+    }
+}
+
 /// The callback of a call that can be parked.
 #[derive(Debug)]
-pub(crate) struct ParkingCallback(mpsc::Sender<OpenInput>);
+pub(crate) struct ParkingCallback {
+    queue: mpsc::Sender<OpenInput>,
+    client: ClientIdentity,
+    missing: MissingCapabilities,
+}
 
 impl Callback for ParkingCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
-        let queue = self.0.clone();
+        if let Some(capability) = self.client.missing_capability(&request.method) {
+            self.missing.add(capability);
+            let refusal = format!("the client does not declare `{capability}`");
+            return Box::pin(ready(Err(CallbackError::new(code::METHOD_NOT_FOUND, refusal))));
+        }
+        let queue = self.queue.clone();
         Box::pin(async move {
             let ended = || CallbackError::new(code::INTERNAL_ERROR, "the client has gone");
             let (answer, response) = oneshot::channel();
@@ -101,7 +141,16 @@ pub(crate) struct ParkableCall {
     round: u32,
     identity: CallIdentity,
     sink: CurrentSink,
+    turn: ParkableTurn,
     expires: Instant,
+}
+
+/// What the future of a call uses.
+#[derive(Debug)]
+pub(crate) struct CallContext {
+    pub(crate) callback: Arc<dyn Callback>,
+    pub(crate) missing: MissingCapabilities,
+    pub(crate) turn: ParkableTurn,
 }
 
 impl fmt::Debug for ParkableCall {
@@ -111,35 +160,50 @@ impl fmt::Debug for ParkableCall {
 }
 
 impl ParkableCall {
-    /// Creates a call from its future and the callback that the future uses.
+    /// Creates a call of a client from its future.
     pub(crate) fn new<F: Future<Output = CallResult> + Send + 'static>(
         identity: CallIdentity,
+        client: ClientIdentity,
         sink: CurrentSink,
-        call: impl FnOnce(Arc<dyn Callback>) -> F,
+        call: impl FnOnce(CallContext) -> F,
     ) -> Self {
-        let (sender, inputs) = mpsc::channel(MAX_INPUT_REQUESTS);
-        let future = Box::pin(call(Arc::new(ParkingCallback(sender))));
+        let (queue, inputs) = mpsc::channel(MAX_INPUT_REQUESTS);
+        let (missing, turn) = (MissingCapabilities::default(), ParkableTurn::default());
+        let callback = ParkingCallback { queue, client, missing: missing.clone() };
+        let callback: Arc<dyn Callback> = Arc::new(callback);
+        let future = Box::pin(call(CallContext { callback, missing, turn: turn.clone() }));
         let (open, expires) = (Vec::new(), Instant::now() + MAX_PARKED);
-        Self { future, inputs, open, next_key: 1, round: 0, identity, sink, expires }
+        Self { future, inputs, open, next_key: 1, round: 0, identity, sink, turn, expires }
     }
 
     /// Runs the call until its result or until the server requests input.
     async fn run(&mut self) -> Option<CallResult> {
-        tokio::select! {
-            biased;
-            result = &mut self.future => return Some(result),
-            Some(input) = self.inputs.recv() => self.add_open(input),
-        }
-        while self.open.len() < MAX_INPUT_REQUESTS
-            && let Ok(input) = self.inputs.try_recv()
-        {
-            self.add_open(input);
+        // Until the first request of the server, there is no limit but that of the call itself.
+        let mut gathering: Option<Pin<Box<Sleep>>> = None;
+        while self.open.len() < MAX_INPUT_REQUESTS {
+            let gathered = async {
+                match &mut gathering {
+                    Some(gathering) => gathering.await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                result = &mut self.future => return Some(result),
+                Some(input) = self.inputs.recv() => self.add_open(input),
+                () = gathered => break,
+            }
+            gathering.get_or_insert_with(|| Box::pin(sleep(GATHERING_TIME)));
         }
         None
     }
 
+    /// Adds a request under the name that the server gave it, if no open request has the name.
     fn add_open(&mut self, input: OpenInput) {
-        self.open.push((format!("input-{}", self.next_key), input));
+        let is_free = |key: &&str| self.open.iter().all(|(open, _)| open != key);
+        let key = input.request.key.as_deref().filter(is_free).map(ToOwned::to_owned);
+        let key = key.unwrap_or_else(|| format!("input-{}", self.next_key));
+        self.open.push((key, input));
         self.next_key += 1;
     }
 
@@ -242,9 +306,12 @@ impl ParkedCalls {
             let call = is_current.then(|| table.calls.remove(&state.call)).flatten();
             call.ok_or(StateError::Expired).map_err(invalid)?
         };
+        // The requests that follow the responses then belong to this call.
+        call.turn.resume().await;
         if let Some(responses) = responses
             && let Err(error) = call.answer(responses)
         {
+            call.turn.pause();
             self.table().calls.insert(state.call, call);
             return Err(error);
         }
@@ -266,6 +333,7 @@ impl ParkedCalls {
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
         call.sink.set(MessageSink::None);
+        call.turn.pause();
         let requests = call.input_requests();
         let mut table = self.table();
         table.remove_expired();

@@ -5,40 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use innkeeper_host::{Catalog, Host};
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::offering::{ListKind, Offering};
 use crate::options::EndpointOptions;
+use crate::turns::Turns;
 
 /// How clients share one server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerUse {
-    /// Held for writing by the call of a client that answers requests of the server, and for
-    /// reading by all other calls, where the protocol does not tie a request of the server to its
-    /// call. A request of the server then always belongs to the only call in flight.
-    turns: Arc<RwLock<()>>,
+    pub(crate) turns: Turns,
     /// The subscribers of each resource.
     pub(crate) subscriptions: tokio::sync::Mutex<HashMap<Box<str>, usize>>,
-}
-
-/// The turn of one call at a server.
-#[derive(Debug)]
-#[expect(dead_code, reason = "the turn ends when the guard is dropped")]
-pub(crate) enum Turn {
-    Shared(OwnedRwLockReadGuard<()>),
-    Exclusive(OwnedRwLockWriteGuard<()>),
-}
-
-impl ServerUse {
-    /// Waits for the turn of a call. The wait ends with the caller's future.
-    pub(crate) async fn turn(&self, answers_requests: bool) -> Turn {
-        let turns = self.turns.clone();
-        if answers_requests {
-            Turn::Exclusive(turns.write_owned().await)
-        } else {
-            Turn::Shared(turns.read_owned().await)
-        }
-    }
 }
 
 /// A host with its servers in use.

@@ -24,6 +24,9 @@ pub(crate) use client_capabilities::ClientCapabilities;
 pub struct ServerRequest {
     /// The name of the server. Only this server receives the response.
     pub server: Arc<str>,
+    /// The name that the server gave the request: an id that is a string, or the key of an input
+    /// request of the modern era.
+    pub key: Option<Box<str>>,
     /// The method: `sampling/createMessage`, `elicitation/create`, `roots/list`, or a custom
     /// method.
     pub method: Box<str>,

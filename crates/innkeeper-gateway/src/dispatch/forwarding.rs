@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::{CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode};
+use innkeeper_host::{CallError, CallNotification, CallOptions, LogLevel, RoundTripMode};
 use innkeeper_protocol::{Era, envelope, method, skim};
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
@@ -14,11 +14,15 @@ use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::json_text;
 use crate::offering::OfferedServer;
-use crate::parked_calls::{CallIdentity, CurrentSink, ParkableCall};
+use crate::parked_calls::{CallContext, CallIdentity, CurrentSink, ParkableCall};
 use crate::sink::MessageSink;
+use crate::turns::{Turn, TurnClient};
 
 /// Number of notifications of one call that wait for the client; further ones are dropped.
 const MAX_QUEUED_NOTIFICATIONS: usize = 64;
+
+/// The minimum level of log messages for a client of the legacy era that sets none.
+const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 
 /// The server and the item of a request.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +68,7 @@ impl GatewayInner {
                 return Ok(self.forward_parkable(request, target, options, answers, call).await);
             }
         }
-        let _turn = self.turn(server, answers).await;
+        let _turn = self.turn(&caller.turn_client(), server, answers, &options).await;
         let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
         if wants_notifications(request, server) {
             options.notifications = Some(sender);
@@ -104,29 +108,39 @@ impl GatewayInner {
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
         let filter = NotificationFilter::new(request);
         let (item, current) = (identity.item.clone(), sink.clone());
-        let run = move |callback: Arc<dyn Callback>| async move {
-            let _turn = gateway.turn(&server, answers).await;
-            options.callback = answers.then_some(callback);
+        // The callback refuses what the client does not declare, and records it.
+        options.client_capabilities = Some(request.caller.identity.with_all_kinds());
+        let turn_client = request.caller.turn_client();
+        let run = move |context: CallContext| async move {
+            let CallContext { callback, missing, turn } = context;
+            options.callback = Some(callback);
+            turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
             let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
             if wants {
                 options.notifications = Some(sender);
             }
             let result = with_notifications(call(options), receiver, &current, &filter).await;
-            result.map_err(|error| RpcError::from_call_error(error, &item))
+            result.map_err(|error| {
+                missing.error().unwrap_or_else(|| RpcError::from_call_error(error, &item))
+            })
         };
-        self.parked_calls.start(ParkableCall::new(identity, sink, run)).await
+        let client = request.caller.identity.clone();
+        self.parked_calls.start(ParkableCall::new(identity, client, sink, run)).await
     }
 
     /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
     async fn turn(
         &self,
+        client: &TurnClient,
         server: &Arc<OfferedServer>,
         answers: bool,
-    ) -> Option<crate::upstream::Turn> {
+        options: &CallOptions,
+    ) -> Option<Turn> {
         if server.ties_requests || self.sole_client.is_some() {
             return None;
         }
-        Some(server.server_use.turn(answers).await)
+        let callback = options.callback.clone();
+        Some(server.server_use.turns.wait(client.clone(), answers, callback).await)
     }
 
     fn call_options(&self, request: &ClientRequest<'_>) -> CallOptions {
@@ -202,15 +216,21 @@ async fn with_notifications<T>(
 struct NotificationFilter {
     /// The token of the client, as JSON text. A client without a token requested no progress.
     progress_token: Option<String>,
-    /// The minimum level of log messages; `None` for all.
+    /// The minimum level of log messages; `None` for no log messages.
     log_level: Option<LogLevel>,
 }
 
 impl NotificationFilter {
     fn new(request: &ClientRequest<'_>) -> Self {
-        let log_level = match (&request.meta.log_level, &request.caller.client) {
-            (Some(level), _) => LogLevel::ALL.into_iter().find(|known| known.as_str() == level),
-            (None, client) => client.as_ref().and_then(|client| client.log_level()),
+        let log_level = match request.caller.era() {
+            Era::Legacy => {
+                let client = request.caller.client.as_ref();
+                client.and_then(|client| client.log_level()).or(Some(DEFAULT_LOG_LEVEL))
+            }
+            Era::Modern => {
+                let level = request.meta.log_level.as_deref();
+                LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level)
+            }
         };
         Self { progress_token: request.meta.progress_token.map(ToOwned::to_owned), log_level }
     }
@@ -237,11 +257,12 @@ impl NotificationFilter {
 
     /// Returns whether a log message has the minimum level. A message with an unknown level passes.
     fn includes(&self, params: Option<&RawValue>) -> bool {
-        let severity = |level: &str| LogLevel::ALL.iter().position(|known| known.as_str() == level);
-        let minimum = self.log_level.and_then(|level| severity(level.as_str()));
+        let Some(minimum) = self.log_level else { return false };
         let level = params.and_then(|params| skim::member(params.get(), "level"));
-        let level = level.and_then(skim::decode_string).and_then(|level| severity(&level));
-        level.zip(minimum).is_none_or(|(level, minimum)| level >= minimum)
+        let level = level.and_then(skim::decode_string);
+        let level =
+            LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level.as_deref());
+        level.is_none_or(|level| level >= minimum)
     }
 }
 

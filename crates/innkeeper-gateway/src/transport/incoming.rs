@@ -101,7 +101,7 @@ pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, R
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
-fn params_error(error: ParamsError) -> RpcError {
+pub(super) fn params_error(error: ParamsError) -> RpcError {
     RpcError::new(error.code(), error.to_string())
 }
 

@@ -85,6 +85,7 @@ mod tests {
     fn rejection_code(declared: &str, method: &str, params: &Value) -> Option<i64> {
         let request = ServerRequest {
             server: "a".into(),
+            key: None,
             method: method.into(),
             params: Some(to_raw_value(params).unwrap()),
             call: CallReference::Unknown,

@@ -9,6 +9,7 @@ fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {
 async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Option<Value> {
     let request = ServerRequest {
         server: server.into(),
+        key: None,
         method: method.into(),
         params: None,
         call: CallReference::Unknown,
@@ -47,6 +48,7 @@ async fn a_result_that_is_no_object_is_an_error_for_the_server() {
         });
         let request = ServerRequest {
             server: "a".into(),
+            key: None,
             method: method::ROOTS_LIST.into(),
             params: None,
             call: CallReference::Unknown,
@@ -70,6 +72,7 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
     let params = json!({ "message": "?", "requestedSchema": { "properties": properties } });
     let request = ServerRequest {
         server: "a".into(),
+        key: None,
         method: method::ELICITATION_CREATE.into(),
         params: Some(to_raw_value(&params).unwrap()),
         call: CallReference::Unknown,
@@ -96,6 +99,7 @@ async fn a_question_with_two_members_of_one_name_is_rejected() {
     let rejected = |method: &str, params: &str| {
         let request = ServerRequest {
             server: "a".into(),
+            key: None,
             method: method.to_owned().into(),
             params: Some(RawValue::from_string(params.to_owned()).unwrap()),
             call: CallReference::Unknown,
@@ -124,6 +128,7 @@ async fn an_elicitation_mode_that_was_not_declared_is_rejected_before_the_applic
     let form = json!({ "city": {} });
     let server_request = |method: &str, params: &Value| ServerRequest {
         server: "a".into(),
+        key: None,
         method: method.into(),
         params: Some(to_raw_value(params).unwrap()),
         call: CallReference::Unknown,

@@ -168,9 +168,14 @@ fn server_request(
     call: CallContext<'_>,
     request: &InputRequest,
 ) -> ServerRequest {
-    let InputRequest { method, params, .. } = request;
-    let (server, method, call) = (server.clone(), method.as_str().into(), call.reference());
-    ServerRequest { server, method, params: params.clone(), call }
+    let InputRequest { key, method, params } = request;
+    ServerRequest {
+        server: server.clone(),
+        key: Some(key.as_str().into()),
+        method: method.as_str().into(),
+        params: params.clone(),
+        call: call.reference(),
+    }
 }
 
 fn denied(method: &str, reason: String) -> RequestError {

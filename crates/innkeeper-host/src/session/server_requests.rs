@@ -113,6 +113,7 @@ pub(super) fn handle_request(
     let caller = call.as_ref().and_then(|call| call.caller.clone());
     let request = ServerRequest {
         server: shared.server.clone(),
+        key: string_id(&id),
         method: method.into(),
         params: params.map(ToOwned::to_owned),
         call: call.map_or(CallReference::Unknown, PendingCall::into_reference),
@@ -167,6 +168,13 @@ pub(super) fn handle_request(
         };
         open.respond(response);
     });
+}
+
+fn string_id(id: &RequestId) -> Option<Box<str>> {
+    match id {
+        RequestId::String(text) => Some(text.clone()),
+        RequestId::Integer(_) => None,
+    }
 }
 
 fn reject(shared: &SessionState, id: &RequestId, error: &CallbackError) {

@@ -58,6 +58,7 @@ impl UserPrompter for TestUser {
 fn request(server: &str, method: &str, params: &Value) -> ServerRequest {
     ServerRequest {
         server: server.into(),
+        key: None,
         method: method.into(),
         params: Some(to_raw_value(params).unwrap()),
         call: CallReference::Call { id: 1, method: "tools/call".into(), item: "paint".into() },

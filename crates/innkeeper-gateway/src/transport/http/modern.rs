@@ -95,7 +95,7 @@ fn check(
     params: Option<&RawValue>,
 ) -> Result<dispatch::Caller, RpcError> {
     let meta = incoming::read_meta(params)?;
-    let identity = incoming::modern_identity(&meta)?;
+    let version = meta.required().map_err(incoming::params_error)?.protocol_version;
     let headers = from.headers;
     // Of a repeated header, the receivers of the request could read different values.
     let repeated = headers.keys().find(|name| {
@@ -109,7 +109,8 @@ fn check(
     }
     let header = |name: &str| headers.get(name).map(http::HeaderValue::as_bytes);
     let mismatch = |error: HeaderMismatch| RpcError::new(error.code(), error.to_string());
-    check_request_headers(method, params, identity.revision.as_str(), header).map_err(mismatch)?;
+    check_request_headers(method, params, version, header).map_err(mismatch)?;
+    let identity = incoming::modern_identity(&meta)?;
     let caller = dispatch::Caller {
         principal: from.principal.clone(),
         endpoint: from.endpoint,
