@@ -10,7 +10,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
-use innkeeper_host::config::{NameStyle, ServeConfig};
+use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -32,6 +32,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let mut options = GatewayOptions::from_config(&serve);
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
+    check_sharing(&config)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let builder = if args.on_stdio {
@@ -100,6 +101,21 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
     };
     let origin = OriginCheck::new(serve.listen.ip(), OriginSettings::from(serve));
     Ok(HttpAccess { authenticator, origin })
+}
+
+/// Refuses a configuration that asks for processes of single clients: one process for all clients
+/// could show the data of one client to another.
+fn check_sharing(config: &Config) -> Result<(), CliError> {
+    let key = |server: &ServerConfig| {
+        let shared = server.share != Share::Process;
+        shared.then_some("share").or(server.idle_timeout.map(|_| "idleTimeout"))
+    };
+    let found = config.servers.iter().find_map(|(name, server)| Some((name, key(server)?)));
+    let Some((name, key)) = found else { return Ok(()) };
+    Err(CliError::usage(format!("`innkeeper serve` does not support `servers.{name}.{key}` yet"))
+        .with_hint(format!(
+            "remove `{key}` if all clients may share one process of `{name}`, else set `disabled`"
+        )))
 }
 
 fn print_settings(

@@ -182,7 +182,8 @@ impl GatewayInner {
 /// Returns whether notifications of a call can reach the client.
 fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
     let logs = match request.caller.era() {
-        Era::Legacy => server.declares("logging"),
+        // Servers of the modern era declare no log messages.
+        Era::Legacy => server.era == Era::Modern || server.declares("logging"),
         Era::Modern => request.meta.log_level.is_some(),
     };
     request.sink.is_some() && (request.meta.progress_token.is_some() || logs)

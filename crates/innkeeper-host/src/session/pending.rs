@@ -1,7 +1,7 @@
 //! The pending requests of a session.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -175,6 +175,17 @@ impl PendingRequests {
         let same =
             |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);
         waiters.all(same).then(|| call.clone())
+    }
+
+    /// Returns the principal of all requests in flight, if they are of one principal. The limits of
+    /// open requests apply to the principal, also for a request that belongs to no certain call.
+    pub(super) fn only_principal(&self) -> Option<Arc<str>> {
+        let table = self.table();
+        let open = table.requests.values().filter(|waiter| !waiter.background);
+        let mut principals =
+            open.map(|waiter| waiter.call.as_ref()?.caller.as_ref()?.principal.as_ref());
+        let first = principals.next()??;
+        principals.all(|other| other == Some(first)).then(|| first.clone())
     }
 
     /// Returns the sender for a request's response; the request counts as open until it is removed.

@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Maximum number of concurrent requests per principal, for the model or the user of the
-/// application.
+/// Maximum number of concurrent requests for the model or the user of the application. A principal
+/// has no such limit: its client orders the requests, and a request that the client abandoned must
+/// not delay the next.
 const MAX_CONCURRENT_REQUESTS: usize = 4;
 
-/// Maximum number of queued requests per principal; more requests indicate a faulty server.
+/// Maximum number of queued requests; more requests indicate a faulty server. A principal has at most
+/// as many open requests as run and wait without a principal.
 const MAX_QUEUED_REQUESTS: usize = 16;
 
-/// Maximum number of queued elicitations per principal; further elicitations are declined.
+/// Maximum number of queued elicitations for the user of the application; further elicitations are
+/// declined.
 const MAX_QUEUED_ELICITATIONS: usize = 4;
 
 /// Maximum number of open requests per server, for all principals: three principals with all their
@@ -81,7 +84,8 @@ impl RequestSlots {
         let Slots { open_count, by_principal } = &mut *slots;
         let of_principal = by_principal.get(&principal);
         let count = |count: fn(&PrincipalSlots) -> usize| of_principal.map_or(0, count);
-        if is_elicitation && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS {
+        let waits_for_user = is_elicitation && principal.is_none();
+        if waits_for_user && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS {
             return Err(SlotError::TooManyElicitations);
         }
         let max_of_principal = MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS;
@@ -109,6 +113,9 @@ pub(super) struct RequestSlot {
 impl RequestSlot {
     /// Waits until the application may handle the request.
     pub(super) async fn turn(&self) -> RequestTurn<'_> {
+        if self.principal.is_some() {
+            return RequestTurn { _user: None, _request: None };
+        }
         let Permits { requests, elicitation } = &*self.permits;
         // The semaphores are never closed.
         let user = if self.is_elicitation { elicitation.acquire().await.ok() } else { None };
@@ -168,27 +175,23 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_has_four_turns_and_one_elicitation_whatever_another_principal_has() {
+    fn the_application_has_four_turns_and_one_elicitation_and_a_principal_has_all_at_once() {
         let slots = Arc::<RequestSlots>::default();
-        let fill = |principal: Option<Arc<str>>| {
-            let open = |is_elicitation| slots.open(principal.clone(), is_elicitation);
-            let elicitations: Vec<_> = (0..5).map(|_| open(true).unwrap()).collect();
-            assert_eq!(open(true).unwrap_err(), SlotError::TooManyElicitations);
-            let others: Vec<_> = (0..4).map(|_| open(false).unwrap()).collect();
-            (elicitations, others)
-        };
-        let filled = [None, Some("b".into())].map(fill);
-        let mut turns = Vec::new();
-        for (elicitations, others) in &filled {
-            let now = |slot: &'_ RequestSlot| slot.turn().now_or_never().is_some();
-            turns.push(elicitations[0].turn().now_or_never().unwrap());
-            assert!(!now(&elicitations[1]), "a user reads one elicitation at a time");
-            turns.extend(others[..3].iter().map(|slot| slot.turn().now_or_never().unwrap()));
-            assert!(!now(&others[3]), "four requests run");
-        }
+        let now = |slot: &'_ RequestSlot| slot.turn().now_or_never().is_some();
+        let open = |is_elicitation| slots.open(None, is_elicitation);
+        let elicitations: Vec<_> = (0..5).map(|_| open(true).unwrap()).collect();
+        assert_eq!(open(true).unwrap_err(), SlotError::TooManyElicitations);
+        let others: Vec<_> = (0..4).map(|_| open(false).unwrap()).collect();
+        let of_principal = || slots.open(Some("b".into()), true).unwrap();
+        let of_principal: Vec<_> = (0..20).map(|_| of_principal()).collect();
+        let mut turns = vec![elicitations[0].turn().now_or_never().unwrap()];
+        assert!(!now(&elicitations[1]), "a user reads one elicitation at a time");
+        turns.extend(others[..3].iter().map(|slot| slot.turn().now_or_never().unwrap()));
+        assert!(!now(&others[3]), "four requests run");
+        turns.extend(of_principal.iter().map(|slot| slot.turn().now_or_never().unwrap()));
+        let error = slots.open(Some("b".into()), true).unwrap_err();
+        assert_eq!(error, SlotError::TooManyRequests);
         drop(turns);
-        let (elicitations, others) = &filled[0];
-        let next = elicitations[1].turn().now_or_never();
-        assert!(next.is_some() && others[3].turn().now_or_never().is_some());
+        assert!(now(&elicitations[1]) && now(&others[3]));
     }
 }

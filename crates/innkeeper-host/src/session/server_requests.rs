@@ -126,7 +126,10 @@ pub(super) fn handle_request(
         state.report_rejection(&request, &error.message);
         return reject(shared, &id, &error);
     }
-    let principal = caller.and_then(|caller| caller.principal.clone());
+    let principal = match caller {
+        Some(caller) => caller.principal.clone(),
+        None => shared.pending.only_principal(),
+    };
     let slot = match state.slots.open(principal, kind == RequestKind::Elicitation) {
         Ok(slot) => slot,
         Err(SlotError::TooManyElicitations) => {
