@@ -118,8 +118,7 @@ impl Turns {
     /// Returns the callback of the running call of the client whose turn it is.
     pub(crate) fn callback(&self) -> Option<Arc<dyn Callback>> {
         let turn = self.exclusive().upgrade()?;
-        let callback = turn.callback().clone();
-        callback
+        turn.callback().clone()
     }
 }
 
