@@ -51,6 +51,10 @@ pub struct GatewayOptions {
     pub required_servers: Vec<String>,
     /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
     pub max_body_bytes: usize,
+    /// Maximum size in bytes of the head of a request. Default: 64 KiB.
+    pub max_head_bytes: usize,
+    /// Maximum time for a client to send a request. Default: 30 s.
+    pub request_time: Duration,
     /// Maximum number of sessions. Default: 100,000.
     pub max_sessions: usize,
     /// Time without a request or an open stream after which a session ends. Default: 1 hour.
@@ -67,6 +71,8 @@ impl Default for GatewayOptions {
             named_endpoints: Vec::new(),
             required_servers: Vec::new(),
             max_body_bytes: 8 << 20,
+            max_head_bytes: 64 << 10,
+            request_time: Duration::from_secs(30),
             max_sessions: 100_000,
             idle_session: Duration::from_hours(1),
             drain_timeout: Duration::from_secs(10),
@@ -84,6 +90,8 @@ impl GatewayOptions {
             endpoint,
             named_endpoints: named.map(|(name, options)| (name.clone(), options.into())).collect(),
             max_body_bytes: number(config.limits.body_bytes),
+            max_head_bytes: number(config.limits.header_bytes),
+            request_time: config.limits.request_time,
             max_sessions: number(config.limits.sessions.into()),
             idle_session: config.limits.idle_session_time,
             ..Self::default()

@@ -19,11 +19,8 @@ use crate::tasks::GatewayTasks;
 /// Maximum number of open connections; more wait in the queue of the system.
 const MAX_CONNECTIONS: usize = 10_000;
 
-/// Time for a client to send the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Maximum size in bytes of the head of a request: many headers and a long token fit.
-const MAX_HEAD_BYTES: usize = 64 << 10;
+/// Minimum of the buffer of the library for the head of a request.
+const MIN_HEAD_BYTES: usize = 8 << 10;
 
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -37,14 +34,15 @@ pub(crate) async fn serve(
     router: Router,
     listener: TcpListener,
 ) -> io::Result<()> {
+    let head_bytes = gateway.options.max_head_bytes.max(MIN_HEAD_BYTES);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(MAX_HEAD_BYTES)
+        .header_read_timeout(gateway.options.request_time)
+        .max_buf_size(head_bytes)
         .max_headers(MAX_HEADERS);
-    let header_list = u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX);
+    let header_list = u32::try_from(head_bytes).unwrap_or(u32::MAX);
     builder
         .http2()
         .timer(TokioTimer::new())

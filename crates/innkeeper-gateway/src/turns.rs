@@ -210,3 +210,6 @@ impl ParkableTurn {
         self.set(turn);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
-use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share};
+use innkeeper_host::config::{EndpointConfig, NameStyle, ServeConfig, ServerConfig, Share};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -32,7 +32,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let mut options = GatewayOptions::from_config(&serve);
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
-    check_sharing(&config)?;
+    check_supported(&config, &serve)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let builder = if args.on_stdio {
@@ -103,19 +103,35 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
     Ok(HttpAccess { authenticator, origin })
 }
 
-/// Refuses a configuration that asks for processes of single clients: one process for all clients
-/// could show the data of one client to another.
-fn check_sharing(config: &Config) -> Result<(), CliError> {
-    let key = |server: &ServerConfig| {
+/// Refuses settings that the gateway does not have: ignored, they would show the data of one client to
+/// another, or permit what the configuration limits.
+fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError> {
+    let of_server = |(name, server): (&String, &ServerConfig)| {
         let shared = server.share != Share::Process;
-        shared.then_some("share").or(server.idle_timeout.map(|_| "idleTimeout"))
+        let key = shared.then_some("share").or(server.idle_timeout.map(|_| "idleTimeout"))?;
+        Some(format!("servers.{name}.{key}"))
     };
-    let found = config.servers.iter().find_map(|(name, server)| Some((name, key(server)?)));
-    let Some((name, key)) = found else { return Ok(()) };
-    Err(CliError::usage(format!("`innkeeper serve` does not support `servers.{name}.{key}` yet"))
-        .with_hint(format!(
-            "remove `{key}` if all clients may share one process of `{name}`, else set `disabled`"
-        )))
+    let of_endpoint = |(name, endpoint): (&String, &EndpointConfig)| {
+        let key = endpoint.search.then_some("search");
+        let key = key.or((!endpoint.pinned.is_empty()).then_some("pinned"));
+        let key = key.or(endpoint.large_results.map(|_| "largeResults"))?;
+        Some(format!("serve.endpoints.{name}.{key}"))
+    };
+    let found = config.servers.iter().find_map(of_server);
+    let found = found.or_else(|| serve.endpoints.iter().find_map(of_endpoint));
+    let found = found.or(serve.limits.memory.map(|_| "serve.limits.memory".to_owned()));
+    if let Some(key) = found {
+        let failure = CliError::usage(format!("`innkeeper serve` does not support `{key}` yet"));
+        return Err(failure.with_hint("remove the key, or disable the server"));
+    }
+    let (count, maximum) = (config.servers.len(), serve.limits.processes);
+    if count > usize::try_from(maximum).unwrap_or(usize::MAX) {
+        return Err(CliError::usage(format!(
+            "the configuration has {count} servers, and `serve.limits.processes` permits {maximum}"
+        ))
+        .with_hint("raise `serve.limits.processes`, or disable servers"));
+    }
+    Ok(())
 }
 
 fn print_settings(

@@ -6,6 +6,7 @@ mod program;
 mod terminal;
 
 mod screens;
+mod serve;
 mod server_requests;
 
 mod activity;

@@ -23,9 +23,6 @@ use crate::principal::Principal;
 use response::{rpc_error_response, text_response};
 pub(crate) use session::Sessions;
 
-/// Time for a client to send the body of a request.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The state of the HTTP transport.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
@@ -102,7 +99,8 @@ async fn post(
             "the `Accept` header must contain `application/json` and `text/event-stream`",
         );
     }
-    let body = match read_body(transport.gateway.options.max_body_bytes, body).await {
+    let options = &transport.gateway.options;
+    let body = match read_body(options.max_body_bytes, options.request_time, body).await {
         Ok(body) => body,
         Err(response) => return response,
     };
@@ -140,9 +138,9 @@ async fn post(
     }
 }
 
-async fn read_body(limit: usize, body: Body) -> Result<Bytes, Response<Body>> {
+async fn read_body(limit: usize, time: Duration, body: Body) -> Result<Bytes, Response<Body>> {
     let reading = Limited::new(body, limit).collect();
-    match timeout(BODY_TIMEOUT, reading).await {
+    match timeout(time, reading).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(text_response(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -154,7 +152,7 @@ async fn read_body(limit: usize, body: Body) -> Result<Bytes, Response<Body>> {
         )),
         Err(_) => Err(text_response(
             StatusCode::REQUEST_TIMEOUT,
-            &format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs()),
+            &format!("the body did not arrive within {} s", time.as_secs_f64()),
         )),
     }
 }

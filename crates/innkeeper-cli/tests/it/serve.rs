@@ -1,0 +1,296 @@
+//! Tests of `serve`: the program as an MCP server for clients.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, wait_gone};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::innkeeper;
+use crate::real_servers::install_dir;
+
+/// A directory with the configuration of fixture servers.
+struct TestEnv {
+    directory: TempDir,
+    process_tag: ProcessTag,
+}
+
+impl TestEnv {
+    fn new(server: Fixture, serve: &Value) -> Self {
+        let (directory, process_tag) = (tempfile::tempdir().unwrap(), ProcessTag::new());
+        let mut file = mcp_json([server.process_tag(&process_tag)]);
+        if !serve.is_null() {
+            file["serve"] = serve.clone();
+        }
+        std::fs::write(directory.path().join("mcp.json"), file.to_string()).unwrap();
+        Self { directory, process_tag }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let args = [&["serve", "--config", "mcp.json"], args].concat();
+        innkeeper(&args, self.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Starts the program on a free port.
+    fn serve(&self) -> HttpGateway {
+        serve_in(self.path())
+    }
+}
+
+/// Starts the program with the configuration of a directory on a free port.
+fn serve_in(directory: &Path) -> HttpGateway {
+    #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
+    let path = std::env::var("PATH").unwrap();
+    let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let mut child = innkeeper(&args, directory)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("serving ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "the program ended");
+    }
+    let address = line.trim().rsplit("http://").next().unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    HttpGateway { child, address, _stderr: stderr }
+}
+
+/// A running program that serves HTTP.
+struct HttpGateway {
+    child: Child,
+    address: String,
+    /// Open until the end, so that the program can write.
+    _stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl HttpGateway {
+    /// Sends a request and returns the head and the body of the response.
+    fn send(&self, head: &str, body: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let length = body.len();
+        write!(stream, "{head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+            .unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (String, String) {
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: {}", self.address), "")
+    }
+
+    /// Sends `initialize` with further headers.
+    fn initialize(&self, headers: &str) -> (String, String) {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream{headers}",
+            self.address
+        );
+        self.send(&head, &initialize().to_string())
+    }
+
+    /// Sends SIGTERM and returns the exit code.
+    fn terminate(mut self) -> Option<i32> {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+fn initialize() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    }})
+}
+
+fn stderr_of(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Proves: B-b1
+#[test]
+fn a_client_on_stdin_and_stdout_is_served_until_it_closes_its_output() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let args = ["serve", "--stdio", "--config", "mcp.json", "--names", "flat"];
+    let mut child = innkeeper(&args, test_env.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let call = json!({ "jsonrpc": "2.0", "id": "last", "method": "tools/call",
+        "params": { "name": "echo", "arguments": { "message": "hi" } } });
+    for message in [initialize(), call] {
+        writeln!(stdin, "{message}").unwrap();
+    }
+    // The responses arrive although the input has ended.
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0]["result"]["serverInfo"]["name"], "innkeeper");
+    assert_eq!(lines[1]["result"]["content"][0]["text"], "hi");
+    wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+}
+
+#[test]
+fn a_gateway_over_http_is_ready_and_ends_without_a_process_on_sigterm() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let gateway = test_env.serve();
+    assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
+    assert!(gateway.get("/readyz").0.starts_with("HTTP/1.1 200"));
+    let (head, body) = gateway.initialize("");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
+    assert!(head.contains("mcp-session-id: "), "{head}");
+    assert_eq!(gateway.terminate(), Some(143));
+    wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+}
+
+/// Attack: remote | a web page on another name of the address, a page of another origin, and a client
+/// without a key | each request is rejected before its body counts | Secrets stay with their owner
+/// Proves: B49
+#[test]
+fn a_gateway_rejects_foreign_hosts_and_origins_and_clients_without_a_key() {
+    let key = "0123456789abcdef0123456789abcdef";
+    let serve = json!({ "auth": { "apiKeys": [{ "principal": "ci", "key": "${SERVE_KEY}" }] } });
+    let test_env = TestEnv::new(fixture("a"), &serve);
+    std::fs::write(test_env.path().join("empty"), "").unwrap();
+    let args = ["serve", "--config", "mcp.json", "--print-config"];
+    let unset = innkeeper(&args, test_env.path()).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(unset.status.code(), Some(2));
+    assert!(stderr_of(&unset).contains("SERVE_KEY"), "{}", stderr_of(&unset));
+    let shown = innkeeper(&args, test_env.path()).env("SERVE_KEY", key).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(!shown.contains(key), "{shown}");
+    let open = TestEnv::new(fixture("a"), &Value::Null);
+    let gateway = open.serve();
+    let (head, body) = gateway.initialize("\r\norigin: https://evil.example");
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}\n{body}");
+    let request = "GET /mcp HTTP/1.1\r\nhost: evil.example";
+    let (head, body) = gateway.send(request, "");
+    assert!(head.starts_with("HTTP/1.1 403") && body.contains("allowedHosts"), "{head}\n{body}");
+    gateway.terminate();
+}
+
+/// The configuration of a published server of the legacy era that uses every feature.
+fn everything() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let package = "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
+    let server = json!({ "command": "node", "args": [install_dir().join(package)] });
+    let file = json!({ "host": { "initTimeout": 60 }, "servers": { "everything": server } });
+    std::fs::write(directory.path().join("mcp.json"), file.to_string()).unwrap();
+    directory
+}
+
+/// Runs a client and returns the JSON that it prints.
+fn run_client(command: &mut std::process::Command) -> Value {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let line = stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(line)
+        .unwrap_or_else(|_| panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the programs are found where the tests find them")]
+fn client(program: impl AsRef<std::ffi::OsStr>, script: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(script));
+    command
+}
+
+fn typescript_client() -> std::process::Command {
+    let mut command = client("node", "sdk.mjs");
+    command.arg(install_dir().join("npm/node_modules/@modelcontextprotocol/sdk"));
+    command
+}
+
+fn what_the_typescript_client_sees() -> Value {
+    json!({
+        "asked": 1, "sampled": 1, "tools": 17, "echo": "Echo: hi", "sample": true,
+        "progressed": true, "aborted": true, "read": true, "prompt": true,
+    })
+}
+
+/// Proves: B47, B48
+#[test]
+fn the_official_typescript_client_uses_every_feature_over_stdio_and_http() {
+    let directory = everything();
+    let program = env!("CARGO_BIN_EXE_innkeeper");
+    let config = directory.path().join("mcp.json");
+    let mut command = typescript_client();
+    command.args([program, "serve", "--stdio", "--config"]).arg(&config);
+    assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
+    let gateway = serve_in(directory.path());
+    let mut command = typescript_client();
+    command.arg(format!("http://{}/mcp", gateway.address));
+    assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
+    assert_eq!(gateway.terminate(), Some(143));
+}
+
+#[test]
+fn the_official_python_client_of_the_modern_era_uses_a_legacy_server() {
+    let directory = everything();
+    let gateway = serve_in(directory.path());
+    let mut command = client(install_dir().join("venv/bin/python"), "modern.py");
+    command.arg(format!("http://{}/mcp", gateway.address));
+    let seen = run_client(&mut command);
+    assert_eq!(
+        seen,
+        json!({ "revision": "2026-07-28", "tools": seen["tools"], "echo": "Echo: hi", "read": true })
+    );
+    assert!(seen["tools"].as_u64() > Some(10), "{seen}");
+    gateway.terminate();
+}
+
+#[test]
+fn an_address_of_the_network_needs_authentication_or_two_permissions() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let refused = test_env.run(&["--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let stderr = stderr_of(&refused);
+    assert!(stderr.contains("0.0.0.0:0") && stderr.contains("serve.auth"), "{stderr}");
+    let once = test_env.run(&["--listen", "0.0.0.0:0", "--allow-unauthenticated"]);
+    assert_eq!(once.status.code(), Some(2), "the configuration must permit it too");
+}
+
+#[test]
+fn a_server_that_clients_must_not_share_is_refused_before_a_start() {
+    let keys =
+        [("share", json!("principal")), ("share", json!("session")), ("idleTimeout", json!(5))];
+    for (key, value) in keys {
+        let test_env = TestEnv::new(fixture("a").config_key(key, value), &Value::Null);
+        let refused = test_env.run(&["--listen", "127.0.0.1:0"]);
+        assert_eq!(refused.status.code(), Some(2));
+        let stderr = stderr_of(&refused);
+        assert!(stderr.contains(&format!("servers.a.{key}")), "{stderr}");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_an_error_with_the_address() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let used = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = used.local_addr().unwrap().to_string();
+    let refused = test_env.run(&["--listen", &address]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr_of(&refused).contains(&address), "{}", stderr_of(&refused));
+}
