@@ -9,8 +9,8 @@ use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_gateway::GatewayBuilder;
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
-    Config, Environment, Host, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
-    Supervisor,
+    Config, Environment, Host, HostBuilder, Lock, LogLevel, ServerState, ServerStatus,
+    ShutdownReport, Supervisor,
 };
 
 use tokio::sync::SetOnce;
@@ -64,25 +64,14 @@ pub(crate) async fn with_host_options<T>(
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
-    let pinned = load_lock(context)?;
+    let preparation = HostPreparation::new(context)?;
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     // A command for one server needs all servers of its selection.
     let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
-    let builder = Host::builder(config).supervisor(supervisor()?);
-    let builder = match state_dir(&context.environment) {
-        Some(state) => builder.ledger(state.join("running")).token_directory(state.join("tokens")),
-        None => builder,
-    };
+    let builder = preparation.apply(Host::builder(config));
     let signs_in = context.redirect_listener.is_some();
     let builder = match context.redirect_listener.take() {
         Some(browser) => builder.user_agent(browser),
-        None => builder,
-    };
-    let builder = match pinned {
-        Some(lock) => {
-            let policy = lock.policy;
-            builder.pins(lock, policy)
-        }
         None => builder,
     };
     let builder = match &options.server_requests {
@@ -237,7 +226,7 @@ fn describe_failure(status: &ServerStatus) -> String {
     }
 }
 
-fn warn_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()> {
+pub(crate) fn warn_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()> {
     for server in report.servers.iter().filter(|server| server.leftovers) {
         let text = format!("cannot terminate all processes of server `{}`", server.server);
         output.labelled_status(Style::Note, "warning", &text)?;
@@ -245,9 +234,34 @@ fn warn_leftovers(report: &ShutdownReport, output: &mut Output) -> io::Result<()
     Ok(())
 }
 
-/// Loads the lock beside the configuration, if the file exists.
-fn load_lock(context: &CommandContext) -> Result<Option<Lock>, CliError> {
-    context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)
+/// The options of every host of a command: supervisor, directories and pins.
+#[derive(Debug)]
+pub(crate) struct HostPreparation {
+    supervisor: Supervisor,
+    state: Option<PathBuf>,
+    /// The lock beside the configuration, if the file exists.
+    lock: Option<Lock>,
+}
+
+impl HostPreparation {
+    pub(crate) fn new(context: &CommandContext) -> Result<Self, CliError> {
+        let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
+        Ok(Self { supervisor: supervisor()?, state: state_dir(&context.environment), lock })
+    }
+
+    pub(crate) fn apply(&self, builder: HostBuilder) -> HostBuilder {
+        let builder = builder.supervisor(self.supervisor.clone());
+        let builder = match &self.state {
+            Some(state) => {
+                builder.ledger(state.join("running")).token_directory(state.join("tokens"))
+            }
+            None => builder,
+        };
+        match &self.lock {
+            Some(lock) => builder.pins(lock.clone(), lock.policy),
+            None => builder,
+        }
+    }
 }
 
 /// Returns this executable as the supervisor of the servers.

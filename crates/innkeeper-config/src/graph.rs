@@ -5,7 +5,7 @@ use std::fmt;
 
 use indexmap::IndexMap;
 
-use super::{Config, Position};
+use super::{Config, Position, Share};
 
 /// A requested server that the configuration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,6 +58,20 @@ pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownS
     only.invalid.retain(|name, _| keep.contains(name.as_str()));
     only.origin.selected = Some(names.iter().map(|name| (*name).to_owned()).collect());
     Ok(only)
+}
+
+pub(super) fn shared_by(config: &Config, share: Share) -> Config {
+    let mut only = config.clone();
+    only.servers.retain(|_, server| server.share == share);
+    let kept: HashSet<String> = only.servers.keys().cloned().collect();
+    for server in only.servers.values_mut() {
+        server.dependencies.retain(|dependency| kept.contains(dependency));
+    }
+    if share != Share::Process {
+        only.invalid.clear();
+        only.warnings.clear();
+    }
+    only
 }
 
 /// Returns whether a key is this entry or a key inside the entry.

@@ -260,6 +260,14 @@ impl Config {
         graph::select(self, servers)
     }
 
+    /// Returns the configuration reduced to the servers with this sharing policy. Dependencies on
+    /// other servers are removed: these servers run in another host. The servers in
+    /// [`Config::invalid`] stay with [`Share::Process`].
+    #[must_use]
+    pub fn shared_by(&self, share: Share) -> Self {
+        graph::shared_by(self, share)
+    }
+
     /// Reads the files again, with the same environment, the same options and the same selection of
     /// servers.
     ///

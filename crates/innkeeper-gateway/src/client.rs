@@ -78,9 +78,14 @@ impl ClientIdentity {
 /// The outcome of a request to the client.
 type Answer = Result<Value, CallbackError>;
 
+/// The number of the next client.
+static NEXT_CLIENT: AtomicU64 = AtomicU64::new(1);
+
 /// A client with a connection or a session.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// A number that no other client of the process has.
+    pub(crate) number: u64,
     pub(crate) principal: Principal,
     /// The index of the endpoint.
     pub(crate) endpoint: usize,
@@ -105,6 +110,7 @@ pub(crate) enum RequestRejection {
 impl Client {
     pub(crate) fn new(principal: Principal, endpoint: usize, general: MessageSink) -> Self {
         Self {
+            number: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
             principal,
             endpoint,
             general,

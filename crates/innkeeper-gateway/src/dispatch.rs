@@ -8,6 +8,7 @@ mod resources;
 
 pub(crate) use handshake::supported_versions;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use innkeeper_host::LogLevel;
@@ -25,7 +26,7 @@ use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 use crate::turns::TurnClient;
-use crate::upstream::View;
+use crate::view::View;
 
 /// Who sends a request.
 #[derive(Clone, Debug)]
@@ -47,6 +48,21 @@ impl Caller {
 
     fn turn_client(&self) -> TurnClient {
         TurnClient::new(self.principal.clone(), self.client.clone())
+    }
+}
+
+/// The offering for one request. The hosts of the caller run on until the value is dropped.
+#[derive(Debug)]
+struct CallerOffering {
+    view: Arc<View>,
+    offering: Arc<Offering>,
+}
+
+impl Deref for CallerOffering {
+    type Target = Offering;
+
+    fn deref(&self) -> &Offering {
+        &self.offering
     }
 }
 
@@ -86,17 +102,16 @@ impl ClientRequest<'_> {
 pub(crate) type Reply = Result<Box<RawValue>, RpcError>;
 
 impl GatewayInner {
-    pub(crate) fn endpoint_options(&self, index: usize) -> &EndpointOptions {
+    pub(crate) fn endpoint(&self, index: usize) -> &EndpointOptions {
         &self.endpoints[index].options
     }
 
-    /// Returns the hosts of a caller.
-    pub(crate) fn view(&self, _caller: &Caller) -> Arc<View> {
-        self.view.clone()
-    }
-
-    fn offering(&self, caller: &Caller) -> Arc<Offering> {
-        self.view(caller).offering(caller.endpoint, self.endpoint_options(caller.endpoint))
+    /// Returns what the endpoint of a caller offers. Starts the servers of the caller that do not run
+    /// yet.
+    async fn offering(self: &Arc<Self>, caller: &Caller) -> Result<CallerOffering, RpcError> {
+        let view = self.view(&caller.principal, caller.client.as_ref()).await?;
+        let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
+        Ok(CallerOffering { view, offering })
     }
 
     /// Handles one request of a client. Dropping the future cancels the request at its server.
@@ -104,21 +119,21 @@ impl GatewayInner {
         let era = request.caller.era();
         match (request.method, era) {
             (method::TOOLS_CALL, _) => self.call_tool(&request).await,
-            (method::TOOLS_LIST, _) => self.list(&request, ListKind::Tools),
-            (method::PROMPTS_LIST, _) => self.list(&request, ListKind::Prompts),
-            (method::RESOURCES_LIST, _) => self.list(&request, ListKind::Resources),
+            (method::TOOLS_LIST, _) => self.list(&request, ListKind::Tools).await,
+            (method::PROMPTS_LIST, _) => self.list(&request, ListKind::Prompts).await,
+            (method::RESOURCES_LIST, _) => self.list(&request, ListKind::Resources).await,
             (method::RESOURCES_TEMPLATES_LIST, _) => {
-                self.list(&request, ListKind::ResourceTemplates)
+                self.list(&request, ListKind::ResourceTemplates).await
             }
             (method::PROMPTS_GET, _) => self.get_prompt(&request).await,
             (method::RESOURCES_READ, _) => self.read_resource(&request).await,
             (method::COMPLETION_COMPLETE, _) => self.complete(&request).await,
-            (method::INITIALIZE, Era::Legacy) => self.initialize(&request),
+            (method::INITIALIZE, Era::Legacy) => self.initialize(&request).await,
             (method::PING, Era::Legacy) => Ok(empty_object()),
             (method::LOGGING_SET_LEVEL, Era::Legacy) => Self::set_log_level(&request),
             (method::RESOURCES_SUBSCRIBE, Era::Legacy) => self.subscribe(&request, true).await,
             (method::RESOURCES_UNSUBSCRIBE, Era::Legacy) => self.subscribe(&request, false).await,
-            (method::SERVER_DISCOVER, Era::Modern) => self.discover(&request),
+            (method::SERVER_DISCOVER, Era::Modern) => self.discover(&request).await,
             (method::SUBSCRIPTIONS_LISTEN, Era::Modern) => self.listen(&request).await,
             (
                 method::INITIALIZE

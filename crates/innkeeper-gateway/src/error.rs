@@ -13,7 +13,7 @@ use crate::rate_limits::RateExceeded;
 const REJECTED: i64 = -32_000;
 
 /// The error of one request of a client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
@@ -55,6 +55,16 @@ impl RpcError {
         let message = format!("the client does not declare: {}", missing.join(", "));
         let data = to_raw_value(&json!({ "requiredCapabilities": required })).ok();
         Self { code: code::MISSING_REQUIRED_CLIENT_CAPABILITY, message, data }
+    }
+
+    /// The gateway stopped the server during the call.
+    pub(crate) fn stopped_for_memory(server: &str) -> Self {
+        let message = format!(
+            "server `{server}` was stopped during the call: the server processes exceeded \
+             `serve.limits.memory`"
+        );
+        let data = json!({ "kind": "unavailable", "server": server, "mayHaveRun": true });
+        Self { code: code::INTERNAL_ERROR, message, data: to_raw_value(&data).ok() }
     }
 
     /// Converts the error of a call to the item that the client knows as `name`.

@@ -1,14 +1,17 @@
 //! The public API of a gateway.
 
+mod callbacks;
 mod events;
+mod idle;
+mod process_limits;
+mod server_settings;
+mod sharing;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use innkeeper_host::config::RateConfig;
-use innkeeper_host::{
-    CallbackCapabilities, Host, HostBuilder, LogLevel, ServerRequest, ServerState,
-};
+use innkeeper_host::config::{RateConfig, Share};
+use innkeeper_host::{Config, Host, HostBuilder, ServerState, ShutdownReport};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
@@ -26,7 +29,12 @@ use crate::subscribers::Subscribers;
 use crate::tasks::GatewayTasks;
 use crate::transport;
 use crate::transport::http::{HttpTransport, Sessions};
-use crate::upstream::{Upstream, View};
+use crate::upstream::Upstream;
+use crate::view::View;
+use callbacks::{GatewayCallbacks, UpstreamCell};
+use process_limits::ProcessLimits;
+use server_settings::ServerSettings;
+use sharing::{PrivateServers, Sharing};
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
 /// the handshake declares them.
@@ -35,9 +43,12 @@ pub struct GatewayBuilder {
     options: GatewayOptions,
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
-    sole_client: Option<SoleClient>,
-    /// The hosts of the gateway, once it is built.
-    upstream: Arc<OnceLock<Weak<Upstream>>>,
+    callbacks: GatewayCallbacks,
+    servers: Arc<ServerSettings>,
+    principal_servers: Option<PrivateServers>,
+    session_servers: Option<PrivateServers>,
+    /// The host of all clients, once the gateway is built.
+    upstream: UpstreamCell,
 }
 
 impl GatewayBuilder {
@@ -48,15 +59,46 @@ impl GatewayBuilder {
             options,
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
-            sole_client: None,
+            callbacks: GatewayCallbacks::default(),
+            servers: Arc::default(),
+            principal_servers: None,
+            session_servers: None,
             upstream: Arc::default(),
         }
     }
 
     /// Creates a builder for a gateway with a single client, which answers every request of the
-    /// servers.
+    /// servers. The client shares all servers with itself: [`Self::private_servers`] has no effect.
     pub fn for_one_client(options: GatewayOptions) -> Self {
-        Self { sole_client: Some(SoleClient::default()), ..Self::new(options) }
+        let callbacks = GatewayCallbacks { sole_client: Some(SoleClient::default()) };
+        Self { callbacks, ..Self::new(options) }
+    }
+
+    /// Sets the servers of all hosts: their idle timeouts and their dependencies. Default: the gateway
+    /// stops no server.
+    #[must_use]
+    pub fn servers(self, config: &Config) -> Self {
+        let settings = ServerSettings::new(config, self.options.max_memory.is_some());
+        Self { servers: Arc::new(settings), ..self }
+    }
+
+    /// Offers the servers of a configuration that not all clients share. The gateway starts them at
+    /// the first request of a principal or a session, in a host that `prepare` completes, and stops
+    /// them after the last one. Default: none.
+    ///
+    /// The host of [`Self::build`] has only the servers that all clients share:
+    /// [`Config::shared_by`].
+    #[must_use]
+    pub fn private_servers(
+        self,
+        config: &Config,
+        prepare: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
+    ) -> Self {
+        let prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync> = Arc::new(prepare);
+        let servers = |share| PrivateServers::new(config, share, prepare.clone());
+        let (principal_servers, session_servers) =
+            (servers(Share::Principal), servers(Share::Session));
+        Self { principal_servers, session_servers, ..self }
     }
 
     /// Sets the tools that each client may use. Default: every tool.
@@ -74,66 +116,48 @@ impl GatewayBuilder {
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
-        let kinds = [
-            CallbackCapabilities::sampling_with_tools(),
-            CallbackCapabilities::elicitation_with_urls(),
-            CallbackCapabilities::roots(),
-            CallbackCapabilities::custom(),
-        ];
-        // Each client has a minimum level of its own.
-        let builder = builder.log_level(LogLevel::Debug);
-        kinds.iter().fold(builder, |builder, kind| {
-            let (sole_client, upstream) = (self.sole_client.clone(), self.upstream.clone());
-            builder.callback(kind, move |request: ServerRequest| {
-                let sole_client = sole_client.clone();
-                let upstream = upstream.get().and_then(Weak::upgrade);
-                async move {
-                    if let Some(client) = sole_client {
-                        return client.respond(request).await;
-                    }
-                    // Beside the running call, the client whose turn it is has calls that wait for
-                    // its input.
-                    let running = upstream
-                        .and_then(|upstream| upstream.server_use(&request.server).turns.callback());
-                    match running {
-                        Some(callback) => callback.respond(request).await,
-                        None => Err(SoleClient::not_attributed(&request)),
-                    }
-                }
-            })
-        })
+        self.callbacks.register(builder, &self.upstream)
     }
 
     /// Creates the gateway of a started host.
     pub fn build(self, host: Host) -> Gateway {
-        let Self { options, policy, rates, sole_client, upstream: registered } = self;
+        let Self { options, servers, .. } = self;
         let unnamed = (None, options.endpoint.clone());
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
             .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
             .map(|(name, options)| Endpoint { name, options })
             .collect();
-        let upstream = Arc::new(Upstream::new(host));
+        let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
+        let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
+        let with_process: Vec<Arc<str>> = with_process.collect();
+        // The host runs already, even if it has more processes than permitted.
+        let permits = process_limits.try_reserve(with_process.len()).unwrap_or_default();
+        let permits = with_process.into_iter().zip(permits).collect();
+        let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
         // A builder that builds two gateways passes requests to the first.
-        drop(registered.set(Arc::downgrade(&upstream)));
-        let view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            view.changed_lists(index, &endpoint.options);
-        }
+        drop(self.upstream.set(Arc::downgrade(&upstream)));
+        let endpoint_options = endpoints.iter().map(|endpoint| &endpoint.options);
+        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoint_options));
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
-            view,
+            shared: upstream.clone(),
+            shared_view,
+            servers,
+            process_limits,
+            sharing: Sharing::new(self.principal_servers, self.session_servers),
+            callbacks: self.callbacks,
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
-            sole_client,
-            policy,
-            rate_limits: rates,
+            policy: self.policy,
+            rate_limits: self.rates,
             tasks: GatewayTasks::default(),
             closing: SetOnce::new(),
         });
-        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), upstream));
-        inner.tasks.spawn(end_expired_calls(Arc::downgrade(&inner)));
+        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream));
+        inner.tasks.spawn(end_unused(Arc::downgrade(&inner)));
+        inner.tasks.spawn(idle::stop_idle_servers(Arc::downgrade(&inner)));
         Gateway(inner)
     }
 }
@@ -154,10 +178,16 @@ pub struct Gateway(Arc<GatewayInner>);
 pub(crate) struct GatewayInner {
     pub(crate) options: GatewayOptions,
     pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) view: Arc<View>,
+    /// The host of all clients.
+    shared: Arc<Upstream>,
+    /// What a client without hosts of its own sees.
+    shared_view: Arc<View>,
+    servers: Arc<ServerSettings>,
+    process_limits: ProcessLimits,
+    sharing: Sharing,
+    callbacks: GatewayCallbacks,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
-    pub(crate) sole_client: Option<SoleClient>,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) tasks: GatewayTasks,
@@ -171,15 +201,23 @@ impl GatewayInner {
         if self.closing.initialized() {
             return Some("the gateway is closing".to_owned());
         }
-        let hosts = self.view.upstreams().iter();
-        let mut failed =
-            hosts.flat_map(|upstream| upstream.host.status()).filter(|(name, status)| {
-                self.options.required_servers.iter().any(|required| **required == **name)
-                    && status.state != ServerState::Ready
-            });
+        let mut failed = self.shared.host.status().into_iter().filter(|(name, status)| {
+            self.options.required_servers.iter().any(|required| **required == **name)
+                && status.state != ServerState::Ready
+                && !self.shared.is_stopped(name)
+        });
         failed
             .next()
             .map(|(name, status)| format!("required server `{name}` is {}", status.state.as_str()))
+    }
+
+    /// Returns the client of a gateway that has only one.
+    pub(crate) fn sole_client(&self) -> Option<&SoleClient> {
+        self.callbacks.sole_client.as_ref()
+    }
+
+    fn endpoint_options(&self) -> impl ExactSizeIterator<Item = &EndpointOptions> {
+        self.endpoints.iter().map(|endpoint| &endpoint.options)
     }
 
     /// Waits until the gateway accepts no more requests.
@@ -232,6 +270,13 @@ impl Gateway {
         server::serve(&self.0, self.router(access), listener).await
     }
 
+    /// Stops the servers that not all clients share, after [`Self::close`]. The host of
+    /// [`GatewayBuilder::build`] is not stopped. Takes as long as [`Host::shutdown`] of one host.
+    /// Without this call, the drop of the gateway kills these servers.
+    pub async fn shut_down_private_servers(&self) -> Vec<ShutdownReport> {
+        self.0.shut_down_private_hosts().await
+    }
+
     /// Accepts no more requests and connections. Event streams of the modern era end.
     pub fn close(&self) {
         // A second call finds the cell set.
@@ -239,7 +284,7 @@ impl Gateway {
     }
 }
 
-/// Interval of the search for idle sessions and expired parked calls.
+/// Interval of the search for idle sessions, expired parked calls and unused hosts.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
 async fn end_idle_sessions(transport: Weak<HttpTransport>) {
@@ -250,10 +295,11 @@ async fn end_idle_sessions(transport: Weak<HttpTransport>) {
     }
 }
 
-async fn end_expired_calls(gateway: Weak<GatewayInner>) {
+async fn end_unused(gateway: Weak<GatewayInner>) {
     loop {
         sleep(CLEANUP_INTERVAL).await;
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
+        gateway.end_unused_hosts();
     }
 }

@@ -29,8 +29,11 @@ mod sole_client;
 
 mod turns;
 
-mod offering;
+mod server_use;
 mod upstream;
+
+mod offering;
+mod view;
 
 mod sealed_state;
 

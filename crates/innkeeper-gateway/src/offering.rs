@@ -8,7 +8,7 @@ mod pages;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use innkeeper_host::{Catalog, CatalogServer, Host};
+use innkeeper_host::{Catalog, CatalogServer};
 use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::view::uri_matches;
 use innkeeper_protocol::{Era, Revision, skim};
@@ -16,7 +16,8 @@ use serde_json::value::RawValue;
 
 use crate::json_text;
 use crate::options::{EndpointOptions, client_name};
-use crate::upstream::{ServerUse, Upstream};
+use crate::server_use::ServerUse;
+use crate::upstream::Upstream;
 
 pub(crate) use capabilities::aggregate_capabilities;
 pub(crate) use pages::{ItemList, ListItem};
@@ -31,8 +32,10 @@ pub(crate) struct OfferedServer {
     pub(crate) ties_requests: bool,
     pub(crate) capabilities: Box<RawValue>,
     pub(crate) instructions: Option<Arc<str>>,
-    pub(crate) host: Host,
+    pub(crate) upstream: Arc<Upstream>,
     pub(crate) server_use: Arc<ServerUse>,
+    /// The place in the configuration, among the servers of the same sharing policy.
+    position: (usize, usize),
 }
 
 /// A tool or a prompt.
@@ -82,6 +85,13 @@ impl ListKind {
     }
 }
 
+/// Definitions of servers of one host: of all that run, or of one that the gateway stopped.
+#[derive(Debug)]
+pub(crate) struct CatalogSource {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) upstream: Arc<Upstream>,
+}
+
 /// An item before the check for unique names.
 struct Candidate<'a> {
     key: Box<str>,
@@ -91,17 +101,14 @@ struct Candidate<'a> {
 }
 
 impl Offering {
-    /// Builds the offering of an endpoint from the catalogs of its hosts, each with its servers in
-    /// use.
-    pub(crate) fn build(
-        catalogs: &[(Arc<Catalog>, Arc<Upstream>)],
-        endpoint: &EndpointOptions,
-    ) -> Self {
+    /// Builds the offering of an endpoint from the definitions of its servers. The items are in the
+    /// order of the configuration.
+    pub(crate) fn build(sources: &[CatalogSource], endpoint: &EndpointOptions) -> Self {
         let mut omitted = Vec::new();
         let mut servers = Vec::new();
         let (mut tools, mut prompts) = (Vec::new(), Vec::new());
         let (mut resources, mut templates) = (Vec::new(), Vec::new());
-        for (catalog, upstream) in catalogs {
+        for CatalogSource { catalog, upstream } in sources {
             let mut by_name = HashMap::new();
             for (name, server) in catalog.servers().filter(|(name, _)| endpoint.has_server(name)) {
                 let Some(offered) = offered_server(name, server, upstream) else { continue };
@@ -150,20 +157,23 @@ impl Offering {
                 });
             }
         }
+        servers.sort_by_key(|server| server.position);
+        for candidates in [&mut tools, &mut prompts, &mut resources, &mut templates] {
+            candidates.sort_by_key(|candidate| candidate.server.position);
+        }
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
         let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
         let (template_list, templates) =
             unique(templates, "resource template", &mut omitted, as_is);
-        let index = |items: Vec<(Box<str>, NamedItem)>| items.into_iter().collect();
         let owners = |items: Vec<(Box<str>, NamedItem)>| {
             items.into_iter().map(|(uri, item)| (uri, item.server))
         };
         Self {
             servers,
-            tools: index(tools),
-            prompts: index(prompts),
+            tools: tools.into_iter().collect(),
+            prompts: prompts.into_iter().collect(),
             resources: owners(resources).collect(),
             templates: owners(templates).collect(),
             lists: [
@@ -252,8 +262,9 @@ fn offered_server(
         ties_requests: era == Era::Modern || server.transport() == "http",
         capabilities: server.capabilities().map(ToOwned::to_owned)?,
         instructions: server.instructions().map(Into::into),
-        host: upstream.host.clone(),
+        upstream: upstream.clone(),
         server_use: upstream.server_use(name),
+        position: upstream.position(name),
     })
 }
 

@@ -57,8 +57,13 @@ pub struct GatewayOptions {
     pub request_time: Duration,
     /// Maximum number of sessions. Default: 100,000.
     pub max_sessions: usize,
-    /// Time without a request or an open stream after which a session ends. Default: 1 hour.
+    /// Time without a request or an open stream after which a session ends, and the servers of a
+    /// principal without one. Default: 1 hour.
     pub idle_session: Duration,
+    /// Maximum number of server processes of all clients together. Default: 256.
+    pub max_processes: usize,
+    /// Maximum memory of all server processes together, in bytes; only on Linux. Default: none.
+    pub max_memory: Option<u64>,
     /// Time for requests in flight after the end of the input of a connection, and at a shutdown.
     /// Default: 10 s.
     pub drain_timeout: Duration,
@@ -75,6 +80,8 @@ impl Default for GatewayOptions {
             request_time: Duration::from_secs(30),
             max_sessions: 100_000,
             idle_session: Duration::from_hours(1),
+            max_processes: 256,
+            max_memory: None,
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -94,6 +101,8 @@ impl GatewayOptions {
             request_time: config.limits.request_time,
             max_sessions: number(config.limits.sessions.into()),
             idle_session: config.limits.idle_session_time,
+            max_processes: number(config.limits.processes.into()),
+            max_memory: config.limits.memory,
             ..Self::default()
         }
     }

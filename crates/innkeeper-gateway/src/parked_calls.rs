@@ -22,6 +22,7 @@ use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::principal::Principal;
 use crate::sealed_state::{CallState, StateError, StateSealer};
+use crate::server_use::ServerUse;
 use crate::sink::MessageSink;
 use crate::turns::ParkableTurn;
 
@@ -142,6 +143,7 @@ pub(crate) struct ParkableCall {
     identity: CallIdentity,
     sink: CurrentSink,
     turn: ParkableTurn,
+    server_use: Arc<ServerUse>,
     expires: Instant,
 }
 
@@ -162,7 +164,7 @@ impl fmt::Debug for ParkableCall {
 impl ParkableCall {
     /// Creates a call of a client from its future.
     pub(crate) fn new<F: Future<Output = CallResult> + Send + 'static>(
-        identity: CallIdentity,
+        (identity, server_use): (CallIdentity, Arc<ServerUse>),
         client: ClientIdentity,
         sink: CurrentSink,
         call: impl FnOnce(CallContext) -> F,
@@ -173,7 +175,18 @@ impl ParkableCall {
         let callback: Arc<dyn Callback> = Arc::new(callback);
         let future = Box::pin(call(CallContext { callback, missing, turn: turn.clone() }));
         let (open, expires) = (Vec::new(), Instant::now() + MAX_PARKED);
-        Self { future, inputs, open, next_key: 1, round: 0, identity, sink, turn, expires }
+        Self {
+            future,
+            inputs,
+            open,
+            next_key: 1,
+            round: 0,
+            identity,
+            sink,
+            turn,
+            server_use,
+            expires,
+        }
     }
 
     /// Runs the call until its result or until the server requests input.
@@ -369,6 +382,11 @@ impl ParkedCalls {
             digest: (**digest).to_owned(),
             expires: (self.started.elapsed() + MAX_PARKED).as_secs(),
         }
+    }
+
+    /// Cancels the calls at a server, so that the server can stop.
+    pub(crate) fn cancel_at(&self, server_use: &Arc<ServerUse>) {
+        self.table().calls.retain(|_, call| !Arc::ptr_eq(&call.server_use, server_use));
     }
 
     /// Cancels the calls whose client did not respond in time. Returns the number of remaining

@@ -14,7 +14,7 @@ use crate::json_text;
 use crate::offering::ListKind;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
-use crate::upstream::View;
+use crate::view::View;
 
 /// Maximum number of subscribed resources of one client.
 pub(crate) const MAX_SUBSCRIBED_RESOURCES: usize = 1_024;

@@ -1,105 +1,118 @@
-//! The hosts behind the gateway, and what a client sees of them.
+//! A host behind the gateway, with the servers that the gateway stopped.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::ArcSwap;
 use innkeeper_host::{Catalog, Host};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
-use crate::offering::{ListKind, Offering};
-use crate::options::EndpointOptions;
-use crate::turns::Turns;
+use crate::server_use::ServerUse;
 
-/// How clients share one server.
-#[derive(Debug, Default)]
-pub(crate) struct ServerUse {
-    pub(crate) turns: Turns,
-    /// The subscribers of each resource.
-    pub(crate) subscriptions: tokio::sync::Mutex<HashMap<Box<str>, usize>>,
-}
+/// The definitions of the servers that the gateway stopped, by name: clients still see them.
+pub(crate) type StoppedServers = HashMap<Arc<str>, Arc<Catalog>>;
 
 /// A host with its servers in use.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     pub(crate) host: Host,
+    /// The hosts whose servers more clients share: servers of this host may depend on them.
+    pub(crate) wider: Vec<Arc<Self>>,
+    /// The names of all servers, in the order of the configuration.
+    names: Vec<Arc<str>>,
+    /// The servers that the gateway may stop.
+    stoppable: Arc<HashSet<String>>,
     uses: Mutex<HashMap<Box<str>, Arc<ServerUse>>>,
+    stopped: ArcSwap<StoppedServers>,
+    /// A permit for each process.
+    permits: Mutex<HashMap<Arc<str>, OwnedSemaphorePermit>>,
+    /// Each use of a server has a clone.
+    use_count: Arc<()>,
+    pub(crate) started: Instant,
 }
 
 impl Upstream {
-    pub(crate) fn new(host: Host) -> Self {
-        Self { host, uses: Mutex::default() }
+    pub(crate) fn new(
+        host: Host,
+        wider: Vec<Arc<Self>>,
+        stoppable: Arc<HashSet<String>>,
+        permits: HashMap<Arc<str>, OwnedSemaphorePermit>,
+    ) -> Self {
+        let names = host.status().into_keys().collect();
+        Self {
+            host,
+            wider,
+            names,
+            stoppable,
+            uses: Mutex::default(),
+            stopped: ArcSwap::default(),
+            permits: Mutex::new(permits),
+            use_count: Arc::default(),
+            started: Instant::now(),
+        }
     }
 
     /// Returns the use of a server, which stays the same when the server restarts.
     pub(crate) fn server_use(&self, name: &str) -> Arc<ServerUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        uses.entry(name.into()).or_default().clone()
-    }
-}
-
-/// The offering of an endpoint, with the catalogs that it was built from.
-#[derive(Debug)]
-struct CachedOffering {
-    catalogs: Vec<Arc<Catalog>>,
-    offering: Arc<Offering>,
-}
-
-/// The hosts of one client, with the offering of each endpoint.
-#[derive(Debug)]
-pub(crate) struct View {
-    upstreams: Vec<Arc<Upstream>>,
-    cached: Vec<ArcSwapOption<CachedOffering>>,
-    /// The offerings whose lists the clients know, by endpoint.
-    announced: Mutex<Vec<Option<Arc<Offering>>>>,
-}
-
-impl View {
-    pub(crate) fn new(upstreams: Vec<Arc<Upstream>>, endpoint_count: usize) -> Self {
-        let cached = (0..endpoint_count).map(|_| ArcSwapOption::empty()).collect();
-        Self { upstreams, cached, announced: Mutex::new(vec![None; endpoint_count]) }
+        let create = || Arc::new(ServerUse::new(self.stoppable.contains(name)));
+        uses.entry(name.into()).or_insert_with(create).clone()
     }
 
-    /// Returns the lists of an endpoint that changed since the last call, in the order of
-    /// [`ListKind::ALL`]. The first call reports no change.
-    pub(crate) fn changed_lists(&self, index: usize, endpoint: &EndpointOptions) -> [bool; 4] {
-        let offering = self.offering(index, endpoint);
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = announced[index].replace(offering.clone());
-        let Some(before) = before else { return [false; 4] };
-        ListKind::ALL.map(|kind| !offering.list(kind).has_same_items(before.list(kind)))
+    /// Returns the names of all servers, in the order of the configuration.
+    pub(crate) fn names(&self) -> &[Arc<str>] {
+        &self.names
     }
 
-    pub(crate) fn upstreams(&self) -> &[Arc<Upstream>] {
-        &self.upstreams
+    /// Returns the place of a server in its configuration: hosts that more clients share come first.
+    pub(crate) fn position(&self, name: &str) -> (usize, usize) {
+        let index = self.names.iter().position(|known| **known == *name);
+        (self.wider.len(), index.unwrap_or(usize::MAX))
     }
 
-    /// Returns whether a host belongs to the view.
-    pub(crate) fn contains(&self, upstream: &Arc<Upstream>) -> bool {
-        self.upstreams.iter().any(|known| Arc::ptr_eq(known, upstream))
+    /// Returns the servers that the gateway stopped.
+    pub(crate) fn stopped(&self) -> Arc<StoppedServers> {
+        self.stopped.load_full()
     }
 
-    /// Returns the current offering of an endpoint. Builds it only if a catalog changed.
-    pub(crate) fn offering(&self, index: usize, endpoint: &EndpointOptions) -> Arc<Offering> {
-        let cell = &self.cached[index];
-        let catalogs = self.upstreams.iter().map(|upstream| upstream.host.catalog());
-        let cached = cell.load();
-        if let Some(cached) = &*cached {
-            let mut pairs = catalogs.zip(&cached.catalogs);
-            if pairs.all(|(now, then)| Arc::ptr_eq(&now, then)) {
-                return cached.offering.clone();
-            }
-        }
-        let sources: Vec<_> = self
-            .upstreams
-            .iter()
-            .map(|upstream| (upstream.host.catalog(), upstream.clone()))
-            .collect();
-        let offering = Arc::new(Offering::build(&sources, endpoint));
-        for omitted in &offering.omitted {
-            tracing::warn!("{omitted}");
-        }
-        let catalogs = sources.into_iter().map(|(catalog, _)| catalog).collect();
-        cell.store(Some(Arc::new(CachedOffering { catalogs, offering: offering.clone() })));
-        offering
+    /// Returns whether the gateway stopped a server.
+    pub(crate) fn is_stopped(&self, name: &str) -> bool {
+        self.stopped.load().contains_key(name)
+    }
+
+    /// Keeps the definitions of a server that is about to stop. Returns whether the server is ready.
+    pub(crate) fn keep_definitions(&self, name: &Arc<str>) -> bool {
+        let Some(catalog) = self.host.catalog().only(name).map(Arc::new) else { return false };
+        self.stopped.rcu(|stopped| {
+            let mut stopped = StoppedServers::clone(stopped);
+            stopped.insert(name.clone(), catalog.clone());
+            stopped
+        });
+        true
+    }
+
+    /// Forgets the definitions of a server that is ready again.
+    pub(crate) fn forget_definitions(&self, name: &str) {
+        self.stopped.rcu(|stopped| {
+            let mut stopped = StoppedServers::clone(stopped);
+            stopped.remove(name);
+            stopped
+        });
+    }
+
+    /// Returns the permits of the processes, by server.
+    pub(crate) fn permits(&self) -> MutexGuard<'_, HashMap<Arc<str>, OwnedSemaphorePermit>> {
+        self.permits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a token that counts as a use of the host.
+    pub(crate) fn host_use(&self) -> Arc<()> {
+        self.use_count.clone()
+    }
+
+    /// Returns whether a call runs or waits for input of its client.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.use_count) > 1
     }
 }

@@ -214,6 +214,26 @@ impl Catalog {
         self.servers.get(name)
     }
 
+    /// Returns a catalog of one server that accepts calls, with the same public names as in this
+    /// catalog.
+    pub fn only(&self, name: &str) -> Option<Self> {
+        let (kept, _) = self.servers.get_key_value(name)?;
+        let servers = self.servers.values().map(|server| {
+            let is_kept = server.name == *kept;
+            let entry = server.entry.clone().filter(|_| is_kept);
+            let state = if is_kept { server.state } else { ServerState::Shutdown };
+            CatalogServer { entry, state, ..server.clone() }
+        });
+        let others = self.unavailable.keys().map(|name| CatalogServer {
+            name: name.clone(),
+            state: ServerState::Shutdown,
+            transport: "unknown",
+            unavailable_reason: None,
+            entry: None,
+        });
+        Some(Self::build(servers.chain(others).collect(), false))
+    }
+
     /// Returns the public names of all callable tools, in the order of [`Self::tools`].
     pub fn tool_names(&self) -> impl Iterator<Item = &str> {
         let tools = self.entries().flat_map(|entry| &entry.tools);

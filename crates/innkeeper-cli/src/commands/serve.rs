@@ -10,7 +10,9 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
-use innkeeper_host::config::{EndpointConfig, NameStyle, ServeConfig, ServerConfig, Share};
+use innkeeper_host::config::{
+    EndpointConfig, NameStyle, ServeConfig, ServerConfig, Share, TransportConfig,
+};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -20,8 +22,12 @@ use super::CommandContext;
 use crate::cli::{NamesArg, ServeArgs};
 use crate::configuration::load_config;
 use crate::exit::CliError;
-use crate::hosting::{HostOptions, print_failed_servers, ready_servers, with_available_servers};
+use crate::hosting::{
+    HostOptions, HostPreparation, print_failed_servers, ready_servers, warn_leftovers,
+    with_available_servers,
+};
 use crate::output::Output;
+use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
     let mut config = load_config(context)?;
@@ -29,6 +35,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     if args.print_config {
         return print_settings(context, &config, &serve);
     }
+    let mut private = PrivateServerCounts::default();
     let mut options = GatewayOptions::from_config(&serve);
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
@@ -36,10 +43,21 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let builder = if args.on_stdio {
-        GatewayBuilder::for_one_client(options)
+        GatewayBuilder::for_one_client(options).servers(&config)
     } else {
-        let rates = RateLimits::from_config(&serve);
-        GatewayBuilder::new(options).policy(ToolPolicy::from_config(&serve)).rate_limits(rates)
+        // The host of all clients does not have the servers of a principal or a session.
+        context.output.secret_mask().add_config(&config);
+        trust::ensure_trusted(context, &config)?;
+        let preparation = HostPreparation::new(context)?;
+        let prepare = move |builder| preparation.apply(builder);
+        let builder = GatewayBuilder::new(options)
+            .policy(ToolPolicy::from_config(&serve))
+            .rate_limits(RateLimits::from_config(&serve))
+            .servers(&config)
+            .private_servers(&config, prepare);
+        private = PrivateServerCounts::new(&config);
+        config = config.shared_by(Share::Process);
+        builder
     };
     let access = access(&serve, &context.environment)?;
     // An address in use is an error before the servers start.
@@ -55,7 +73,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         let gateway = builder.build(host.clone());
         match listener {
             None => serve_stdio(&gateway, &stop).await,
-            Some(listener) => serve_http(&gateway, host, (listener, access), &stop, output).await,
+            Some(listener) => {
+                let servers = describe_servers(ready_servers(host), private);
+                serve_http(&gateway, &servers, (listener, access), &stop, output).await
+            }
         }
     };
     with_available_servers(context, config, host_options, operation).await
@@ -103,35 +124,63 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
     Ok(HttpAccess { authenticator, origin })
 }
 
-/// Refuses settings that the gateway does not have: ignored, they would show the data of one client to
-/// another, or permit what the configuration limits.
+/// Refuses settings that the gateway does not have: ignored, they would permit what the configuration
+/// limits.
 fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError> {
-    let of_server = |(name, server): (&String, &ServerConfig)| {
-        let shared = server.share != Share::Process;
-        let key = shared.then_some("share").or(server.idle_timeout.map(|_| "idleTimeout"))?;
-        Some(format!("servers.{name}.{key}"))
-    };
     let of_endpoint = |(name, endpoint): (&String, &EndpointConfig)| {
         let key = endpoint.search.then_some("search");
         let key = key.or((!endpoint.pinned.is_empty()).then_some("pinned"));
         let key = key.or(endpoint.large_results.map(|_| "largeResults"))?;
         Some(format!("serve.endpoints.{name}.{key}"))
     };
-    let found = config.servers.iter().find_map(of_server);
-    let found = found.or_else(|| serve.endpoints.iter().find_map(of_endpoint));
-    let found = found.or(serve.limits.memory.map(|_| "serve.limits.memory".to_owned()));
-    if let Some(key) = found {
+    if let Some(key) = serve.endpoints.iter().find_map(of_endpoint) {
         let failure = CliError::usage(format!("`innkeeper serve` does not support `{key}` yet"));
         return Err(failure.with_hint("remove the key, or disable the server"));
     }
-    let (count, maximum) = (config.servers.len(), serve.limits.processes);
+    if serve.limits.memory.is_some() && !cfg!(target_os = "linux") {
+        let failure = CliError::usage("this system does not support `serve.limits.memory`");
+        return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));
+    }
+    // The servers of one client must fit.
+    let has_process =
+        |server: &&ServerConfig| matches!(server.transport, TransportConfig::Stdio { .. });
+    let (count, maximum) =
+        (config.servers.values().filter(has_process).count(), serve.limits.processes);
     if count > usize::try_from(maximum).unwrap_or(usize::MAX) {
         return Err(CliError::usage(format!(
-            "the configuration has {count} servers, and `serve.limits.processes` permits {maximum}"
+            "the configuration has {count} servers with processes, and `serve.limits.processes` \
+             permits {maximum}"
         ))
         .with_hint("raise `serve.limits.processes`, or disable servers"));
     }
     Ok(())
+}
+
+/// The numbers of servers that not all clients share.
+#[derive(Clone, Copy, Debug, Default)]
+struct PrivateServerCounts {
+    principal: usize,
+    session: usize,
+}
+
+impl PrivateServerCounts {
+    fn new(config: &Config) -> Self {
+        let count = |share| config.servers.values().filter(|server| server.share == share).count();
+        Self { principal: count(Share::Principal), session: count(Share::Session) }
+    }
+}
+
+/// Returns the numbers of servers for the line that tells the user what is served.
+fn describe_servers(shared: usize, private: PrivateServerCounts) -> String {
+    let servers =
+        |count| if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
+    let PrivateServerCounts { principal, session } = private;
+    let parts = [
+        (shared > 0 || principal + session == 0).then(|| servers(shared)),
+        (principal > 0).then(|| format!("{} for each principal", servers(principal))),
+        (session > 0).then(|| format!("{} for each session", servers(session))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn print_settings(
@@ -176,19 +225,20 @@ async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliErr
 
 async fn serve_http(
     gateway: &Gateway,
-    host: &Host,
+    servers: &str,
     (listener, access): (TcpListener, HttpAccess),
     stop: &SetOnce<()>,
     output: &mut Output,
 ) -> Result<(), CliError> {
     let address = listener.local_addr()?;
-    let count = ready_servers(host);
-    let servers = if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
     output.status(&format!("serving {servers} on http://{address}/mcp"))?;
     let closing = async {
         stop.wait().await;
         gateway.close();
     };
     let (served, ()) = tokio::join!(gateway.serve_http(listener, access), closing);
+    for report in gateway.shut_down_private_servers().await {
+        warn_leftovers(&report, output)?;
+    }
     served.map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
 }

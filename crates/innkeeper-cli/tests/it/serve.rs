@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, wait_gone};
+use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -63,15 +63,22 @@ fn serve_in(directory: &Path) -> HttpGateway {
         line.clear();
         assert!(stderr.read_line(&mut line).unwrap() > 0, "the program ended");
     }
-    let address = line.trim().rsplit("http://").next().unwrap();
+    let served = line.trim().strip_prefix("serving ").unwrap();
+    let (servers, address) = served.split_once(" on http://").unwrap();
     let address = address.strip_suffix("/mcp").unwrap().to_owned();
-    HttpGateway { child, address, _stderr: stderr }
+    HttpGateway { child, address, servers: servers.to_owned(), _stderr: stderr }
 }
+
+/// Keys of two principals.
+const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
+const BOB_KEY: &str = "key-of-bob-0123456789abcdef0123456789";
 
 /// A running program that serves HTTP.
 struct HttpGateway {
     child: Child,
     address: String,
+    /// What the program says that it serves.
+    servers: String,
     /// Open until the end, so that the program can write.
     _stderr: BufReader<std::process::ChildStderr>,
 }
@@ -102,6 +109,27 @@ impl HttpGateway {
             self.address
         );
         self.send(&head, &initialize().to_string())
+    }
+
+    /// Calls a tool without a session and returns the text of its result.
+    fn call(&self, key: &str, name: &str, arguments: &Value) -> String {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n\
+             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {name}",
+            self.address
+        );
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        });
+        let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let (_, body) = self.send(&head, &message.to_string());
+        let response: Value = serde_json::from_str(&body).unwrap();
+        response["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).into()
     }
 
     /// Sends SIGTERM and returns the exit code.
@@ -273,16 +301,33 @@ fn an_address_of_the_network_needs_authentication_or_two_permissions() {
 }
 
 #[test]
-fn a_server_that_clients_must_not_share_is_refused_before_a_start() {
+fn each_principal_has_its_own_process_of_a_private_server_and_none_is_left_at_the_end() {
     let keys =
-        [("share", json!("principal")), ("share", json!("session")), ("idleTimeout", json!(5))];
-    for (key, value) in keys {
-        let test_env = TestEnv::new(fixture("a").config_key(key, value), &Value::Null);
-        let refused = test_env.run(&["--listen", "127.0.0.1:0"]);
-        assert_eq!(refused.status.code(), Some(2));
-        let stderr = stderr_of(&refused);
-        assert!(stderr.contains(&format!("servers.a.{key}")), "{stderr}");
-    }
+        ["ada", "bob"].map(|name| json!({ "principal": name, "key": format!("${{{name}}}") }));
+    let server = fixture("n").switch("--notes").config_key("share", "principal");
+    let test_env = TestEnv::new(server, &json!({ "auth": { "apiKeys": keys } }));
+    std::fs::write(test_env.path().join(".env"), format!("ada={ADA_KEY}\nbob={BOB_KEY}\n"))
+        .unwrap();
+    let gateway = test_env.serve();
+    assert_eq!(gateway.servers, "1 server for each principal");
+    assert_eq!(tagged_processes(&test_env.process_tag).len(), 0);
+    gateway.call(ADA_KEY, "n.note", &json!({ "text": "canary" }));
+    assert_eq!(gateway.call(ADA_KEY, "n.notes", &json!({})), r#"["canary"]"#);
+    assert_eq!(gateway.call(BOB_KEY, "n.notes", &json!({})), "[]");
+    assert_eq!(tagged_processes(&test_env.process_tag).len(), 2);
+    gateway.terminate();
+    wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+}
+
+#[test]
+fn an_idle_server_of_a_gateway_stops_and_its_next_call_starts_it() {
+    let server = fixture("n").switch("--notes").config_key("idleTimeout", 0.1);
+    let test_env = TestEnv::new(server, &Value::Null);
+    let gateway = test_env.serve();
+    wait_gone(&test_env.process_tag, Duration::from_secs(10)).unwrap();
+    assert!(gateway.get("/readyz").0.starts_with("HTTP/1.1 200"), "at rest it is ready");
+    assert_eq!(gateway.call("", "n.notes", &json!({})), "[]");
+    gateway.terminate();
 }
 
 #[test]

@@ -362,6 +362,20 @@ fn a_selection_keeps_what_it_depends_on_and_nothing_else() {
 }
 
 #[test]
+fn the_servers_of_a_sharing_policy_depend_only_on_each_other() {
+    let text = r#"{"servers": {
+        "db": {"command": "x"},
+        "cache": {"command": "x", "share": "principal", "dependencies": ["db"]},
+        "notes": {"command": "x", "share": "principal", "dependencies": ["db", "cache"]}}}"#;
+    let config = load(text).unwrap();
+    assert_eq!(json!(config.shared_by(Share::Process).waves()), json!([["db"]]));
+    let private = config.shared_by(Share::Principal);
+    assert_eq!(json!(private.waves()), json!([["cache"], ["notes"]]));
+    assert!(private.servers["cache"].dependencies.is_empty());
+    assert!(config.shared_by(Share::Session).servers.is_empty());
+}
+
+#[test]
 fn a_selection_of_an_unknown_server_suggests_a_name() {
     let text =
         r#"{"servers": {"files": {"command": "b"}, "off": {"command": "x", "disabled": true}}}"#;

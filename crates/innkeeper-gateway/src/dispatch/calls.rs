@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use innkeeper_host::{Arguments, CallError, CallOptions, CompletionReference};
-use innkeeper_protocol::http::HeaderMismatch;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -17,7 +16,7 @@ use crate::offering::OfferedServer;
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let principal = &request.caller.principal;
         let tool = self.policy.find(principal, &name, |name| offering.tool(name));
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", &name))?;
@@ -25,7 +24,7 @@ impl GatewayInner {
         let arguments = request.raw_param("arguments");
         let target =
             CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };
-        let (host, host_name) = (tool.server.host.clone(), tool.host_name.clone());
+        let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
         let call = {
             let arguments = arguments.clone();
             move |options: CallOptions| async move {
@@ -47,23 +46,26 @@ impl GatewayInner {
     }
 
     /// Checks the headers of a call that repeat arguments. The call of an unknown tool fails later.
-    pub(crate) fn check_param_headers<'h>(
-        &self,
+    pub(crate) async fn check_param_headers<'h>(
+        self: &Arc<Self>,
         caller: &Caller,
         params: Option<&RawValue>,
         header: impl Fn(&str) -> Option<&'h [u8]>,
-    ) -> Result<(), HeaderMismatch> {
+    ) -> Result<(), RpcError> {
         let name = params.and_then(|params| skim::member(params.get(), "name"));
         let name = name.and_then(skim::decode_string).unwrap_or_default();
-        match self.offering(caller).tool(&name) {
-            Some(tool) => tool.param_headers.check_call(params, header),
+        match self.offering(caller).await?.tool(&name) {
+            Some(tool) => {
+                let checked = tool.param_headers.check_call(params, header);
+                checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))
+            }
             None => Ok(()),
         }
     }
 
     pub(super) async fn get_prompt(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let Some(prompt) = offering.prompt(&name) else {
             return Err(RpcError::unknown_item("prompt", &name));
         };
@@ -75,7 +77,7 @@ impl GatewayInner {
         let digest_of = request.raw_param("arguments");
         let target =
             CallTarget { server: &prompt.server, item: &name, digest_of: digest_of.as_deref() };
-        let (host, host_name) = (prompt.server.host.clone(), prompt.host_name.clone());
+        let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await
         };
@@ -86,12 +88,13 @@ impl GatewayInner {
 
     pub(super) async fn read_resource(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let uri = request.string_param("uri")?;
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let Some(server) = offering.resource_server(&uri) else {
             return Err(unknown_resource(request, &uri));
         };
         let target = CallTarget { server, item: &uri, digest_of: None };
-        let (host, name, address) = (server.host.clone(), server.name.clone(), uri.clone());
+        let (host, name, address) =
+            (server.upstream.host.clone(), server.name.clone(), uri.clone());
         let call = move |options: CallOptions| async move {
             host.read_resource(&address, Some(&name), options).await
         };
@@ -122,7 +125,7 @@ impl GatewayInner {
                 serde_json::from_str(context).map_err(|_| invalid("context/arguments"))?
             }
         };
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) =
             match text(&reference, "type").as_deref() {
                 Some("ref/prompt") => {
@@ -143,7 +146,7 @@ impl GatewayInner {
             };
         let shown = item.clone();
         let target = CallTarget { server, item: &shown, digest_of: None };
-        let (host, server_name) = (server.host.clone(), server.name.clone());
+        let (host, server_name) = (server.upstream.host.clone(), server.name.clone());
         let call = move |options: CallOptions| async move {
             let reference = if is_prompt {
                 CompletionReference::Prompt(&item)

@@ -68,6 +68,10 @@ impl GatewayInner {
                 return Ok(self.forward_parkable(request, target, options, answers, call).await);
             }
         }
+        let in_use = match self.use_server(&server.upstream, &server.name).await {
+            Ok(in_use) => in_use,
+            Err(error) => return Ok(Err(error)),
+        };
         let _turn = self.turn(&caller.turn_client(), server, answers, &options).await;
         let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
         if wants_notifications(request, server) {
@@ -75,7 +79,12 @@ impl GatewayInner {
         }
         let filter = NotificationFilter::new(request);
         let sink = CurrentSink::new(request.sink.clone());
-        with_notifications(call(options), receiver, &sink, &filter).await.map(Ok)
+        match with_notifications(call(options), receiver, &sink, &filter).await {
+            Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
+                Ok(Err(RpcError::stopped_for_memory(&server)))
+            }
+            result => result.map(Ok),
+        }
     }
 
     /// Forwards a request of a client of the modern era to a server of the legacy era.
@@ -114,17 +123,22 @@ impl GatewayInner {
         let run = move |context: CallContext| async move {
             let CallContext { callback, missing, turn } = context;
             options.callback = Some(callback);
+            let in_use = gateway.use_server(&server.upstream, &server.name).await?;
             turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
             let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
             if wants {
                 options.notifications = Some(sender);
             }
             let result = with_notifications(call(options), receiver, &current, &filter).await;
-            result.map_err(|error| {
-                missing.error().unwrap_or_else(|| RpcError::from_call_error(error, &item))
+            result.map_err(|error| match error {
+                CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
+                    RpcError::stopped_for_memory(&server)
+                }
+                error => missing.error().unwrap_or_else(|| RpcError::from_call_error(error, &item)),
             })
         };
         let client = request.caller.identity.clone();
+        let identity = (identity, target.server.server_use.clone());
         self.parked_calls.start(ParkableCall::new(identity, client, sink, run)).await
     }
 
@@ -136,7 +150,7 @@ impl GatewayInner {
         answers: bool,
         options: &CallOptions,
     ) -> Option<Turn> {
-        if server.ties_requests || self.sole_client.is_some() {
+        if server.ties_requests || self.sole_client().is_some() {
             return None;
         }
         let callback = options.callback.clone();
@@ -156,7 +170,7 @@ impl GatewayInner {
     /// Forwards a request with a method that the gateway does not know to the only server that it
     /// can be for.
     pub(super) async fn pass_through(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let [server] = &offering.servers[..] else {
             return Err(RpcError::method_not_found(request.method));
         };
@@ -165,7 +179,7 @@ impl GatewayInner {
             RawValue::from_string(text).unwrap_or_default()
         });
         let (host, name, method) =
-            (server.host.clone(), server.name.clone(), request.method.to_owned());
+            (server.upstream.host.clone(), server.name.clone(), request.method.to_owned());
         let target = CallTarget { server, item: request.method, digest_of: params.as_deref() };
         let call = {
             let params = params.clone();

@@ -1,5 +1,7 @@
 //! `initialize` and `server/discover`.
 
+use std::sync::Arc;
+
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::handshake::{
     CacheScope, DiscoverResponse, InitializeParams, InitializeResponse,
@@ -29,14 +31,14 @@ pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentit
 }
 
 impl GatewayInner {
-    pub(super) fn initialize(&self, request: &ClientRequest<'_>) -> Reply {
+    pub(super) async fn initialize(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let identity = read_initialize(request.params)?;
         let revision = identity.revision;
         let client = request.caller.client.as_ref();
         if client.is_none_or(|client| !client.initialize(identity)) {
             return Err(RpcError::new(code::INVALID_REQUEST, "the client is already initialized"));
         }
-        let (capabilities, instructions) = self.describe(request.caller)?;
+        let (capabilities, instructions) = self.describe(request.caller).await?;
         let response = InitializeResponse {
             revision,
             capabilities: &capabilities,
@@ -46,8 +48,8 @@ impl GatewayInner {
         to_raw_value(&response).map_err(internal)
     }
 
-    pub(super) fn discover(&self, request: &ClientRequest<'_>) -> Reply {
-        let (capabilities, instructions) = self.describe(request.caller)?;
+    pub(super) async fn discover(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let (capabilities, instructions) = self.describe(request.caller).await?;
         let response = DiscoverResponse {
             supported_versions: &supported_versions(),
             capabilities: &capabilities,
@@ -60,8 +62,11 @@ impl GatewayInner {
     }
 
     /// Returns the capabilities and the instructions for a caller.
-    fn describe(&self, caller: &Caller) -> Result<(Box<RawValue>, Option<String>), RpcError> {
-        let offering = self.offering(caller);
+    async fn describe(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
+        let offering = self.offering(caller).await?;
         let capabilities = aggregate_capabilities(offering.servers.iter().map(|server| &**server));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }

@@ -1,5 +1,7 @@
 //! `tools/list`, `prompts/list`, `resources/list` and `resources/templates/list`.
 
+use std::sync::Arc;
+
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::{Era, skim};
 use serde_json::Value;
@@ -11,8 +13,12 @@ use crate::gateway::GatewayInner;
 use crate::offering::{ListItem, ListKind};
 
 impl GatewayInner {
-    pub(super) fn list(&self, request: &ClientRequest<'_>, kind: ListKind) -> Reply {
-        let offering = self.offering(request.caller);
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        kind: ListKind,
+    ) -> Reply {
+        let offering = self.offering(request.caller).await?;
         let cursor =
             match request.param("cursor") {
                 None | Some("null") => None,

@@ -6,18 +6,22 @@ use innkeeper_host::CallOptions;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
 
-use super::{Caller, ClientRequest, Reply, empty_object};
+use super::{ClientRequest, Reply, empty_object};
+use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::OfferedServer;
-use crate::sink::MessageSink;
 use crate::subscribers::{RequestedNotifications, Subscriber, Subscription};
 
 impl GatewayInner {
     /// Adds or removes a subscription of a client of the legacy era.
-    pub(super) async fn subscribe(&self, request: &ClientRequest<'_>, subscribed: bool) -> Reply {
+    pub(super) async fn subscribe(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        subscribed: bool,
+    ) -> Reply {
         let uri = request.string_param("uri")?;
-        let offering = self.offering(request.caller);
+        let offering = self.offering(request.caller).await?;
         let Some(server) = offering.resource_server(&uri) else {
             return Err(RpcError::unknown_item("resource", &uri));
         };
@@ -32,7 +36,7 @@ impl GatewayInner {
     }
 
     async fn set_subscription(
-        &self,
+        self: &Arc<Self>,
         subscriber: &Subscriber,
         server: &Arc<OfferedServer>,
         uri: &str,
@@ -49,30 +53,33 @@ impl GatewayInner {
             Some(false) => return Ok(()),
             Some(true) => {}
         }
-        let subscribed = server.subscribe(uri).await;
-        subscribed.map_err(|error| {
+        let subscribing = async {
+            let _in_use = self.use_server(&server.upstream, &server.name).await?;
+            let subscribed = server.subscribe(uri).await;
+            subscribed.map_err(|error| RpcError::from_call_error(error, uri))
+        };
+        subscribing.await.inspect_err(|_| {
             subscriber.remove_resource(&server.name, uri);
-            RpcError::from_call_error(error, uri)
         })
     }
 
     /// Opens a subscription of the modern era, which lasts until the client cancels the request.
-    pub(super) async fn listen(&self, request: &ClientRequest<'_>) -> Reply {
+    pub(super) async fn listen(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let requested = RequestedNotifications::from_params(request.params).ok_or_else(|| {
             RpcError::invalid_params("`params/notifications` must be an object of notifications")
         })?;
         let id = to_raw_value(request.id)
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;
+        let offering = self.offering(caller).await?;
         let subscriber = Subscriber::new(
             caller.principal.clone(),
             caller.endpoint,
-            self.view(caller),
+            offering.view.clone(),
             request.sink.clone(),
             requested.lists,
             Some(id),
         );
-        let offering = self.offering(caller);
         let owners = requested.resources.iter().map(|uri| {
             let server = offering.resource_server(uri);
             server.cloned().ok_or_else(|| RpcError::unknown_item("resource", uri))
@@ -90,16 +97,20 @@ impl GatewayInner {
         Ok(empty_object())
     }
 
-    /// Adds a client of the legacy era to the receivers of change notifications.
-    pub(crate) fn add_legacy_subscriber(&self, caller: &Caller, sink: MessageSink) -> Subscription {
-        self.subscribers.add(Subscriber::new(
-            caller.principal.clone(),
-            caller.endpoint,
-            self.view(caller),
-            sink,
+    /// Adds a client of the legacy era to the receivers of change notifications. Starts the servers
+    /// of the client that do not run yet.
+    pub(crate) async fn add_legacy_subscriber(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+    ) -> Result<Subscription, RpcError> {
+        Ok(self.subscribers.add(Subscriber::new(
+            client.principal.clone(),
+            client.endpoint,
+            self.view(&client.principal, Some(client)).await?,
+            client.general.clone(),
             crate::subscribers::ListFilter::ALL,
             None,
-        ))
+        )))
     }
 
     /// Ends all subscriptions of a subscriber at the servers.
@@ -109,7 +120,7 @@ impl GatewayInner {
         if resources.is_empty() {
             return;
         }
-        let options = self.endpoint_options(subscriber.endpoint);
+        let options = self.endpoint(subscriber.endpoint);
         let offering = subscriber.view.offering(subscriber.endpoint, options);
         self.tasks.spawn(async move {
             for (server, uri) in resources {
@@ -141,7 +152,10 @@ impl OfferedServer {
             *count += 1;
             return Ok(());
         }
-        self.host.subscribe_resource(uri, Some(&self.name), CallOptions::default()).await?;
+        self.upstream
+            .host
+            .subscribe_resource(uri, Some(&self.name), CallOptions::default())
+            .await?;
         counts.insert(uri.into(), 1);
         Ok(())
     }
@@ -156,7 +170,9 @@ impl OfferedServer {
         }
         counts.remove(uri);
         let options = CallOptions::default();
-        if let Err(error) = self.host.unsubscribe_resource(uri, Some(&self.name), options).await {
+        if let Err(error) =
+            self.upstream.host.unsubscribe_resource(uri, Some(&self.name), options).await
+        {
             tracing::debug!(server = &*self.name, %error, "subscription not ended");
         }
     }

@@ -10,32 +10,34 @@ use tokio::sync::broadcast::error::RecvError;
 use super::GatewayInner;
 use crate::upstream::Upstream;
 
-/// Runs until the host or the gateway ends.
-pub(super) async fn forward_events(gateway: Weak<GatewayInner>, upstream: Arc<Upstream>) {
+/// Returns a task that runs until the host or the gateway ends.
+pub(super) fn forward_events(
+    gateway: Weak<GatewayInner>,
+    upstream: &Arc<Upstream>,
+) -> impl Future<Output = ()> + use<> {
     let mut events = upstream.host.events();
-    loop {
-        let event = events.recv().await;
-        let Some(gateway) = gateway.upgrade() else { return };
-        match event {
-            Ok(HostEvent::Notification { server, method, params, call }) => {
-                forward_notification(
-                    &gateway,
-                    &upstream,
-                    &server,
-                    &method,
-                    params.as_deref(),
-                    &call,
-                );
+    let upstream = Arc::downgrade(upstream);
+    async move {
+        loop {
+            let event = events.recv().await;
+            let (Some(gateway), Some(upstream)) = (gateway.upgrade(), upstream.upgrade()) else {
+                return;
+            };
+            match event {
+                Ok(HostEvent::Notification { server, method, params, call }) => {
+                    let params = params.as_deref();
+                    forward_notification(&gateway, &upstream, &server, &method, params, &call);
+                }
+                Ok(
+                    HostEvent::CatalogChanged { .. }
+                    | HostEvent::Ready { .. }
+                    | HostEvent::Unavailable { .. }
+                    | HostEvent::Stopped { .. },
+                )
+                | Err(RecvError::Lagged(_)) => gateway.notify_changes(&upstream),
+                Ok(_) => {}
+                Err(RecvError::Closed) => return,
             }
-            Ok(
-                HostEvent::CatalogChanged { .. }
-                | HostEvent::Ready { .. }
-                | HostEvent::Unavailable { .. }
-                | HostEvent::Stopped { .. },
-            )
-            | Err(RecvError::Lagged(_)) => gateway.notify_changes(&upstream),
-            Ok(_) => {}
-            Err(RecvError::Closed) => return,
         }
     }
 }
@@ -43,15 +45,15 @@ pub(super) async fn forward_events(gateway: Weak<GatewayInner>, upstream: Arc<Up
 impl GatewayInner {
     /// Tells the clients which lists changed since the last call.
     fn notify_changes(&self, upstream: &Arc<Upstream>) {
-        let mut views = vec![self.view.clone()];
+        let mut views = vec![self.shared_view.clone()];
         for subscriber in self.subscribers.current() {
             if !views.iter().any(|view| Arc::ptr_eq(view, &subscriber.view)) {
                 views.push(subscriber.view.clone());
             }
         }
         for view in views.iter().filter(|view| view.contains(upstream)) {
-            for (index, endpoint) in self.endpoints.iter().enumerate() {
-                let changed = view.changed_lists(index, &endpoint.options);
+            for (index, endpoint) in self.endpoint_options().enumerate() {
+                let changed = view.changed_lists(index, endpoint);
                 if changed != [false; 4] {
                     self.subscribers.notify_lists(view, index, changed);
                 }
@@ -73,7 +75,7 @@ fn forward_notification(
             let Some(params) = params else { return };
             let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
             if let Some(uri) = uri {
-                let is_of_view = |view: &crate::upstream::View| view.contains(upstream);
+                let is_of_view = |view: &crate::view::View| view.contains(upstream);
                 gateway.subscribers.notify_resource(is_of_view, server, &uri, params);
             }
         }

@@ -13,7 +13,6 @@ use tokio::time::timeout;
 
 use super::incoming::{self, Connected};
 use crate::client::Client;
-use crate::dispatch::Caller;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
@@ -45,14 +44,15 @@ pub(crate) async fn serve(
         sink,
         subscription: std::sync::OnceLock::new(),
         requests: GatewayTasks::default(),
+        _end: ConnectionEnd { gateway: gateway.clone(), client: client.clone() },
     };
-    if let Some(sole_client) = &gateway.sole_client {
+    if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
     }
     let reading = async {
         let result = connection.read(reader).await;
         // Nobody answers requests of servers any more.
-        if let Some(sole_client) = &gateway.sole_client {
+        if let Some(sole_client) = gateway.sole_client() {
             sole_client.end();
         }
         client.fail_questions();
@@ -93,6 +93,19 @@ struct Connection {
     sink: MessageSink,
     subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
     requests: GatewayTasks,
+    _end: ConnectionEnd,
+}
+
+/// The end of a connection, also if its future is dropped.
+struct ConnectionEnd {
+    gateway: Arc<GatewayInner>,
+    client: Arc<Client>,
+}
+
+impl Drop for ConnectionEnd {
+    fn drop(&mut self) {
+        self.gateway.end_client(&self.client);
+    }
 }
 
 impl Connection {
@@ -164,8 +177,9 @@ impl Connection {
         let method = method.into_owned();
         let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
         let is_initialize = method == innkeeper_protocol::method::INITIALIZE;
-        if is_initialize {
-            self.add_subscriber();
+        if is_initialize && let Err(error) = self.add_subscriber().await {
+            self.sink.send(incoming::error_line(Some(&id), &error)).await;
+            return;
         }
         let connected = Connected {
             client: self.client.clone(),
@@ -183,17 +197,13 @@ impl Connection {
     }
 
     /// Adds the client to the receivers of change notifications.
-    fn add_subscriber(&self) {
-        self.subscription.get_or_init(|| {
-            let caller = Caller {
-                principal: self.client.principal.clone(),
-                endpoint: self.client.endpoint,
-                client: None,
-                subscription: None,
-                identity: incoming::unknown_identity(),
-            };
-            Arc::new(self.gateway.add_legacy_subscriber(&caller, self.sink.clone()))
-        });
+    async fn add_subscriber(&self) -> Result<(), RpcError> {
+        if self.subscription.get().is_none() {
+            let subscription = self.gateway.add_legacy_subscriber(&self.client).await?;
+            // Only the reader of the connection sets the cell.
+            drop(self.subscription.set(Arc::new(subscription)));
+        }
+        Ok(())
     }
 
     /// Ends the subscriptions of the client.

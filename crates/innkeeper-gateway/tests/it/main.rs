@@ -8,3 +8,4 @@ mod http;
 mod names;
 mod questions;
 mod setup;
+mod sharing;

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
-use innkeeper_host::{Config, Environment, Host, Supervisor};
-use innkeeper_testkit::{Fixture, ProcessTag, built_program, fixture, mcp_json};
+use innkeeper_host::config::Share;
+use innkeeper_host::{Config, Environment, Host, HostBuilder, Supervisor};
+use innkeeper_testkit::{Fixture, ProcessTag, built_program, fixture, mcp_json, tagged_processes};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Maximum time on a loaded machine for operations that usually take milliseconds.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -51,10 +52,30 @@ impl TestEnv {
         builder: GatewayBuilder,
         servers: impl IntoIterator<Item = Fixture>,
     ) -> TestGateway {
-        let supervisor = Supervisor::executable(built_program("innkeeper-shim"));
-        let host = Host::builder(self.config(servers)).supervisor(supervisor);
+        let config = self.config(servers);
+        let supervised = |builder: HostBuilder| {
+            builder.supervisor(Supervisor::executable(built_program("innkeeper-shim")))
+        };
+        let builder = builder.servers(&config).private_servers(&config, supervised);
+        let host = supervised(Host::builder(config.shared_by(Share::Process)));
         let host = builder.register(host).start().await.unwrap();
         TestGateway { gateway: builder.build(host.clone()), host }
+    }
+
+    /// Returns the number of processes of all fixture servers.
+    pub(crate) fn process_count(&self) -> usize {
+        tagged_processes(&self.process_tag).len()
+    }
+
+    /// Waits until the fixture servers have this number of processes.
+    pub(crate) async fn wait_for_processes(&self, count: usize) {
+        let reached = timeout(TEST_TIMEOUT, async {
+            while self.process_count() != count {
+                sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let reached = reached.await;
+        assert!(reached.is_ok(), "{} processes, expected {count}", self.process_count());
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use indexmap::IndexMap;
 use innkeeper_config::InvalidServer;
-use innkeeper_process::ProcessContainment;
+use innkeeper_process::{ProcessContainment, ProcessTable};
 use tokio::time::Instant;
 
 use super::Host;
@@ -102,6 +102,22 @@ impl Host {
             .iter()
             .map(|(name, server)| (name.clone(), ServerStatus::for_invalid_server(server)));
         servers.chain(invalid).collect()
+    }
+
+    /// Returns the resident memory in bytes of each server with processes, its descendants included.
+    /// Memory that several processes share counts for each of them.
+    ///
+    /// Takes the processes from `table`, so that several hosts can use one.
+    pub fn memory(&self, table: &ProcessTable) -> IndexMap<Arc<str>, u64> {
+        let servers = self.0.registry.servers().into_iter().filter_map(|server| {
+            let (pid, containment) = {
+                let status = server.status();
+                let running = status.handle.as_ref()?;
+                (running.pid?, running.containment?)
+            };
+            Some((server.name.clone(), table.server_memory(pid, containment)))
+        });
+        servers.collect()
     }
 
     /// Returns the pins of every ready server, as the content for `mcp.lock`. Needs no traffic.

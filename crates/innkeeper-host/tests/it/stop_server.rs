@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use innkeeper_host::error::UnavailableReason;
-use innkeeper_host::{CallError, Host, HostEvent, ReloadOptions, ServerState, StopError};
+use innkeeper_host::{
+    CallError, Host, HostEvent, ProcessTable, ReloadOptions, ServerState, StopError,
+};
 use innkeeper_testkit::tagged_processes;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::json;
@@ -197,4 +199,40 @@ async fn a_stop_beside_a_shutdown_leaves_nothing_behind() {
     assert_eq!(report.servers.len(), 2);
     assert_eq!(host.status()["one"].state, ServerState::Shutdown);
     test_env.assert_gone().await;
+}
+
+#[tokio::test]
+async fn a_catalog_of_one_server_stays_complete_when_the_server_stops() {
+    let test_env = TestEnv::new();
+    let host = test_env.start([test_env.fixture("a"), test_env.fixture("a.b")]).await.unwrap();
+    let both = host.catalog();
+    let only = both.only("a").unwrap();
+    host.stop_server("a").await.unwrap();
+    assert!(host.catalog().only("a").is_none());
+    let of_server = |name: &str| name.starts_with("a.") && !name.starts_with("a.b.");
+    let names: Vec<&str> = both.tool_names().filter(|name| of_server(name)).collect();
+    // The name `a.a.b` belongs to `a`, and no name of `a.b` does.
+    assert_eq!(only.tool_names().collect::<Vec<_>>(), names);
+    assert_eq!(only.servers().map(|(name, _)| name).collect::<Vec<_>>(), ["a"]);
+    let count = |catalog: &innkeeper_host::Catalog| {
+        catalog.prompts().filter(|prompt| prompt.server == "a").count()
+    };
+    assert_eq!(count(&only), count(&both));
+    host.shutdown().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_memory_of_a_server_includes_its_descendants() {
+    let test_env = TestEnv::new();
+    let alone = test_env.fixture("alone");
+    let family = test_env.fixture("family").switch("--daemon").switch("--double-fork");
+    let host = test_env.start([alone, family]).await.unwrap();
+    let memory = host.memory(&ProcessTable::read().unwrap());
+    assert!(memory["alone"] > 1 << 20, "{memory:?}");
+    assert!(memory["family"] > 2 * memory["alone"], "{memory:?}");
+    host.stop_server("alone").await.unwrap();
+    let memory = host.memory(&ProcessTable::read().unwrap());
+    assert_eq!(memory.keys().map(|name| &**name).collect::<Vec<_>>(), ["family"]);
+    host.shutdown().await;
 }

@@ -26,6 +26,11 @@ impl Catalog {
             let schema = object_schema(&json!({"uri": {"type": "string"}}), &["uri"]);
             tools.push(tool("touch", "Says that a resource has changed.", &schema));
         }
+        if switches.is_set("--notes") {
+            let schema = object_schema(&json!({"text": {"type": "string"}}), &["text"]);
+            tools.push(tool("note", "Keeps a text in memory.", &schema));
+            tools.push(tool("notes", "Returns all kept texts.", &object_schema(&json!({}), &[])));
+        }
         if switches.is_set("--tally") {
             tools.push(call_log::tool_definition());
         }

@@ -68,6 +68,8 @@ pub(super) struct FixtureServer {
     pub(super) pending_requests: PendingRequests,
     pub(super) tasks: TaskStore,
     pub(super) call_log: CallLog,
+    /// The texts that the tool `note` keeps.
+    pub(super) notes: Vec<String>,
     exit_code: Option<u8>,
 }
 
@@ -82,6 +84,7 @@ impl FixtureServer {
             pending_requests: PendingRequests::default(),
             tasks: TaskStore::default(),
             call_log: CallLog::default(),
+            notes: Vec::new(),
             exit_code: None,
             switches,
             journal,

@@ -115,6 +115,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     ),
     number("--list-changed-burst", "repeat each change notification this many times"),
     flag("--relist-loop", "send tools/list_changed after every tools/list"),
+    flag("--notes", "add the tools note and notes, which keep texts in memory"),
     flag("--touch", "add the tool touch, which sends a resource update"),
     flag("--no-listen", "no subscriptions/listen"),
     // Calls.

@@ -30,6 +30,11 @@ impl FixtureServer {
             "pid" => text_result(&std::process::id().to_string()),
             "grow" => self.change_list(arguments, true),
             "shrink" => self.change_list(arguments, false),
+            "note" => {
+                self.notes.push(arguments["text"].as_str().unwrap_or_default().to_owned());
+                text_result("noted")
+            }
+            "notes" => text_result(&json!(self.notes).to_string()),
             "touch" => {
                 self.notify_resource_updated(arguments["uri"].as_str().unwrap_or_default());
                 text_result("touched")

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 use super::response::{accepted, json_response, logged_events, rpc_error_response, text_response};
 use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
-use crate::dispatch::Caller;
 use crate::event_stream::EventStream;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
@@ -86,22 +85,22 @@ async fn initialize(
     principal: Principal,
     (id, params): (&RequestId, Option<&RawValue>),
 ) -> Response<Body> {
-    let Some(session) = transport.sessions.create(principal.clone(), endpoint) else {
+    let Some(session) = transport.sessions.create(principal, endpoint) else {
         return text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "the gateway has its maximum number of sessions",
         );
     };
-    let caller = Caller {
-        principal,
-        endpoint,
-        client: None,
-        subscription: None,
-        identity: incoming::unknown_identity(),
-    };
-    let sink = MessageSink::Stream(session.general.clone());
-    let subscription = Arc::new(transport.gateway.add_legacy_subscriber(&caller, sink));
-    session.subscription.get_or_init(|| subscription);
+    match transport.gateway.add_legacy_subscriber(&session.client).await {
+        Ok(subscription) => {
+            let subscription = Arc::new(subscription);
+            session.subscription.get_or_init(|| subscription);
+        }
+        Err(error) => {
+            transport.end_session(&session.id);
+            return rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+        }
+    }
     let connected = connected(&session);
     let request = (id, method::INITIALIZE, params);
     let line =
@@ -308,5 +307,6 @@ impl HttpTransport {
         if let Some(subscription) = session.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }
+        self.gateway.end_client(&session.client);
     }
 }

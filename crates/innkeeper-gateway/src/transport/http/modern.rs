@@ -52,7 +52,7 @@ async fn request(
     method: &str,
     params: Option<&RawValue>,
 ) -> Response<Body> {
-    let caller = match check(&from, method, params) {
+    let caller = match check(&from, method, params).await {
         Ok(caller) => caller,
         Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
     };
@@ -89,7 +89,7 @@ async fn request(
 }
 
 /// Checks the headers and the `_meta` of a request.
-fn check(
+async fn check(
     from: &Caller<'_>,
     method: &str,
     params: Option<&RawValue>,
@@ -120,7 +120,7 @@ fn check(
     };
     if method == method::TOOLS_CALL {
         let gateway = &from.transport.gateway;
-        gateway.check_param_headers(&caller, params, header).map_err(mismatch)?;
+        gateway.check_param_headers(&caller, params, header).await?;
     }
     Ok(caller)
 }

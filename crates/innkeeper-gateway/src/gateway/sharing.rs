@@ -1,0 +1,334 @@
+//! Which clients share a server: the hosts of one principal and of one session beside the host of
+//! all clients.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use innkeeper_host::config::Share;
+use innkeeper_host::{Config, Host, HostBuilder, ShutdownReport};
+use innkeeper_protocol::envelope::code;
+use tokio::sync::SetOnce;
+use tokio::time::Instant;
+
+use super::callbacks::UpstreamCell;
+use super::{GatewayInner, events};
+use crate::client::Client;
+use crate::error::RpcError;
+use crate::principal::Principal;
+use crate::upstream::Upstream;
+use crate::view::View;
+
+/// The servers that not all clients share, with the same sharing policy.
+#[derive(Clone)]
+pub(crate) struct PrivateServers {
+    config: Config,
+    prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync>,
+}
+
+impl fmt::Debug for PrivateServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateServers").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl PrivateServers {
+    /// Returns the servers of a configuration with this sharing policy, if there are any.
+    pub(crate) fn new(
+        config: &Config,
+        share: Share,
+        prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync>,
+    ) -> Option<Self> {
+        // A server that does not start must not take the others from the client.
+        let config = config.shared_by(share).with_optional_servers();
+        (!config.servers.is_empty()).then_some(Self { config, prepare })
+    }
+}
+
+/// The clients that share a host. A session has the number of its client; the requests of a
+/// principal without a connection or session are those of one session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Scope {
+    Principal(Principal),
+    Session(Principal, Option<u64>),
+}
+
+impl Scope {
+    fn share(&self) -> Share {
+        match self {
+            Self::Principal(_) => Share::Principal,
+            Self::Session(..) => Share::Session,
+        }
+    }
+}
+
+/// The principal of a client, and the number of the client if sessions have hosts of their own.
+pub(super) type ViewKey = (Principal, Option<u64>);
+
+/// A host that starts or has started.
+type HostCell = Arc<SetOnce<Result<Arc<Upstream>, RpcError>>>;
+
+/// The hosts and the views of the principals and sessions.
+#[derive(Debug, Default)]
+pub(super) struct Scopes {
+    hosts: HashMap<Scope, HostCell>,
+    views: HashMap<ViewKey, Arc<View>>,
+}
+
+impl Scopes {
+    /// Returns the hosts that run.
+    fn running(&self) -> impl Iterator<Item = &Arc<Upstream>> {
+        self.hosts.values().filter_map(|cell| cell.get()?.as_ref().ok())
+    }
+
+    /// Removes and returns the running hosts that `is_ended` selects.
+    fn take_hosts(
+        &mut self,
+        is_ended: impl Fn(&Scope, &Arc<Upstream>) -> bool,
+    ) -> Vec<Arc<Upstream>> {
+        let ended = self.hosts.extract_if(|scope, cell| match cell.get() {
+            Some(Ok(upstream)) => is_ended(scope, upstream),
+            // A host that fails to start, or that ended during its start, is removed by its start.
+            Some(Err(_)) | None => false,
+        });
+        ended.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
+    }
+
+    /// Removes and returns the hosts that no view has, if they started before a time.
+    fn take_unviewed(&mut self, before: Instant) -> Vec<Arc<Upstream>> {
+        let views: Vec<_> = self.views.values().cloned().collect();
+        self.take_hosts(|_, upstream| {
+            upstream.started < before && !views.iter().any(|view| view.contains(upstream))
+        })
+    }
+
+    /// Returns the views that no request, connection or session uses, with the time of their last
+    /// use.
+    fn unused_views(&self) -> impl Iterator<Item = (&ViewKey, Instant)> {
+        let unused = self.views.iter().filter(|(_, view)| {
+            Arc::strong_count(view) == 1 && !view.private_upstreams().any(|host| host.is_used())
+        });
+        unused.map(|(key, view)| (key, view.last_used()))
+    }
+}
+
+/// The hosts of a gateway beside the host of all clients.
+#[derive(Debug)]
+pub(crate) struct Sharing {
+    pub(super) principal: Option<PrivateServers>,
+    pub(super) session: Option<PrivateServers>,
+    scopes: Mutex<Scopes>,
+}
+
+impl Sharing {
+    pub(super) fn new(principal: Option<PrivateServers>, session: Option<PrivateServers>) -> Self {
+        Self { principal, session, scopes: Mutex::default() }
+    }
+
+    fn scopes(&self) -> MutexGuard<'_, Scopes> {
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn servers(&self, share: Share) -> Option<&PrivateServers> {
+        match share {
+            Share::Process => None,
+            Share::Principal => self.principal.as_ref(),
+            Share::Session => self.session.as_ref(),
+        }
+    }
+}
+
+impl GatewayInner {
+    /// Returns the hosts of a client. Starts those that do not run yet.
+    pub(crate) async fn view(
+        self: &Arc<Self>,
+        principal: &Principal,
+        client: Option<&Arc<Client>>,
+    ) -> Result<Arc<View>, RpcError> {
+        let sharing = &self.sharing;
+        if sharing.principal.is_none() && sharing.session.is_none() {
+            return Ok(self.shared_view.clone());
+        }
+        let client = client.filter(|_| sharing.session.is_some());
+        let key = (principal.clone(), client.map(|client| client.number));
+        loop {
+            if let Some(view) = sharing.scopes().views.get(&key) {
+                view.touch();
+                return Ok(view.clone());
+            }
+            let mut upstreams = vec![self.shared.clone()];
+            let (principal, client) = key.clone();
+            for scope in [Scope::Principal(principal.clone()), Scope::Session(principal, client)] {
+                if sharing.servers(scope.share()).is_some() {
+                    upstreams.push(self.scoped_host(scope, upstreams.clone()).await?);
+                }
+            }
+            let private: Vec<_> = upstreams.iter().skip(1).cloned().collect();
+            let view = Arc::new(View::new(upstreams, self.endpoint_options()));
+            let mut scopes = sharing.scopes();
+            let is_running =
+                |host: &Arc<Upstream>| scopes.running().any(|running| Arc::ptr_eq(running, host));
+            // A host may have ended in the meantime.
+            if private.iter().all(is_running) {
+                // A request at the same time may have added a view.
+                return Ok(scopes.views.entry(key).or_insert(view).clone());
+            }
+        }
+    }
+
+    /// Returns the host of a scope. Starts the host if it does not run; the start continues without
+    /// the request that it is for.
+    async fn scoped_host(
+        self: &Arc<Self>,
+        scope: Scope,
+        wider: Vec<Arc<Upstream>>,
+    ) -> Result<Arc<Upstream>, RpcError> {
+        let cell = {
+            let mut scopes = self.sharing.scopes();
+            let known = scopes.hosts.get(&scope).cloned();
+            known.unwrap_or_else(|| {
+                let cell = HostCell::default();
+                scopes.hosts.insert(scope.clone(), cell.clone());
+                let (gateway, starting) = (self.clone(), cell.clone());
+                self.tasks.spawn(async move {
+                    gateway.start_scoped_host(scope, wider, starting).await;
+                });
+                cell
+            })
+        };
+        cell.wait().await.clone()
+    }
+
+    async fn start_scoped_host(
+        self: &Arc<Self>,
+        scope: Scope,
+        wider: Vec<Arc<Upstream>>,
+        cell: HostCell,
+    ) {
+        let started = self.start_private_servers(scope.share(), wider).await;
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            let is_current =
+                scopes.hosts.get(&scope).is_some_and(|current| Arc::ptr_eq(current, &cell));
+            if is_current && started.is_err() {
+                scopes.hosts.remove(&scope);
+            }
+            !is_current
+        };
+        let result = match started {
+            // The session ended during the start.
+            Ok(upstream) if ended => {
+                upstream.host.shutdown().await;
+                Err(RpcError::new(code::INTERNAL_ERROR, "the session has ended"))
+            }
+            started => started,
+        };
+        // Only this task sets the cell.
+        drop(cell.set(result));
+    }
+
+    async fn start_private_servers(
+        self: &Arc<Self>,
+        share: Share,
+        wider: Vec<Arc<Upstream>>,
+    ) -> Result<Arc<Upstream>, RpcError> {
+        let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
+            return Err(RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy"));
+        };
+        let with_process = config.servers.keys().filter(|name| self.servers.has_process(name));
+        let with_process: Vec<Arc<str>> = with_process.map(|name| name.as_str().into()).collect();
+        let permits = self.reserve_processes(with_process.len()).await?;
+        let permits = with_process.into_iter().zip(permits).collect();
+        let cell = UpstreamCell::default();
+        let builder = self.callbacks.register(prepare(Host::builder(config.clone())), &cell);
+        let host = builder.start().await.map_err(|error| {
+            tracing::error!(%error, share = share.as_str(), "servers not started");
+            RpcError::new(code::INTERNAL_ERROR, "the servers of this client did not start")
+        })?;
+        let upstream = Arc::new(Upstream::new(host, wider, self.servers.stoppable(), permits));
+        // The cell is new.
+        drop(cell.set(Arc::downgrade(&upstream)));
+        self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream));
+        Ok(upstream)
+    }
+
+    /// Ends the hosts of a session.
+    pub(crate) fn end_client(&self, client: &Arc<Client>) {
+        if self.sharing.session.is_none() {
+            return;
+        }
+        let key = Some(client.number);
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            scopes.views.retain(|(_, client), _| *client != key);
+            let scope = Scope::Session(client.principal.clone(), key);
+            // A start that is in progress ends the host.
+            let cell = scopes.hosts.remove(&scope);
+            cell.and_then(|cell| cell.get()?.clone().ok())
+        };
+        self.shut_down_hosts(ended.into_iter().collect());
+    }
+
+    /// Ends the hosts of the clients that sent no request for the idle time of a session.
+    pub(super) fn end_unused_hosts(&self) {
+        let Some(before) = Instant::now().checked_sub(self.options.idle_session) else { return };
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            let unused = scopes.unused_views().filter(|(_, last_used)| *last_used < before);
+            let unused: Vec<ViewKey> = unused.map(|(key, _)| key.clone()).collect();
+            for key in unused {
+                scopes.views.remove(&key);
+            }
+            scopes.take_unviewed(before)
+        };
+        self.shut_down_hosts(ended);
+    }
+
+    fn shut_down_hosts(&self, hosts: Vec<Arc<Upstream>>) {
+        for upstream in hosts {
+            self.tasks.spawn(async move {
+                upstream.host.shutdown().await;
+            });
+        }
+    }
+
+    /// Returns the last use of the client that needs its hosts least, if no request, connection or
+    /// session uses them.
+    pub(super) fn least_recent_view(&self) -> Option<(ViewKey, Instant)> {
+        let scopes = self.sharing.scopes();
+        let unused = scopes.unused_views().min_by_key(|(_, last_used)| *last_used);
+        unused.map(|(key, last_used)| (key.clone(), last_used))
+    }
+
+    /// Ends the hosts of a client that no other client uses, and waits for the end.
+    pub(super) async fn end_view(&self, key: &ViewKey) {
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            if !scopes.unused_views().any(|(unused, _)| unused == key) {
+                return;
+            }
+            scopes.views.remove(key);
+            scopes.take_unviewed(Instant::now())
+        };
+        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await;
+    }
+
+    /// Returns all hosts that run.
+    pub(super) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        let scopes = self.sharing.scopes();
+        std::iter::once(&self.shared).chain(scopes.running()).cloned().collect()
+    }
+
+    /// Ends the hosts of all principals and sessions.
+    pub(super) async fn shut_down_private_hosts(&self) -> Vec<ShutdownReport> {
+        let ended: Vec<Arc<Upstream>> = {
+            let mut scopes = self.sharing.scopes();
+            scopes.views.clear();
+            // A start that is in progress ends its host.
+            let cells = std::mem::take(&mut scopes.hosts);
+            cells.into_values().filter_map(|cell| cell.get()?.clone().ok()).collect()
+        };
+        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await
+    }
+}

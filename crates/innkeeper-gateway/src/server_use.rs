@@ -1,0 +1,104 @@
+//! How the clients of a host share one server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::time::Instant;
+
+use crate::turns::Turns;
+
+/// Whether the gateway stopped a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ProcessState {
+    #[default]
+    Running,
+    Stopped,
+}
+
+/// The use of one server, which stays the same when the server restarts.
+#[derive(Debug)]
+pub(crate) struct ServerUse {
+    pub(crate) turns: Turns,
+    /// The subscribers of each resource.
+    pub(crate) subscriptions: tokio::sync::Mutex<HashMap<Box<str>, usize>>,
+    /// Held for reading by each use, and for writing during a stop or a start. `None` for a server
+    /// that the gateway never stops.
+    process: Option<Arc<RwLock<ProcessState>>>,
+    last_used: Mutex<Instant>,
+    /// How often the gateway stopped the server because of its memory.
+    memory_stops: AtomicUsize,
+}
+
+impl ServerUse {
+    pub(crate) fn new(is_stoppable: bool) -> Self {
+        Self {
+            turns: Turns::default(),
+            subscriptions: tokio::sync::Mutex::default(),
+            process: is_stoppable.then(Arc::default),
+            last_used: Mutex::new(Instant::now()),
+            memory_stops: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns the state of the process, for a server that the gateway may stop.
+    pub(crate) fn process(&self) -> Option<&Arc<RwLock<ProcessState>>> {
+        self.process.as_ref()
+    }
+
+    /// Returns the process for a stop, if nobody uses the server and no resource has a subscriber.
+    pub(crate) fn take_unused(&self) -> Option<OwnedRwLockWriteGuard<ProcessState>> {
+        let guard = self.process.clone()?.try_write_owned().ok()?;
+        let is_subscribed =
+            self.subscriptions.try_lock().map_or(true, |resources| !resources.is_empty());
+        (!is_subscribed && *guard == ProcessState::Running).then_some(guard)
+    }
+
+    /// Returns the time of the end of the last use.
+    pub(crate) fn last_used(&self) -> Instant {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that the server stops because of its memory, although calls are in flight.
+    pub(crate) fn count_memory_stop(&self) {
+        self.memory_stops.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A use of a running server: the gateway does not stop the server until the value is dropped.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    server_use: Arc<ServerUse>,
+    process: Option<OwnedRwLockReadGuard<ProcessState>>,
+    /// The number of stops because of memory at the start of the use.
+    memory_stops: usize,
+    /// Counts the uses of all servers of a host.
+    _host_use: Arc<()>,
+}
+
+impl InUse {
+    pub(crate) fn new(
+        server_use: Arc<ServerUse>,
+        process: Option<OwnedRwLockReadGuard<ProcessState>>,
+        host_use: Arc<()>,
+    ) -> Self {
+        let memory_stops = server_use.memory_stops.load(Ordering::Relaxed);
+        Self { server_use, process, memory_stops, _host_use: host_use }
+    }
+
+    /// Returns whether the gateway stopped the server during the use because of its memory.
+    pub(crate) fn is_stopped_for_memory(&self) -> bool {
+        self.server_use.memory_stops.load(Ordering::Relaxed) != self.memory_stops
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        if self.process.is_some() {
+            let mut last_used =
+                self.server_use.last_used.lock().unwrap_or_else(PoisonError::into_inner);
+            *last_used = Instant::now();
+        }
+    }
+}
