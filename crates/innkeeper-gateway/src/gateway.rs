@@ -22,8 +22,9 @@ use crate::rate_limits::RateLimits;
 use crate::router::{self, HttpAccess};
 use crate::server;
 use crate::sole_client::SoleClient;
+use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
-use crate::tasks::GatewayTasks;
+use crate::tasks::{Computations, GatewayTasks};
 use crate::transport;
 use crate::transport::http::{HttpTransport, Sessions};
 use crate::upstream::{Upstream, View};
@@ -126,6 +127,8 @@ impl GatewayBuilder {
             view,
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
+            stored_results: StoredResults::new(),
+            computations: Computations::default(),
             sole_client,
             policy,
             rate_limits: rates,
@@ -133,7 +136,7 @@ impl GatewayBuilder {
             closing: SetOnce::new(),
         });
         inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), upstream));
-        inner.tasks.spawn(end_expired_calls(Arc::downgrade(&inner)));
+        inner.tasks.spawn(remove_expired(Arc::downgrade(&inner)));
         Gateway(inner)
     }
 }
@@ -157,6 +160,8 @@ pub(crate) struct GatewayInner {
     pub(crate) view: Arc<View>,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
+    pub(crate) stored_results: StoredResults,
+    pub(crate) computations: Computations,
     pub(crate) sole_client: Option<SoleClient>,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
@@ -239,7 +244,7 @@ impl Gateway {
     }
 }
 
-/// Interval of the search for idle sessions and expired parked calls.
+/// Interval of the search for idle sessions and expired calls and results.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
 async fn end_idle_sessions(transport: Weak<HttpTransport>) {
@@ -250,10 +255,11 @@ async fn end_idle_sessions(transport: Weak<HttpTransport>) {
     }
 }
 
-async fn end_expired_calls(gateway: Weak<GatewayInner>) {
+async fn remove_expired(gateway: Weak<GatewayInner>) {
     loop {
         sleep(CLEANUP_INTERVAL).await;
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
+        gateway.stored_results.remove_expired();
     }
 }

@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod pages;
+mod search;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::upstream::{ServerUse, Upstream};
 
 pub(crate) use capabilities::aggregate_capabilities;
 pub(crate) use pages::{ItemList, ListItem};
+pub(crate) use search::ToolSearch;
 
 /// A server of an offering.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub(crate) struct Offering {
     resources: HashMap<Box<str>, Arc<OfferedServer>>,
     templates: Vec<(Box<str>, Arc<OfferedServer>)>,
     pub(crate) lists: [ItemList; 4],
+    /// The search of an endpoint that lists only some of its tools.
+    pub(crate) search: Option<ToolSearch>,
     /// The items that are left out because their name or URI is not unique, with the reason.
     pub(crate) omitted: Vec<String>,
 }
@@ -151,6 +155,7 @@ impl Offering {
             }
         }
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
+        let (tool_list, search) = search::listed_tools(tool_list, endpoint, &mut omitted);
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
         let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
@@ -172,6 +177,7 @@ impl Offering {
                 ItemList::new(resource_list),
                 ItemList::new(template_list),
             ],
+            search,
             omitted,
         }
     }

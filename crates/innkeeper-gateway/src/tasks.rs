@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// The background tasks of a gateway. The tasks end when the last clone is dropped.
@@ -45,5 +46,35 @@ impl OwnedTask {
         let mut running = JoinSet::new();
         running.spawn(future);
         Self { _running: running }
+    }
+}
+
+/// Maximum number of computations at one time: more do not finish earlier on a few processors.
+const MAX_COMPUTATIONS: usize = 4;
+
+/// Runs computations that take too long for a thread of the runtime's tasks.
+#[derive(Debug)]
+pub(crate) struct Computations(Arc<Semaphore>);
+
+impl Default for Computations {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_COMPUTATIONS)))
+    }
+}
+
+impl Computations {
+    /// Runs a computation of bounded time when fewer than [`MAX_COMPUTATIONS`] run. Returns `None` if
+    /// the runtime ends or the computation panics. Dropping the future does not end a computation
+    /// that has started.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        computation: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let permit = self.0.clone().acquire_owned().await.ok()?;
+        let running = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            computation()
+        });
+        running.await.ok()
     }
 }

@@ -136,7 +136,7 @@ pub fn found_tools<'t>(
 }
 
 /// Returns the entry of a description for a name that no tool has, with similar names of tools.
-pub fn unknown_name(name: &str, similar_names: Vec<String>) -> Value {
+pub fn unknown_name(name: &str, similar_names: &[String]) -> Value {
     json!({
         "name": first_sentence(name, MAX_UNKNOWN_NAME_CHARS),
         "similarNames": similar_names,

@@ -28,7 +28,7 @@ pub(super) fn described_tools(search: &Search, names: &[&str]) -> serde_json::Re
             Some(Tool { name, description, input_schema }) => tools.push(
                 json!({"name": name, "description": description, "inputSchema": input_schema}),
             ),
-            None => unknown_names.push(unknown_name(name, suggest(&search.searched, name))),
+            None => unknown_names.push(unknown_name(name, &suggest(&search.searched, name))),
         }
     }
     let is_error = tools.is_empty();

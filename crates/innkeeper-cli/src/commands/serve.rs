@@ -10,7 +10,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
-use innkeeper_host::config::{EndpointConfig, NameStyle, ServeConfig, ServerConfig, Share};
+use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -111,14 +111,7 @@ fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError>
         let key = shared.then_some("share").or(server.idle_timeout.map(|_| "idleTimeout"))?;
         Some(format!("servers.{name}.{key}"))
     };
-    let of_endpoint = |(name, endpoint): (&String, &EndpointConfig)| {
-        let key = endpoint.search.then_some("search");
-        let key = key.or((!endpoint.pinned.is_empty()).then_some("pinned"));
-        let key = key.or(endpoint.large_results.map(|_| "largeResults"))?;
-        Some(format!("serve.endpoints.{name}.{key}"))
-    };
     let found = config.servers.iter().find_map(of_server);
-    let found = found.or_else(|| serve.endpoints.iter().find_map(of_endpoint));
     let found = found.or(serve.limits.memory.map(|_| "serve.limits.memory".to_owned()));
     if let Some(key) = found {
         let failure = CliError::usage(format!("`innkeeper serve` does not support `{key}` yet"));

@@ -5,6 +5,8 @@
 mod bridge;
 mod connection;
 mod http;
+mod large_results;
 mod names;
 mod questions;
+mod search;
 mod setup;
