@@ -117,7 +117,8 @@ impl GatewayInner {
         let permitted = search.permitted(|tool| self.policy.permits(principal, tool));
         let offering = offering.clone();
         let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
-        let found = self.computations.run(work).await.flatten();
+        let found =
+            self.computations.run(principal, work).await.map_err(|error| error.to_string())?;
         found.map(|text| vec![text]).ok_or_else(no_search)
     }
 
@@ -137,8 +138,9 @@ impl GatewayInner {
     }
 }
 
+/// The error of an offering without a search; the offering of an endpoint with the tool has one.
 fn no_search() -> String {
-    "the search is not available: try again".to_owned()
+    "the endpoint has no search".to_owned()
 }
 
 /// Reads the arguments of a gateway's tool.

@@ -1,5 +1,6 @@
 //! Large results of tool calls: what a client gets in their place, and the access to them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_host::config::LargeResults;
@@ -110,10 +111,19 @@ impl GatewayInner {
                 let arguments: ReadArguments = parse(tool, arguments)?;
                 let offset = integer(arguments.offset, 0, usize::MAX);
                 let limit = page_bytes(arguments.limit);
-                let read = move |stored: &StoredResult| Ok(read(stored, offset, limit));
-                self.with_result(request, &arguments.uri, read).await
+                let stored = self.stored_result(request, &arguments.uri)?;
+                Ok(read(&stored, offset, limit))
             }
         }
+    }
+
+    fn stored_result(
+        &self,
+        request: &ClientRequest<'_>,
+        uri: &str,
+    ) -> Result<Arc<StoredResult>, String> {
+        let stored = self.stored_results.find(&request.caller.principal, uri);
+        stored.map(|(stored, _)| stored).ok_or_else(|| not_stored(uri))
     }
 
     async fn with_result(
@@ -122,10 +132,10 @@ impl GatewayInner {
         uri: &str,
         work: impl FnOnce(&StoredResult) -> ToolOutput + Send + 'static,
     ) -> ToolOutput {
-        let stored = self.stored_results.find(&request.caller.principal, uri);
-        let (stored, _) = stored.ok_or_else(|| not_stored(uri))?;
-        let output = self.computations.run(move || work(&stored)).await;
-        output.unwrap_or_else(|| Err("the stored result cannot be read now: try again".to_owned()))
+        let stored = self.stored_result(request, uri)?;
+        let principal = &request.caller.principal;
+        let output = self.computations.run(principal, move || work(&stored)).await;
+        output.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Returns the response to `resources/read` if the URI is one of a stored result.

@@ -16,6 +16,9 @@ use crate::options::EndpointOptions;
 /// The oldest index is built again when a client needs it.
 const MAX_INDEXES: usize = 16;
 
+/// Maximum size in bytes of the definitions of one description, apart from the first definition.
+const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
+
 /// All tools of an endpoint, with an index for each set of permitted tools.
 #[derive(Debug)]
 pub(crate) struct ToolSearch {
@@ -77,16 +80,31 @@ impl ToolSearch {
         names: &[&str],
         permits: impl Fn(&str) -> bool,
     ) -> (String, bool) {
-        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        let (mut found, mut unknown, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bytes = 0;
         for name in names {
             match self.find(name).filter(|tool| permits(&tool.name)) {
-                Some(tool) => found.push(tool.text.as_str()),
+                Some(tool) => {
+                    bytes += tool.text.len();
+                    if found.is_empty() || bytes <= MAX_DESCRIPTION_BYTES {
+                        found.push(tool.text.as_str());
+                    } else {
+                        left_out.push(&*tool.name);
+                    }
+                }
                 None => unknown.push(unknown_name(name, &self.similar_names(name, &permits))),
             }
         }
         let mut text = format!("{{\"tools\":[{}]", found.join(","));
         if !unknown.is_empty() {
             text.push_str(&format!(",\"unknownNames\":{}", to_json_line(&unknown.into())));
+        }
+        if !left_out.is_empty() {
+            let names = Value::from(left_out);
+            text.push_str(&format!(
+                ",\"leftOutNames\":{names},\"hint\":\"the definitions are large: describe the names that \
+                 are left out in another call\""
+            ));
         }
         text.push('}');
         (text, found.is_empty())

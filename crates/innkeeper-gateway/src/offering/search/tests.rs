@@ -129,3 +129,25 @@ fn the_number_of_indexes_has_a_limit() {
     }
     assert_eq!(found(&search, "x", |tool| tool == "t0")["tools"][0]["name"], "t0");
 }
+
+#[test]
+fn a_description_leaves_out_definitions_above_its_size() {
+    let large = |name: &str, bytes: usize| {
+        let mut tool = item((name, ""));
+        let padding = bytes - tool.text.len();
+        tool.text = tool.text.replace("\"big\":", &format!("\"big\":{}", " ".repeat(padding)));
+        assert_eq!(tool.text.len(), bytes);
+        tool
+    };
+    let described = |sizes: [usize; 2]| {
+        let tools = vec![large("a", sizes[0]), large("b", sizes[1])];
+        let search = ToolSearch { tools, indexes: Mutex::default() };
+        let text = search.describe(&["a", "b"], |_| true).0;
+        let described: Value = serde_json::from_str(&text).unwrap();
+        (described["tools"].as_array().unwrap().len(), described["leftOutNames"].clone())
+    };
+    let half = MAX_DESCRIPTION_BYTES / 2;
+    assert_eq!(described([half, half]), (2, Value::Null));
+    assert_eq!(described([half, half + 1]), (1, json!(["b"])));
+    assert_eq!(described([MAX_DESCRIPTION_BYTES + 1, half]), (1, json!(["b"])), "the first fits");
+}
