@@ -4,12 +4,13 @@
 //! descriptions. A description returns definitions, and offers the described tools from the next
 //! request on. A call of a tool therefore passes the same checks as without the search.
 
-mod arguments;
 mod results;
 mod search;
 mod searchable_tools;
 
-pub use arguments::{DEFAULT_SEARCH_LIMIT, MAX_DESCRIBED_TOOLS, MAX_SEARCH_LIMIT};
+pub use innkeeper_toolcall::search_tools::{
+    DEFAULT_SEARCH_LIMIT, MAX_DESCRIBED_TOOLS, MAX_SEARCH_LIMIT,
+};
 pub use searchable_tools::SearchableTools;
 
 /// Minimum number of tools for a search: a search takes two more requests, and the definitions of

@@ -2,9 +2,11 @@
 
 mod calls;
 mod forwarding;
+mod gateway_tools;
 mod handshake;
 mod lists;
 mod resources;
+mod stored_results;
 
 pub(crate) use handshake::supported_versions;
 

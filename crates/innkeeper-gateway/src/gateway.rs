@@ -25,8 +25,9 @@ use crate::rate_limits::RateLimits;
 use crate::router::{self, HttpAccess};
 use crate::server;
 use crate::sole_client::SoleClient;
+use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
-use crate::tasks::GatewayTasks;
+use crate::tasks::{Computations, GatewayTasks};
 use crate::transport;
 use crate::transport::http::{HttpTransport, Sessions};
 use crate::upstream::Upstream;
@@ -150,6 +151,8 @@ impl GatewayBuilder {
             callbacks: self.callbacks,
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
+            stored_results: StoredResults::new(),
+            computations: Computations::default(),
             policy: self.policy,
             rate_limits: self.rates,
             tasks: GatewayTasks::default(),
@@ -188,6 +191,8 @@ pub(crate) struct GatewayInner {
     callbacks: GatewayCallbacks,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
+    pub(crate) stored_results: StoredResults,
+    pub(crate) computations: Computations,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) tasks: GatewayTasks,
@@ -284,7 +289,7 @@ impl Gateway {
     }
 }
 
-/// Interval of the search for idle sessions, expired parked calls and unused hosts.
+/// Interval of the search for idle sessions, expired calls and results, and unused hosts.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
 async fn end_idle_sessions(transport: Weak<HttpTransport>) {
@@ -300,6 +305,7 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
         sleep(CLEANUP_INTERVAL).await;
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
+        gateway.stored_results.remove_expired();
         gateway.end_unused_hosts();
     }
 }

@@ -21,6 +21,9 @@ mod error;
 mod json_text;
 mod options;
 
+mod gateway_tools;
+mod stored_results;
+
 mod event_stream;
 mod sink;
 

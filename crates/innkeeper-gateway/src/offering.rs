@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod pages;
+mod search;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::upstream::Upstream;
 
 pub(crate) use capabilities::aggregate_capabilities;
 pub(crate) use pages::{ItemList, ListItem};
+pub(crate) use search::ToolSearch;
 
 /// A server of an offering.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub(crate) struct Offering {
     resources: HashMap<Box<str>, Arc<OfferedServer>>,
     templates: Vec<(Box<str>, Arc<OfferedServer>)>,
     pub(crate) lists: [ItemList; 4],
+    /// The search of an endpoint that lists only some of its tools.
+    pub(crate) search: Option<ToolSearch>,
     /// The items that are left out because their name or URI is not unique, with the reason.
     pub(crate) omitted: Vec<String>,
 }
@@ -100,68 +104,91 @@ struct Candidate<'a> {
     server: Arc<OfferedServer>,
 }
 
+/// The servers and items of an endpoint before the check for unique names.
+#[derive(Default)]
+struct Candidates<'a> {
+    servers: Vec<Arc<OfferedServer>>,
+    tools: Vec<Candidate<'a>>,
+    prompts: Vec<Candidate<'a>>,
+    resources: Vec<Candidate<'a>>,
+    templates: Vec<Candidate<'a>>,
+}
+
+impl<'a> Candidates<'a> {
+    /// Adds what an endpoint offers of a catalog.
+    fn add(&mut self, catalog: &'a Catalog, upstream: &Arc<Upstream>, endpoint: &EndpointOptions) {
+        let mut by_name = HashMap::new();
+        for (name, server) in catalog.servers().filter(|(name, _)| endpoint.has_server(name)) {
+            let Some(offered) = offered_server(name, server, upstream) else { continue };
+            let offered = Arc::new(offered);
+            self.servers.push(offered.clone());
+            by_name.insert(name, offered.clone());
+        }
+        for prompt in catalog.prompts() {
+            let Some(offered) = by_name.get(prompt.server) else { continue };
+            self.prompts.push(Candidate {
+                key: client_name(endpoint.names, prompt.server, &prompt.definition.view.name),
+                host_name: prompt.public_name.into(),
+                raw: &prompt.definition.raw,
+                server: offered.clone(),
+            });
+        }
+        for resource in catalog.resources() {
+            let Some(offered) = by_name.get(resource.server) else { continue };
+            self.resources.push(Candidate {
+                key: resource.uri.into(),
+                host_name: resource.uri.into(),
+                raw: &resource.definition.raw,
+                server: offered.clone(),
+            });
+        }
+        for template in catalog.resource_templates() {
+            let Some(offered) = by_name.get(template.server) else { continue };
+            self.templates.push(Candidate {
+                key: template.uri_template.into(),
+                host_name: template.uri_template.into(),
+                raw: &template.definition.raw,
+                server: offered.clone(),
+            });
+        }
+        for tool in catalog.tools() {
+            let Some(offered) = by_name.get(tool.server) else { continue };
+            let key = client_name(endpoint.names, tool.server, &tool.definition.view.name);
+            if !endpoint.has_tool(&key) {
+                continue;
+            }
+            self.tools.push(Candidate {
+                key,
+                host_name: tool.public_name.into(),
+                raw: &tool.definition.raw,
+                server: offered.clone(),
+            });
+        }
+    }
+
+    /// Sorts everything in the order of the configuration.
+    fn sort(&mut self) {
+        self.servers.sort_by_key(|server| server.position);
+        let Self { tools, prompts, resources, templates, .. } = self;
+        for candidates in [tools, prompts, resources, templates] {
+            candidates.sort_by_key(|candidate| candidate.server.position);
+        }
+    }
+}
+
 impl Offering {
     /// Builds the offering of an endpoint from the definitions of its servers. The items are in the
     /// order of the configuration.
     pub(crate) fn build(sources: &[CatalogSource], endpoint: &EndpointOptions) -> Self {
         let mut omitted = Vec::new();
-        let mut servers = Vec::new();
-        let (mut tools, mut prompts) = (Vec::new(), Vec::new());
-        let (mut resources, mut templates) = (Vec::new(), Vec::new());
+        let mut candidates = Candidates::default();
         for CatalogSource { catalog, upstream } in sources {
-            let mut by_name = HashMap::new();
-            for (name, server) in catalog.servers().filter(|(name, _)| endpoint.has_server(name)) {
-                let Some(offered) = offered_server(name, server, upstream) else { continue };
-                let offered = Arc::new(offered);
-                servers.push(offered.clone());
-                by_name.insert(name, offered.clone());
-            }
-            for prompt in catalog.prompts() {
-                let Some(offered) = by_name.get(prompt.server) else { continue };
-                prompts.push(Candidate {
-                    key: client_name(endpoint.names, prompt.server, &prompt.definition.view.name),
-                    host_name: prompt.public_name.into(),
-                    raw: &prompt.definition.raw,
-                    server: offered.clone(),
-                });
-            }
-            for resource in catalog.resources() {
-                let Some(offered) = by_name.get(resource.server) else { continue };
-                resources.push(Candidate {
-                    key: resource.uri.into(),
-                    host_name: resource.uri.into(),
-                    raw: &resource.definition.raw,
-                    server: offered.clone(),
-                });
-            }
-            for template in catalog.resource_templates() {
-                let Some(offered) = by_name.get(template.server) else { continue };
-                templates.push(Candidate {
-                    key: template.uri_template.into(),
-                    host_name: template.uri_template.into(),
-                    raw: &template.definition.raw,
-                    server: offered.clone(),
-                });
-            }
-            for tool in catalog.tools() {
-                let Some(offered) = by_name.get(tool.server) else { continue };
-                let key = client_name(endpoint.names, tool.server, &tool.definition.view.name);
-                if !endpoint.has_tool(&key) {
-                    continue;
-                }
-                tools.push(Candidate {
-                    key,
-                    host_name: tool.public_name.into(),
-                    raw: &tool.definition.raw,
-                    server: offered.clone(),
-                });
-            }
+            candidates.add(catalog, upstream, endpoint);
         }
-        servers.sort_by_key(|server| server.position);
-        for candidates in [&mut tools, &mut prompts, &mut resources, &mut templates] {
-            candidates.sort_by_key(|candidate| candidate.server.position);
-        }
+        candidates.sort();
+        let Candidates { servers, tools, prompts, resources, templates } = candidates;
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
+        let (tool_list, search) = search::listed_tools(tool_list, endpoint, &mut omitted);
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
         let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
@@ -182,6 +209,7 @@ impl Offering {
                 ItemList::new(resource_list),
                 ItemList::new(template_list),
             ],
+            search,
             omitted,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use innkeeper_host::config::{EndpointConfig, NameStyle, ServeConfig, ToolFilter};
+use innkeeper_host::config::{EndpointConfig, LargeResults, NameStyle, ServeConfig, ToolFilter};
 
 /// Returns the name of a tool or a prompt for clients.
 pub(crate) fn client_name(style: NameStyle, server: &str, item: &str) -> Box<str> {
@@ -21,6 +21,12 @@ pub struct EndpointOptions {
     pub servers: Option<Vec<String>>,
     /// The tools of the endpoint, by their names on the endpoint. Default: all tools.
     pub tools: ToolFilter,
+    /// Whether clients get a search in place of the tools. Default: false.
+    pub search: bool,
+    /// The tools that are listed beside the search, by name or pattern. Default: none.
+    pub pinned: Vec<String>,
+    /// Which results of tools are stored as resources. Default: none.
+    pub large_results: Option<LargeResults>,
 }
 
 impl EndpointOptions {
@@ -31,12 +37,23 @@ impl EndpointOptions {
     pub(crate) fn has_tool(&self, name: &str) -> bool {
         self.tools.permits(name)
     }
+
+    pub(crate) fn is_pinned(&self, name: &str) -> bool {
+        self.pinned.iter().any(|pattern| ToolFilter::matches(pattern, name))
+    }
 }
 
 impl From<&EndpointConfig> for EndpointOptions {
     fn from(config: &EndpointConfig) -> Self {
-        let EndpointConfig { names, servers, tools, .. } = config;
-        Self { names: *names, servers: servers.clone(), tools: tools.clone() }
+        let EndpointConfig { names, servers, tools, search, pinned, large_results } = config;
+        Self {
+            names: *names,
+            servers: servers.clone(),
+            tools: tools.clone(),
+            search: *search,
+            pinned: pinned.clone(),
+            large_results: *large_results,
+        }
     }
 }
 

@@ -11,7 +11,8 @@
 //! into a [`ResolvedCall`] and reports every [`Repair`]: [`parse`] reads the text,
 //! [`coerce`](mod@coerce) converts the arguments to the types of the schema, and
 //! [`resolve`](mod@resolve) finds the tool. [`ToolValidator`] reports the remaining schema
-//! violations. A [`ToolIndex`] finds tools for a query.
+//! violations. A [`ToolIndex`] finds tools for a query; [`search_tools`] describes the tools with which
+//! a model searches.
 
 mod json;
 mod tool;
@@ -38,6 +39,8 @@ pub mod validate;
 
 mod tool_search;
 
+pub mod search_tools;
+
 pub use alias::{Aliases, NameRules};
 pub use call::{RawArguments, RejectReason, RejectedCall, ResolvedCall, resolve_call};
 pub use coerce::{coerce, coerce_text};
@@ -47,7 +50,7 @@ pub use json::Json;
 pub use model_family::ModelFamily;
 pub use parse::{Completeness, ParseError, parse_lenient, parse_strict};
 pub use repair::Repair;
-pub use resolve::{ToolMatch, resolve, suggest};
+pub use resolve::{ToolMatch, resolve, suggest, suggest_names};
 pub use sanitize::{first_sentence, quote_for_prompt, to_json_line};
 pub use schema_lowering::{
     Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, lower_schema, lower_schemas,

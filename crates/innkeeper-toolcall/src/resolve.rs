@@ -55,14 +55,18 @@ pub fn resolve<'t>(tools: &'t Tools, name: &str) -> Option<ToolMatch<'t>> {
 
 /// Returns up to three names of available tools that are similar to `name`, most similar first.
 pub fn suggest(tools: &Tools, name: &str) -> Vec<String> {
+    suggest_names(tools.iter().map(|tool| tool.name.as_str()), name)
+}
+
+/// Works like [`suggest`], with the names of the available tools.
+pub fn suggest_names<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Vec<String> {
     if name.is_empty() || name.len() > MAX_COMPARED_BYTES {
         return Vec::new();
     }
     let normalized = normalize_name(strip_known_prefix(name));
-    let mut alike: Vec<(f64, &str)> = tools
-        .iter()
+    let mut alike: Vec<(f64, &str)> = names
+        .into_iter()
         .take(MAX_COMPARED_TOOLS)
-        .map(|tool| tool.name.as_str())
         .filter(|name| name.len() <= MAX_COMPARED_BYTES)
         .map(|name| (similarity(&normalized, name), name))
         .filter(|(score, _)| *score >= MIN_SIMILARITY)

@@ -3,33 +3,19 @@
 //! The descriptions are texts of servers. Each string is quoted, so that a text cannot end the JSON
 //! and contains no call marker.
 
-use innkeeper_toolcall::{Tool, first_sentence, suggest, to_json_line};
+use innkeeper_toolcall::search_tools::{self, unknown_name};
+use innkeeper_toolcall::{Tool, suggest, to_json_line};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::search::Search;
 use crate::tools::ToolOutput;
 
-/// Maximum number of characters of a short description.
-const MAX_SUMMARY_CHARS: usize = 200;
-
-/// Maximum number of characters of an unknown name in a result.
-const MAX_UNKNOWN_NAME_CHARS: usize = 100;
-
 /// Returns the tools that a search found.
 pub(super) fn found_tools(search: &Search, names: &[&str]) -> serde_json::Result<ToolOutput> {
-    let summary = |tool: &Tool| {
-        json!({
-            "name": tool.name,
-            "description": first_sentence(&tool.description, MAX_SUMMARY_CHARS),
-        })
-    };
-    let found = names.iter().filter_map(|name| search.searched.get(name)).map(summary);
-    let mut result =
-        json!({"tools": found.collect::<Vec<_>>(), "searchedTools": search.searched.len()});
-    if names.is_empty() {
-        result["hint"] = "no tool contains a word of the query: try other words".into();
-    }
+    let found = names.iter().filter_map(|name| search.searched.get(name));
+    let found = found.map(|tool| (tool.name.as_str(), tool.description.as_str()));
+    let result = search_tools::found_tools(found, search.searched.len());
     to_output(&result, false)
 }
 
@@ -42,10 +28,7 @@ pub(super) fn described_tools(search: &Search, names: &[&str]) -> serde_json::Re
             Some(Tool { name, description, input_schema }) => tools.push(
                 json!({"name": name, "description": description, "inputSchema": input_schema}),
             ),
-            None => unknown_names.push(json!({
-                "name": first_sentence(name, MAX_UNKNOWN_NAME_CHARS),
-                "similarNames": suggest(&search.searched, name),
-            })),
+            None => unknown_names.push(unknown_name(name, &suggest(&search.searched, name))),
         }
     }
     let is_error = tools.is_empty();

@@ -1,13 +1,11 @@
 //! The search over one list of tools, with the definitions of its own two tools.
 
+use innkeeper_toolcall::search_tools::{
+    DESCRIBE_TOOLS, SEARCH_TOOLS, describe_schema, search_schema,
+};
 use innkeeper_toolcall::{Tool, ToolIndex, Tools};
-use serde_json::json;
 
-use super::arguments::{DEFAULT_SEARCH_LIMIT, MAX_DESCRIBED_TOOLS, MAX_SEARCH_LIMIT};
 use crate::tools::{AvailableTool, ToolAnnotations};
-
-const SEARCH_NAME: &str = "search_tools";
-const DESCRIBE_NAME: &str = "describe_tools";
 
 /// The search over one list of tools.
 pub(super) struct Search {
@@ -39,8 +37,8 @@ impl SearchToolNames {
             candidates.find(is_free).unwrap_or_default()
         };
         Self {
-            search: choose(SEARCH_NAME, before.map(|names| &names.search)),
-            describe: choose(DESCRIBE_NAME, before.map(|names| &names.describe)),
+            search: choose(SEARCH_TOOLS, before.map(|names| &names.search)),
+            describe: choose(DESCRIBE_TOOLS, before.map(|names| &names.describe)),
         }
     }
 
@@ -64,23 +62,7 @@ impl SearchToolNames {
              that something is not possible. Returns names with short descriptions, the best match \
              first. Then call `{describe}` with the names of the tools that you need."
         );
-        let query =
-            "What the tool does, in a few words, such as \"send an email\". One task per query.";
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "query": {"type": "string", "description": query},
-                "limit": {
-                    "type": "integer",
-                    "description": format!("Maximum number of tools. Default: {DEFAULT_SEARCH_LIMIT}."),
-                    "minimum": 1,
-                    "maximum": MAX_SEARCH_LIMIT,
-                },
-            },
-            "required": ["query"],
-            "additionalProperties": false,
-        });
-        Tool::new(search, description, schema)
+        Tool::new(search, description, search_schema())
     }
 
     fn describe_tool(&self) -> Tool {
@@ -89,21 +71,7 @@ impl SearchToolNames {
             "Returns the definitions of tools that `{search}` found. From your next response on, you \
              can call the described tools by their names."
         );
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "names": {
-                    "type": "array",
-                    "description": "The names, exactly as the search returned the names.",
-                    "items": {"type": "string"},
-                    "minItems": 1,
-                    "maxItems": MAX_DESCRIBED_TOOLS,
-                },
-            },
-            "required": ["names"],
-            "additionalProperties": false,
-        });
-        Tool::new(describe, description, schema)
+        Tool::new(describe, description, describe_schema())
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use innkeeper_toolcall::search_tools::{DescribeArguments, SearchArguments};
 use innkeeper_toolcall::{Tool, ToolIndex, Tools};
 use serde_json::value::RawValue;
 
-use super::arguments::{DescribeArguments, SearchArguments};
 use super::search::{Search, SearchToolNames};
 use super::{MIN_SEARCHED_TOOLS, ToolSearchSettings, results};
 use crate::conversation::estimate_tokens;
@@ -136,7 +136,7 @@ impl SearchableTools {
     }
 
     fn describe(&self, search: &Search, arguments: &RawValue) -> serde_json::Result<ToolOutput> {
-        let arguments = DescribeArguments::parse(arguments)?;
+        let arguments = DescribeArguments::parse(arguments.get())?;
         let names = arguments.names();
         let mut state = self.lock();
         for name in names.iter().filter(|name| search.searched.get(name).is_some()) {
@@ -147,7 +147,7 @@ impl SearchableTools {
 }
 
 fn run_search(search: &Search, arguments: &RawValue) -> serde_json::Result<ToolOutput> {
-    let arguments = SearchArguments::parse(arguments)?;
+    let arguments = SearchArguments::parse(arguments.get())?;
     results::found_tools(search, &search.index.search(&arguments.query, arguments.limit()))
 }
 

@@ -10,9 +10,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
-use innkeeper_host::config::{
-    EndpointConfig, NameStyle, ServeConfig, ServerConfig, Share, TransportConfig,
-};
+use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -127,16 +125,6 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
 /// Refuses settings that the gateway does not have: ignored, they would permit what the configuration
 /// limits.
 fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError> {
-    let of_endpoint = |(name, endpoint): (&String, &EndpointConfig)| {
-        let key = endpoint.search.then_some("search");
-        let key = key.or((!endpoint.pinned.is_empty()).then_some("pinned"));
-        let key = key.or(endpoint.large_results.map(|_| "largeResults"))?;
-        Some(format!("serve.endpoints.{name}.{key}"))
-    };
-    if let Some(key) = serve.endpoints.iter().find_map(of_endpoint) {
-        let failure = CliError::usage(format!("`innkeeper serve` does not support `{key}` yet"));
-        return Err(failure.with_hint("remove the key, or disable the server"));
-    }
     if serve.limits.memory.is_some() && !cfg!(target_os = "linux") {
         let failure = CliError::usage("this system does not support `serve.limits.memory`");
         return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));

@@ -103,12 +103,17 @@ impl HttpGateway {
 
     /// Sends `initialize` with further headers.
     fn initialize(&self, headers: &str) -> (String, String) {
+        self.post("/mcp", headers, &initialize())
+    }
+
+    /// Sends a message with further headers.
+    fn post(&self, path: &str, headers: &str, message: &Value) -> (String, String) {
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream{headers}",
             self.address
         );
-        self.send(&head, &initialize().to_string())
+        self.send(&head, &message.to_string())
     }
 
     /// Calls a tool without a session and returns the text of its result.
@@ -328,6 +333,56 @@ fn an_idle_server_of_a_gateway_stops_and_its_next_call_starts_it() {
     assert!(gateway.get("/readyz").0.starts_with("HTTP/1.1 200"), "at rest it is ready");
     assert_eq!(gateway.call("", "n.notes", &json!({})), "[]");
     gateway.terminate();
+}
+
+#[test]
+fn a_named_endpoint_offers_a_search_and_stores_large_results() {
+    let endpoint = json!({
+        "search": true, "pinned": ["*.echo"], "largeResults": { "bytes": "2 KiB", "ttl": 60 },
+    });
+    let serve = json!({ "endpoints": { "docs": endpoint } });
+    let test_env = TestEnv::new(fixture("a"), &serve);
+    let gateway = test_env.serve();
+    let (head, body) = gateway.post("/mcp/docs", "", &initialize());
+    let session = head.lines().find(|line| line.starts_with("mcp-session-id: "));
+    let session = format!("\r\n{}", session.unwrap_or_else(|| panic!("{head}\n{body}")));
+    let request = |method: &str, params: Value| -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 2, "method": method, "params": params });
+        let (head, body) = gateway.post("/mcp/docs", &session, &message);
+        let json = body.split_once('{').map(|(_, rest)| format!("{{{rest}"));
+        let json = json.unwrap_or_else(|| panic!("{head}\n{body}"));
+        // The response is the only event, or the body.
+        let mut values = serde_json::Deserializer::from_str(&json).into_iter();
+        let response: Value = values.next().unwrap().unwrap();
+        assert!(response.get("error").is_none(), "{response}");
+        response["result"].clone()
+    };
+    let list = request("tools/list", json!({}));
+    let names = list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        [
+            "search_tools",
+            "describe_tools",
+            "call_tool",
+            "read_result",
+            "search_result",
+            "select_result",
+            "a.echo",
+        ]
+    );
+    let call = |name: &str, arguments: Value| {
+        request("tools/call", json!({ "name": name, "arguments": arguments }))
+    };
+    let found = call("search_tools", json!({ "query": "add two numbers" }));
+    assert!(found["content"][0]["text"].as_str().unwrap().contains("\"a.add\""), "{found}");
+    let large = call("call_tool", json!({ "name": "a.big", "arguments": { "bytes": 50_000 } }));
+    let uri = &large["content"][2]["uri"];
+    let page = call("read_result", json!({ "uri": uri, "offset": 49_990 }));
+    assert_eq!(page["content"][0]["text"], "x".repeat(10), "{page}");
+    let whole = request("resources/read", json!({ "uri": uri }));
+    assert_eq!(whole["contents"][0]["text"], "x".repeat(50_000));
+    assert_eq!(gateway.terminate(), Some(143));
 }
 
 #[test]

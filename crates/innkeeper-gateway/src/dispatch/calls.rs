@@ -8,22 +8,39 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
+use super::gateway_tools::text_result;
 use super::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
-use crate::offering::OfferedServer;
+use crate::gateway_tools::GatewayTool;
+use crate::offering::{OfferedServer, Offering};
 
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
         let offering = self.offering(request.caller).await?;
+        let options = self.endpoint(request.caller.endpoint);
+        match GatewayTool::find(options, &name) {
+            // In a box: a nested call makes the future large.
+            Some(tool) => Box::pin(self.call_gateway_tool(request, &offering.offering, tool)).await,
+            None => self.call_offered_tool(request, &offering, &name).await,
+        }
+    }
+
+    /// Calls a tool of a server.
+    pub(super) async fn call_offered_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        offering: &Offering,
+        name: &str,
+    ) -> Reply {
         let principal = &request.caller.principal;
-        let tool = self.policy.find(principal, &name, |name| offering.tool(name));
-        let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", &name))?;
-        self.rate_limits.count_call(principal, &name).map_err(RpcError::from_rate)?;
+        let tool = self.policy.find(principal, name, |name| offering.tool(name));
+        let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
+        self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
         let arguments = request.raw_param("arguments");
         let target =
-            CallTarget { server: &tool.server, item: &name, digest_of: arguments.as_deref() };
+            CallTarget { server: &tool.server, item: name, digest_of: arguments.as_deref() };
         let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
         let call = {
             let arguments = arguments.clone();
@@ -37,10 +54,10 @@ impl GatewayInner {
         let result = match self.forward(request, target, call).await {
             // A model can correct its arguments only if it sees the problem.
             Err(error @ CallError::Validation { .. }) if revision >= Revision::V2025_11_25 => {
-                tool_error(&error.to_string())
+                text_result(&[error.to_string()], true)
             }
-            Err(error) => return Err(RpcError::from_call_error(error, &name)),
-            Ok(result) => result?,
+            Err(error) => return Err(RpcError::from_call_error(error, name)),
+            Ok(result) => self.store_large_result(request.caller, name, result?),
         };
         Ok(complete_result(result, request.caller.era()))
     }
@@ -54,12 +71,13 @@ impl GatewayInner {
     ) -> Result<(), RpcError> {
         let name = params.and_then(|params| skim::member(params.get(), "name"));
         let name = name.and_then(skim::decode_string).unwrap_or_default();
+        let options = self.endpoint(caller.endpoint);
         match self.offering(caller).await?.tool(&name) {
-            Some(tool) => {
+            Some(tool) if GatewayTool::find(options, &name).is_none() => {
                 let checked = tool.param_headers.check_call(params, header);
                 checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -88,6 +106,9 @@ impl GatewayInner {
 
     pub(super) async fn read_resource(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let uri = request.string_param("uri")?;
+        if let Some(reply) = self.read_stored_result(request, &uri) {
+            return reply;
+        }
         let offering = self.offering(request.caller).await?;
         let Some(server) = offering.resource_server(&uri) else {
             return Err(unknown_resource(request, &uri));
@@ -159,13 +180,6 @@ impl GatewayInner {
         let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;
         Ok(complete_result(result, request.caller.era()))
     }
-}
-
-/// Returns the result of a tool that reports a problem of its arguments.
-fn tool_error(message: &str) -> Box<RawValue> {
-    let result = json!({ "content": [{ "type": "text", "text": message }], "isError": true });
-    // Serialization of strings cannot fail.
-    serde_json::value::to_raw_value(&result).unwrap_or_default()
 }
 
 /// Returns the error of a resource that no server has: the code changed in 2026-07-28.

@@ -14,6 +14,7 @@ use super::{Caller, ClientRequest, Reply};
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::gateway_tools::add_capabilities;
 use crate::offering::aggregate_capabilities;
 
 /// The name and the version of the gateway for clients.
@@ -67,7 +68,9 @@ impl GatewayInner {
         caller: &Caller,
     ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
         let offering = self.offering(caller).await?;
-        let capabilities = aggregate_capabilities(offering.servers.iter().map(|server| &**server));
+        let mut capabilities =
+            aggregate_capabilities(offering.servers.iter().map(|server| &**server));
+        add_capabilities(&mut capabilities, self.endpoint(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }
 }

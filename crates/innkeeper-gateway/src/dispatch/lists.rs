@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::gateway_tools::GatewayTool;
 use crate::offering::{ListItem, ListKind};
 
 impl GatewayInner {
@@ -35,8 +36,12 @@ impl GatewayInner {
             )
         })?;
         let (policy, principal) = (&self.policy, &request.caller.principal);
-        let is_offered =
-            |item: &&ListItem| kind != ListKind::Tools || policy.permits(principal, &item.name);
+        let options = self.endpoint(request.caller.endpoint);
+        let is_offered = |item: &&ListItem| {
+            kind != ListKind::Tools
+                || GatewayTool::find(options, &item.name).is_some()
+                || policy.permits(principal, &item.name)
+        };
         let items: Vec<&str> =
             page.items.iter().filter(is_offered).map(|item| item.text.as_str()).collect();
         let length = items.iter().map(|item| item.len() + 1).sum::<usize>();

@@ -5,7 +5,9 @@
 mod bridge;
 mod connection;
 mod http;
+mod large_results;
 mod names;
 mod questions;
+mod search;
 mod setup;
 mod sharing;

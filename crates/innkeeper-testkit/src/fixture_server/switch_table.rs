@@ -137,7 +137,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     number("--log-flood", "this many log notifications before each response"),
     text("--log-level", "level of these notifications (default info)"),
     json("--call-result", "result of every tool call as JSON"),
-    json(
+    text(
         "--call-result-text",
         "the same, sent byte for byte, such as with two members of one name",
     ),

@@ -1,0 +1,184 @@
+//! Calls of the gateway's own tools: the search for tools.
+
+use std::sync::Arc;
+
+use innkeeper_protocol::skim;
+use innkeeper_toolcall::search_tools::{DescribeArguments, SearchArguments};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::forwarding::complete_result;
+use super::{ClientRequest, Reply};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::gateway_tools::GatewayTool;
+use crate::offering::Offering;
+
+/// The texts of the result of a gateway's tool, or the text of its error.
+pub(super) type ToolOutput = Result<Vec<String>, String>;
+
+/// The arguments of `call_tool`.
+#[derive(Deserialize)]
+struct CallArguments<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl GatewayInner {
+    /// Runs a tool of the gateway.
+    pub(super) async fn call_gateway_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        offering: &Arc<Offering>,
+        tool: GatewayTool,
+    ) -> Reply {
+        let arguments = request.param("arguments").unwrap_or("{}");
+        if tool == GatewayTool::CallTool {
+            return self.call_found_tool(request, offering, arguments).await;
+        }
+        // A call of a found tool counts as a call of that tool only.
+        let counted = self.rate_limits.count_call(&request.caller.principal, tool.name());
+        counted.map_err(RpcError::from_rate)?;
+        let output = match tool {
+            GatewayTool::SearchTools => self.search_tools(request, offering, arguments).await,
+            GatewayTool::DescribeTools => self.describe_tools(request, offering, arguments),
+            GatewayTool::CallTool
+            | GatewayTool::ReadResult
+            | GatewayTool::SearchResult
+            | GatewayTool::SelectResult => self.query_result(request, tool, arguments).await,
+        };
+        let result = match output {
+            Ok(texts) => text_result(&texts, false),
+            Err(message) => text_result(&[message], true),
+        };
+        Ok(complete_result(result, request.caller.era()))
+    }
+
+    /// Calls a tool of the endpoint as if the client had called it by its name.
+    async fn call_found_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        offering: &Arc<Offering>,
+        arguments: &str,
+    ) -> Reply {
+        let call: CallArguments<'_> = match parse(GatewayTool::CallTool, arguments) {
+            Ok(call) => call,
+            Err(message) => return Ok(tool_error(request, &message)),
+        };
+        let principal = &request.caller.principal;
+        let found = self.policy.find(principal, &call.name, |name| offering.tool(name));
+        if found.is_none() {
+            return Ok(tool_error(request, &self.unknown_tool(request, offering, &call.name)));
+        }
+        let params = called_params(request.params, &call);
+        let called = ClientRequest {
+            id: request.id,
+            method: request.method,
+            params: Some(&params),
+            meta: request.meta.clone(),
+            caller: request.caller,
+            sink: request.sink,
+        };
+        self.call_offered_tool(&called, offering, &call.name).await
+    }
+
+    /// Returns the error of a name that no tool has for the client, with similar names.
+    fn unknown_tool(&self, request: &ClientRequest<'_>, offering: &Offering, name: &str) -> String {
+        let options = self.endpoint(request.caller.endpoint);
+        let shown = innkeeper_host::display_safe(name);
+        if GatewayTool::find(options, name).is_some() {
+            return format!("`{shown}` is a tool of the gateway: call it by its name");
+        }
+        let principal = &request.caller.principal;
+        let permits = |tool: &str| self.policy.permits(principal, tool);
+        let search = offering.search.as_ref();
+        let similar = search.map(|search| search.similar_names(name, permits)).unwrap_or_default();
+        let hint = if similar.is_empty() {
+            "find tools with `search_tools`".to_owned()
+        } else {
+            let similar: Vec<String> = similar.iter().map(|name| format!("`{name}`")).collect();
+            format!("similar names: {}", similar.join(", "))
+        };
+        format!("unknown tool `{shown}`; {hint}")
+    }
+
+    async fn search_tools(
+        &self,
+        request: &ClientRequest<'_>,
+        offering: &Arc<Offering>,
+        arguments: &str,
+    ) -> ToolOutput {
+        let arguments = SearchArguments::parse(arguments)
+            .map_err(|error| invalid_arguments(GatewayTool::SearchTools, &error))?;
+        let principal = &request.caller.principal;
+        let Some(search) = &offering.search else { return Err(no_search()) };
+        let permitted = search.permitted(|tool| self.policy.permits(principal, tool));
+        let offering = offering.clone();
+        let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
+        let found =
+            self.computations.run(principal, work).await.map_err(|error| error.to_string())?;
+        found.map(|text| vec![text]).ok_or_else(no_search)
+    }
+
+    fn describe_tools(
+        &self,
+        request: &ClientRequest<'_>,
+        offering: &Offering,
+        arguments: &str,
+    ) -> ToolOutput {
+        let arguments = DescribeArguments::parse(arguments)
+            .map_err(|error| invalid_arguments(GatewayTool::DescribeTools, &error))?;
+        let principal = &request.caller.principal;
+        let search = offering.search.as_ref().ok_or_else(no_search)?;
+        let permits = |tool: &str| self.policy.permits(principal, tool);
+        let (text, is_error) = search.describe(&arguments.names(), permits);
+        if is_error { Err(text) } else { Ok(vec![text]) }
+    }
+}
+
+/// The error of an offering without a search; the offering of an endpoint with the tool has one.
+fn no_search() -> String {
+    "the endpoint has no search".to_owned()
+}
+
+/// Reads the arguments of a gateway's tool.
+pub(super) fn parse<'a, T: Deserialize<'a>>(
+    tool: GatewayTool,
+    arguments: &'a str,
+) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|error| invalid_arguments(tool, &error))
+}
+
+fn invalid_arguments(tool: GatewayTool, error: &serde_json::Error) -> String {
+    format!("invalid arguments for `{}`: {error}", tool.name())
+}
+
+/// Returns the parameters of the request with the name and the arguments of the called tool, and every
+/// other member as it is.
+fn called_params(params: Option<&RawValue>, call: &CallArguments<'_>) -> Box<RawValue> {
+    let params = params.map_or("{}", RawValue::get);
+    let name = Value::from(call.name.as_str()).to_string();
+    let named = skim::replace_member(params, "name", &name);
+    let text = match call.arguments {
+        Some(arguments) => skim::replace_member(&named, "arguments", arguments.get()),
+        None => skim::remove_member(&named, "arguments"),
+    };
+    RawValue::from_string(text).unwrap_or_default()
+}
+
+fn tool_error(request: &ClientRequest<'_>, message: &str) -> Box<RawValue> {
+    complete_result(text_result(&[message.to_owned()], true), request.caller.era())
+}
+
+/// Returns a tool result with texts.
+pub(super) fn text_result(texts: &[String], is_error: bool) -> Box<RawValue> {
+    let blocks = texts.iter().map(|text| json!({ "type": "text", "text": text }));
+    let mut result = json!({ "content": blocks.collect::<Vec<_>>() });
+    if is_error {
+        result["isError"] = true.into();
+    }
+    // Serialization of strings cannot fail.
+    serde_json::value::to_raw_value(&result).unwrap_or_default()
+}

@@ -1,0 +1,356 @@
+//! Large results of tool calls: what a client gets in their place, and the access to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_host::config::LargeResults;
+use innkeeper_protocol::{Era, Revision, envelope, skim};
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::forwarding::complete_result;
+use super::gateway_tools::{ToolOutput, parse};
+use super::{Caller, ClientRequest, Reply};
+use crate::error::RpcError;
+use crate::gateway::GatewayInner;
+use crate::gateway_tools::{
+    DEFAULT_MATCHES, DEFAULT_PAGE_BYTES, GatewayTool, MAX_MATCHES, MAX_PAGE_BYTES,
+};
+use crate::stored_results::{
+    JsonSelection, StoredResult, TextPattern, URI_PREFIX, select, text_page,
+};
+
+/// Maximum number of bytes of the shown start of a stored text.
+const MAX_HEAD_BYTES: usize = 2 << 10;
+
+/// Maximum number of text blocks of one result that are stored each on its own; the content of a
+/// result with more large blocks is stored as a whole.
+const MAX_STORED_BLOCKS: usize = 8;
+
+/// The arguments of `read_result`.
+#[derive(Deserialize)]
+struct ReadArguments {
+    uri: String,
+    offset: Option<f64>,
+    limit: Option<f64>,
+}
+
+/// The arguments of `search_result`.
+#[derive(Deserialize)]
+struct SearchArguments {
+    uri: String,
+    pattern: String,
+    offset: Option<f64>,
+    limit: Option<f64>,
+}
+
+/// The arguments of `select_result`.
+#[derive(Deserialize)]
+struct SelectArguments {
+    uri: String,
+    pointer: String,
+    limit: Option<f64>,
+}
+
+impl GatewayInner {
+    /// Stores the texts and the structured content of a result that are above the limit of the
+    /// endpoint. Returns the result with the start and the URI of each in its place. Every other
+    /// result stays byte for byte.
+    pub(super) fn store_large_result(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        result: Box<RawValue>,
+    ) -> Box<RawValue> {
+        let Some(limits) = self.endpoint(caller.endpoint).large_results else {
+            return result;
+        };
+        let max_bytes = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
+        if result.get().len() <= max_bytes {
+            return result;
+        }
+        let storing = Storing { gateway: self, caller, tool, limits, max_bytes };
+        let replaced = storing.replace(result.get());
+        replaced.and_then(|text| RawValue::from_string(text).ok()).unwrap_or(result)
+    }
+
+    /// Runs a tool that reads a stored result.
+    pub(super) async fn query_result(
+        &self,
+        request: &ClientRequest<'_>,
+        tool: GatewayTool,
+        arguments: &str,
+    ) -> ToolOutput {
+        match tool {
+            GatewayTool::SearchResult => {
+                let arguments: SearchArguments = parse(tool, arguments)?;
+                let pattern =
+                    TextPattern::new(&arguments.pattern).map_err(|error| error.to_string())?;
+                let offset = integer(arguments.offset, 0, usize::MAX);
+                let limit = integer(arguments.limit, DEFAULT_MATCHES, MAX_MATCHES as usize).max(1);
+                let search = move |stored: &StoredResult| {
+                    let found = pattern.search(&stored.text, offset, limit);
+                    let matches = found
+                        .matches
+                        .iter()
+                        .map(|found| json!({ "offset": found.offset, "text": found.text }));
+                    let matches: Vec<Value> = matches.collect();
+                    let next = found.next_offset;
+                    Ok(vec![json!({ "matches": matches, "nextOffset": next }).to_string()])
+                };
+                self.with_result(request, &arguments.uri, search).await
+            }
+            GatewayTool::SelectResult => {
+                let arguments: SelectArguments = parse(tool, arguments)?;
+                let (pointer, limit) = (arguments.pointer, page_bytes(arguments.limit));
+                let select = move |stored: &StoredResult| selected(stored, &pointer, limit);
+                self.with_result(request, &arguments.uri, select).await
+            }
+            _ => {
+                let arguments: ReadArguments = parse(tool, arguments)?;
+                let offset = integer(arguments.offset, 0, usize::MAX);
+                let limit = page_bytes(arguments.limit);
+                let stored = self.stored_result(request, &arguments.uri)?;
+                Ok(read(&stored, offset, limit))
+            }
+        }
+    }
+
+    fn stored_result(
+        &self,
+        request: &ClientRequest<'_>,
+        uri: &str,
+    ) -> Result<Arc<StoredResult>, String> {
+        let stored = self.stored_results.find(&request.caller.principal, uri);
+        stored.map(|(stored, _)| stored).ok_or_else(|| not_stored(uri))
+    }
+
+    async fn with_result(
+        &self,
+        request: &ClientRequest<'_>,
+        uri: &str,
+        work: impl FnOnce(&StoredResult) -> ToolOutput + Send + 'static,
+    ) -> ToolOutput {
+        let stored = self.stored_result(request, uri)?;
+        let principal = &request.caller.principal;
+        let output = self.computations.run(principal, move || work(&stored)).await;
+        output.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Returns the response to `resources/read` if the URI is one of a stored result.
+    pub(super) fn read_stored_result(
+        &self,
+        request: &ClientRequest<'_>,
+        uri: &str,
+    ) -> Option<Reply> {
+        let caller = request.caller;
+        self.endpoint(caller.endpoint).large_results?;
+        if !uri.starts_with(URI_PREFIX) {
+            return None;
+        }
+        let Some((stored, remaining)) = self.stored_results.find(&caller.principal, uri) else {
+            let code = match caller.era() {
+                Era::Legacy => envelope::code::RESOURCE_NOT_FOUND,
+                Era::Modern => envelope::code::INVALID_PARAMS,
+            };
+            let data = to_raw_value(&json!({ "uri": uri })).ok();
+            return Some(Err(RpcError { code, message: not_stored(uri), data }));
+        };
+        let content = json!({ "uri": uri, "mimeType": stored.mime_type(), "text": stored.text });
+        let mut result = json!({ "contents": [content] });
+        if caller.era() == Era::Modern {
+            result["ttlMs"] = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX).into();
+            result["cacheScope"] = "private".into();
+        }
+        let result = to_raw_value(&result)
+            .map_err(|error| RpcError::new(envelope::code::INTERNAL_ERROR, error.to_string()));
+        Some(result.map(|result| complete_result(result, caller.era())))
+    }
+}
+
+/// The same error for a result that has expired, that was replaced, and that belongs to another
+/// principal.
+fn not_stored(uri: &str) -> String {
+    format!(
+        "no stored result `{}`: it has expired, or newer results have replaced it; call the tool \
+         again",
+        innkeeper_host::display_safe(uri)
+    )
+}
+
+/// Returns a number of the arguments, at most `max`.
+fn integer(number: Option<f64>, default: u32, max: usize) -> usize {
+    // A float converts to the nearest integer of the type.
+    (number.unwrap_or(default.into()) as usize).min(max)
+}
+
+fn page_bytes(limit: Option<f64>) -> usize {
+    integer(limit, DEFAULT_PAGE_BYTES, MAX_PAGE_BYTES as usize).max(1)
+}
+
+/// Returns the text of a page and its place.
+fn read(stored: &StoredResult, offset: usize, limit: usize) -> Vec<String> {
+    let (page, size) = (text_page(&stored.text, offset, limit), stored.text.len());
+    let next = (page.end < size).then_some(page.end);
+    let place = json!({ "offset": page.start, "nextOffset": next, "size": size });
+    vec![stored.text.get(page).unwrap_or_default().to_owned(), place.to_string()]
+}
+
+/// Returns the text of a selected value, and its type and place.
+fn selected(stored: &StoredResult, pointer: &str, limit: usize) -> ToolOutput {
+    let JsonSelection { range, kind, count, keys } =
+        select(&stored.text, pointer).map_err(|error| error.to_string())?;
+    let value = stored.text.get(range.clone()).unwrap_or_default();
+    let page = text_page(value, 0, limit);
+    let next = (page.end < value.len()).then_some(range.start + page.end);
+    let mut place = json!({
+        "type": kind, "offset": range.start, "nextOffset": next, "size": value.len(),
+    });
+    if let Some(count) = count {
+        place["count"] = count.into();
+    }
+    if let Some(keys) = keys {
+        place["keys"] = keys.into();
+    }
+    Ok(vec![value.get(page).unwrap_or_default().to_owned(), place.to_string()])
+}
+
+/// The replacement of the large parts of one result.
+struct Storing<'a> {
+    gateway: &'a GatewayInner,
+    caller: &'a Caller,
+    tool: &'a str,
+    limits: LargeResults,
+    max_bytes: usize,
+}
+
+/// A stored part of a result.
+struct StoredPart {
+    uri: String,
+    head: String,
+    bytes: usize,
+    mime_type: &'static str,
+}
+
+impl Storing<'_> {
+    /// Returns the changed result, or `None` if nothing is stored.
+    fn replace(&self, result: &str) -> Option<String> {
+        let content = skim::member(result, "content").unwrap_or("[]");
+        let mut blocks: Vec<String> = skim::elements(content).map(ToOwned::to_owned).collect();
+        let mut parts = self.store_texts(content, &mut blocks);
+        let has_text = !parts.is_empty();
+        let structured = skim::member(result, "structuredContent")
+            .filter(|content| content.len() > self.max_bytes)
+            .and_then(|content| self.store(content.to_owned(), true));
+        let mut result = result.to_owned();
+        if let Some(part) = structured {
+            // The text usually has the same content.
+            if !has_text {
+                blocks.push(text_block(&part.head));
+            }
+            result = skim::remove_member(&result, "structuredContent");
+            parts.push(part);
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        blocks.push(text_block(&self.notice(&parts)));
+        // Clients of earlier revisions do not know links.
+        if self.caller.identity.revision >= Revision::V2025_06_18 {
+            blocks.extend(parts.iter().map(|part| self.link(part)));
+        }
+        Some(skim::replace_member(&result, "content", &format!("[{}]", blocks.join(","))))
+    }
+
+    /// Stores the texts that are larger than their share of the limit, if all texts together are
+    /// above the limit; then the others together are within the limit.
+    fn store_texts(&self, content: &str, blocks: &mut Vec<String>) -> Vec<StoredPart> {
+        let texts = blocks.iter().enumerate().filter_map(|(index, block)| {
+            let kind = skim::member(block, "type").and_then(skim::decode_string)?;
+            let text = skim::member(block, "text").filter(|_| kind == "text")?;
+            Some((index, text.len()))
+        });
+        let texts: Vec<(usize, usize)> = texts.collect();
+        let sum: usize = texts.iter().map(|(_, bytes)| bytes).sum();
+        if sum <= self.max_bytes {
+            return Vec::new();
+        }
+        let is_large = |bytes: usize| bytes.saturating_mul(texts.len()) > self.max_bytes;
+        let large = texts.iter().filter(|(_, bytes)| is_large(*bytes));
+        let large: Vec<usize> = large.map(|(index, _)| *index).collect();
+        if large.len() > MAX_STORED_BLOCKS {
+            let Some(part) = self.store(content.to_owned(), true) else { return Vec::new() };
+            let is_text = |index: usize| texts.iter().any(|(text, _)| *text == index);
+            let mut index = 0;
+            blocks.retain(|_| {
+                index += 1;
+                !is_text(index - 1)
+            });
+            blocks.insert(0, text_block(&part.head));
+            return vec![part];
+        }
+        let store = |index: usize| {
+            let block = blocks.get_mut(index)?;
+            let part = self.store_text(skim::member(block, "text")?)?;
+            let head = Value::from(part.head.as_str()).to_string();
+            *block = skim::replace_member(block, "text", &head);
+            Some(part)
+        };
+        large.into_iter().filter_map(store).collect()
+    }
+
+    /// Stores the text of a JSON string. A string with half a character is stored as JSON.
+    fn store_text(&self, text: &str) -> Option<StoredPart> {
+        match serde_json::from_str::<String>(text) {
+            Ok(decoded) => self.store(decoded, false),
+            Err(_) => self.store(text.to_owned(), true),
+        }
+    }
+
+    fn store(&self, text: String, is_json: bool) -> Option<StoredPart> {
+        let head = text.get(text_page(&text, 0, MAX_HEAD_BYTES.min(self.max_bytes)))?.to_owned();
+        let stored = StoredResult { text, is_json };
+        let (bytes, mime_type) = (stored.text.len(), stored.mime_type());
+        let principal = &self.caller.principal;
+        let uri = self.gateway.stored_results.insert(principal, stored, self.limits.ttl);
+        if uri.is_none() {
+            tracing::warn!(tool = self.tool, bytes, "large result not stored");
+        }
+        Some(StoredPart { uri: uri?, head, bytes, mime_type })
+    }
+
+    fn notice(&self, parts: &[StoredPart]) -> String {
+        let seconds = Duration::as_secs(&self.limits.ttl).max(1);
+        let mut notice = format!(
+            "The result is large: only its start is above. The gateway keeps the whole for {seconds} \
+             seconds, or until newer results replace it:"
+        );
+        for StoredPart { uri, head, bytes, mime_type } in parts {
+            let shown = head.len();
+            notice.push_str(&format!(
+                "\n{uri} ({mime_type}, {bytes} bytes; the first {shown} bytes are its start)"
+            ));
+        }
+        notice.push_str(
+            "\nRead on with `read_result`, find text with `search_result`, and read single values \
+             of JSON with `select_result`.",
+        );
+        notice
+    }
+
+    fn link(&self, part: &StoredPart) -> String {
+        json!({
+            "type": "resource_link",
+            "uri": part.uri,
+            "name": format!("{} result", self.tool),
+            "mimeType": part.mime_type,
+            "size": part.bytes,
+        })
+        .to_string()
+    }
+}
+
+fn text_block(text: &str) -> String {
+    json!({ "type": "text", "text": text }).to_string()
+}
