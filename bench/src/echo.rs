@@ -63,6 +63,9 @@ impl EchoServer {
             }
         }
         let Some(id) = id.filter(|_| !method.is_empty()) else { return };
+        if method == br#""tools/call""# {
+            notify_progress(params, out);
+        }
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(id);
         match method {
@@ -99,6 +102,19 @@ impl EchoServer {
             out.extend_from_slice(&self.text);
         }
         out.extend_from_slice(br#"}],"isError":false}"#);
+    }
+}
+
+/// Sends progress for a call of the tool `echo_1` with a progress token.
+fn notify_progress(params: &[u8], out: &mut Vec<u8>) {
+    let meta = find_member(params, b"_meta").unwrap_or(b"{}");
+    let Some(token) = find_member(meta, b"progressToken") else { return };
+    if find_member(params, b"name") == Some(br#""echo_1""#) {
+        out.extend_from_slice(
+            br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"#,
+        );
+        out.extend_from_slice(token);
+        out.extend_from_slice(b",\"progress\":1}}\n");
     }
 }
 
@@ -168,6 +184,19 @@ mod tests {
             3
         );
         assert_eq!(request(r#"{"id":1,"method":"nope"}"#)["error"]["code"], -32601);
+    }
+
+    #[test]
+    fn one_tool_sends_progress_before_its_result_if_the_call_has_a_token() {
+        let lines = |name: &str| {
+            let mut out = Vec::new();
+            let call = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"{name}","_meta":{{"progressToken":7}}}}}}"#
+            );
+            EchoServer::new().respond(call.as_bytes(), &mut out);
+            String::from_utf8(out).unwrap().lines().count()
+        };
+        assert_eq!((lines("echo_1"), lines("echo")), (2, 1));
     }
 
     #[test]

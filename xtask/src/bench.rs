@@ -1,5 +1,6 @@
 //! `bench`: compares the host with a raw pipe and the official SDK.
 
+mod gateway;
 mod goal;
 mod report;
 mod runs;
@@ -30,6 +31,7 @@ struct BenchArgs {
     include_innkeeper: bool,
     log: bool,
     toolcalls: bool,
+    gateway: bool,
 }
 
 /// Builds the benchmark programs, runs the rounds and prints the tables.
@@ -40,13 +42,13 @@ struct BenchArgs {
 /// of a shared machine need a person's judgement.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let args = BenchArgs::parse(arguments)?;
-    if args.toolcalls {
-        let figures = toolcalls::run(&args)?;
-        return if args.write {
-            figures::write_to_page(PAGE_PATH, "parser", &figures)
+    if args.toolcalls || args.gateway {
+        let (name, figures) = if args.gateway {
+            ("gateway", gateway::run(&args)?)
         } else {
-            Ok(())
+            ("parser", toolcalls::run(&args)?)
         };
+        return if args.write { figures::write_to_page(PAGE_PATH, name, &figures) } else { Ok(()) };
     }
     let programs = build(&args)?;
     let mut samples = Samples::default();
@@ -88,6 +90,7 @@ impl BenchArgs {
             include_innkeeper: true,
             log: true,
             toolcalls: false,
+            gateway: false,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -101,6 +104,7 @@ impl BenchArgs {
                 "--peers-only" => args.include_innkeeper = false,
                 "--no-log" => args.log = false,
                 "--toolcalls" => args.toolcalls = true,
+                "--gateway" => args.gateway = true,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
         }
@@ -113,6 +117,8 @@ impl BenchArgs {
     fn rounds(&self) -> usize {
         self.rounds.unwrap_or(if self.toolcalls {
             toolcalls::DEFAULT_ROUNDS
+        } else if self.gateway {
+            gateway::DEFAULT_ROUNDS
         } else {
             DEFAULT_ROUNDS
         })

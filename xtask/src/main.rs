@@ -86,6 +86,7 @@ usage: cargo xtask COMMAND
                             result and final state must equal those of the benchmark's own code
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
                             calls, starts and memory beside a raw pipe and the official SDK
+  bench --gateway [--rounds N] [--seconds S] [--json] [--write]
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
                             the tool-call parser beside a byte search and published parsers
   soak [--cycles [N] | --kills [N] | --lost [N] | --calls [N]]

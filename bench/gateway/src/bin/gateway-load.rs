@@ -1,0 +1,250 @@
+//! The load: clients that call one tool in a closed loop, each on its connection.
+//!
+//! `gateway-load CLIENTS BYTES SECONDS EVENTS TOOL -- PROGRAM ARGUMENTS` starts the gateway, reads its
+//! address from its output, measures, and prints one line of JSON. With `EVENTS` 1 each call requests
+//! progress, so that the response is an event stream.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Time before the measurement.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A running gateway, which a drop ends.
+struct Gateway {
+    child: Child,
+    address: String,
+}
+
+impl Gateway {
+    fn start(command: &[String]) -> Result<Self, String> {
+        let (program, args) = command.split_first().ok_or("no program")?;
+        let mut child = Command::new(program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{program}: {error}"))?;
+        let (sender, lines) = mpsc::channel();
+        let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|output| Box::new(output) as Box<dyn Read + Send>),
+            child.stderr.take().map(|output| Box::new(output) as Box<dyn Read + Send>),
+        ];
+        for output in outputs.into_iter().flatten() {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    let _ = sender.send(line);
+                }
+            });
+        }
+        drop(sender);
+        let mut seen = String::new();
+        while let Ok(line) = lines.recv_timeout(Duration::from_secs(20)) {
+            if let Some(start) = line.find("127.0.0.1:") {
+                let address = line[start..].split(['/', ' ']).next().unwrap_or_default();
+                return Ok(Self { child, address: address.to_owned() });
+            }
+            seen.push_str(&line);
+            seen.push('\n');
+        }
+        Err(format!("{program} printed no address: {seen}"))
+    }
+
+    /// Returns the peak memory in KiB.
+    fn peak_memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// One connection of HTTP/1.1.
+struct Connection {
+    stream: TcpStream,
+    address: String,
+    session: Option<String>,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    async fn open(address: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let mut connection =
+            Self { stream, address: address.to_owned(), session: None, buffer: Vec::new() };
+        let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "load", "version": "1" },
+        }});
+        let head = connection.post(&connection.request(&initialize.to_string())).await?;
+        let session = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
+        });
+        connection.session = session;
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        connection.post(&connection.request(&initialized.to_string())).await?;
+        Ok(connection)
+    }
+
+    fn request(&self, body: &str) -> Vec<u8> {
+        let session = self.session.as_ref();
+        let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
+        format!(
+            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             accept: application/json, text/event-stream\r\nmcp-protocol-version: 2025-11-25\r\n\
+             {session}content-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        )
+        .into_bytes()
+    }
+
+    /// Sends a request and reads its response. The body stays in the buffer; returns the head.
+    async fn post(&mut self, request: &[u8]) -> std::io::Result<String> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        let head_end = loop {
+            if let Some(end) = memchr::memmem::find(&self.buffer, b"\r\n\r\n") {
+                break end;
+            }
+            self.read().await?;
+        };
+        let head = String::from_utf8_lossy(&self.buffer[..head_end]).to_ascii_lowercase();
+        self.buffer.drain(..head_end + 4);
+        let value = |name: &str| {
+            head.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
+        };
+        if let Some(length) = value("content-length:") {
+            let length: usize = length.parse().unwrap_or_default();
+            while self.buffer.len() < length {
+                self.read().await?;
+            }
+        } else if value("transfer-encoding:").is_some() {
+            while !self.buffer.ends_with(b"0\r\n\r\n") {
+                self.read().await?;
+            }
+        }
+        Ok(head)
+    }
+
+    async fn read(&mut self) -> std::io::Result<()> {
+        if self.stream.read_buf(&mut self.buffer).await? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+}
+
+static MEASURING: AtomicBool = AtomicBool::new(false);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Calls until the end; returns the latencies in nanoseconds.
+async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u64>, String> {
+    let fail = |error: std::io::Error| error.to_string();
+    let mut connection = Connection::open(&address).await.map_err(fail)?;
+    let request = connection.request(&body);
+    let mut latencies = Vec::with_capacity(1 << 16);
+    while !STOPPED.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        connection.post(&request).await.map_err(fail)?;
+        let answer = &connection.buffer;
+        if answer.len() < bytes || memchr::memmem::find(answer, b"\"content\"").is_none() {
+            return Err(format!("not a result: {}", String::from_utf8_lossy(answer)));
+        }
+        if MEASURING.load(Ordering::Relaxed) {
+            latencies.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+    Ok(latencies)
+}
+
+async fn measure(
+    gateway: &Gateway,
+    (clients, bytes, seconds): (usize, usize, f64),
+    events: bool,
+    tool: &str,
+) -> Result<serde_json::Value, String> {
+    let message = innkeeper_bench::workload::message_text(bytes);
+    let mut params = json!({ "name": tool, "arguments": { "message": message } });
+    if events {
+        params["_meta"] = json!({ "progressToken": 1 });
+    }
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let running: Vec<_> = (0..clients)
+        .map(|_| tokio::spawn(run_client(gateway.address.clone(), call.to_string(), bytes)))
+        .collect();
+    tokio::time::sleep(WARM_UP).await;
+    MEASURING.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+    MEASURING.store(false, Ordering::Relaxed);
+    let elapsed = start.elapsed().as_secs_f64();
+    STOPPED.store(true, Ordering::Relaxed);
+    let mut latencies = Vec::new();
+    for client in running {
+        latencies.extend(client.await.map_err(|error| error.to_string())??);
+    }
+    latencies.sort_unstable();
+    let count = latencies.len();
+    let micros = |share: f64| {
+        let index = (count as f64 * share) as usize;
+        latencies.get(index).map(|nanos| *nanos as f64 / 1e3)
+    };
+    Ok(json!({
+        "per_second": count as f64 / elapsed,
+        "p50_us": micros(0.5),
+        "p99_us": micros(0.99),
+        "peak_rss_kb": gateway.peak_memory(),
+    }))
+}
+
+fn run() -> Result<serde_json::Value, String> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [clients, bytes, seconds, events, tool, dashes, command @ ..] = &args[..] else {
+        return Err("CLIENTS BYTES SECONDS EVENTS TOOL -- PROGRAM ARGUMENTS".to_owned());
+    };
+    if dashes != "--" {
+        return Err("`--` precedes the program".to_owned());
+    }
+    let wrong = |value: &String| format!("`{value}` is not a number");
+    let load = (
+        clients.parse().map_err(|_| wrong(clients))?,
+        bytes.parse().map_err(|_| wrong(bytes))?,
+        seconds.parse().map_err(|_| wrong(seconds))?,
+    );
+    let gateway = Gateway::start(command)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    runtime.block_on(measure(&gateway, load, events == "1", tool))
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(figures) => {
+            println!("{figures}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! `bench --gateway`: compares the gateway with a bare handler and a proxy of the official SDK.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::report::{Samples, format_number};
+use super::runs::BenchRun;
+use super::{BenchArgs, interleave};
+use crate::program::{Program, relative_path, repository_root};
+use crate::{TaskResult, figures, output};
+
+/// Default number of rounds.
+pub(super) const DEFAULT_ROUNDS: usize = 7;
+
+/// A number of clients with the size of their messages.
+struct GatewayCase {
+    name: &'static str,
+    clients: usize,
+    bytes: usize,
+    peers: &'static [Peer],
+}
+
+/// A program that answers calls over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    /// An HTTP handler that answers by itself.
+    Echo,
+    /// An HTTP handler before the pipe of the server: the limit.
+    Pipe,
+    /// A proxy of the official SDK.
+    Rmcp,
+    Innkeeper,
+    /// Innkeeper, with progress, so that each response is an event stream.
+    InnkeeperEvents,
+}
+
+impl Peer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "HTTP echo",
+            Self::Pipe => "limit",
+            Self::Rmcp => "rmcp proxy",
+            Self::Innkeeper => "innkeeper",
+            Self::InnkeeperEvents => "innkeeper (SSE)",
+        }
+    }
+}
+
+const ALL_PEERS: &[Peer] =
+    &[Peer::Echo, Peer::Pipe, Peer::Rmcp, Peer::Innkeeper, Peer::InnkeeperEvents];
+
+const CASES: &[GatewayCase] = &[
+    GatewayCase { name: "100 B, 1 client", clients: 1, bytes: 100, peers: ALL_PEERS },
+    GatewayCase { name: "100 B, 16 clients", clients: 16, bytes: 100, peers: ALL_PEERS },
+    GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, peers: ALL_PEERS },
+    GatewayCase { name: "100 B, 256 clients", clients: 256, bytes: 100, peers: ALL_PEERS },
+    GatewayCase { name: "10 kB, 16 clients", clients: 16, bytes: 10_000, peers: ALL_PEERS },
+    GatewayCase { name: "10 kB, 64 clients", clients: 64, bytes: 10_000, peers: ALL_PEERS },
+    GatewayCase { name: "1 MB, 16 clients", clients: 16, bytes: 1_000_000, peers: ALL_PEERS },
+    GatewayCase { name: "1 MB, 64 clients", clients: 64, bytes: 1_000_000, peers: ALL_PEERS },
+];
+
+/// Builds the programs, runs the rounds and prints the table; returns the text of the page.
+///
+/// # Errors
+///
+/// A program does not build or run, or a response is not a result of the tool.
+pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
+    let programs = build()?;
+    let mut samples = Samples::default();
+    for round in 0..args.rounds() {
+        if !args.json {
+            output::print_line(format_args!("round {} of {}", round + 1, args.rounds()));
+        }
+        for case in CASES {
+            for peer in interleave(case.peers, round) {
+                let entry = BenchRun { case: case.name, peer: peer.name(), runtime: "" };
+                samples.add(&entry, &measure(&programs, case, *peer, args.seconds)?);
+            }
+        }
+    }
+    let rows = table_rows(&samples);
+    if args.json {
+        output::print_line(samples.json());
+    } else {
+        output::print_line(output::format_table(&rows));
+    }
+    Ok(format!(
+        "{}, {} rounds of {} s each, medians.\n\n{}",
+        figures::describe_machine(),
+        args.rounds(),
+        args.seconds,
+        figures::markdown_table(&rows)
+    ))
+}
+
+/// Builds all programs and writes the configuration of the gateway; returns their directory.
+fn build() -> TaskResult<PathBuf> {
+    let target = repository_root().join("target/bench");
+    for package in [
+        "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway",
+        "--manifest-path bench/Cargo.toml --package innkeeper-bench --no-default-features --bins",
+        "--package innkeeper-cli",
+    ] {
+        Program::cargo("build --release")
+            .args(package)
+            .arg("--target-dir")
+            .path_arg(&target)
+            .run()?;
+    }
+    let directory = target.join("release");
+    let echo = directory.join("echo");
+    let config = json!({ "servers": { "echo": { "command": echo.to_string_lossy() } } });
+    let file = directory.join("gateway.json");
+    fs::write(&file, config.to_string())
+        .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
+    Ok(directory)
+}
+
+/// Runs the load against one program.
+fn measure(programs: &Path, case: &GatewayCase, peer: Peer, seconds: f64) -> TaskResult<Value> {
+    let GatewayCase { clients, bytes, .. } = case;
+    let events = u8::from(peer == Peer::InnkeeperEvents);
+    let tool = if events == 1 { "echo_1" } else { "echo" };
+    let load = Program::new(programs.join("gateway-load"))
+        .args(&format!("{clients} {bytes} {seconds} {events} {tool} --"));
+    let echo = programs.join("echo");
+    let load = match peer {
+        Peer::Echo => load.path_arg(&programs.join("echo-http")),
+        Peer::Pipe => load.path_arg(&programs.join("gateway-pipe")).path_arg(&echo),
+        Peer::Rmcp => load.path_arg(&programs.join("gateway-rmcp")).path_arg(&echo),
+        Peer::Innkeeper | Peer::InnkeeperEvents => load
+            .path_arg(&programs.join("innkeeper"))
+            .args("serve --names flat --listen 127.0.0.1:0 --config")
+            .path_arg(&programs.join("gateway.json")),
+    };
+    let line = load.output()?;
+    serde_json::from_str(&line)
+        .map_err(|error| format!("`{}` printed no figures: {error}", peer.name()))
+}
+
+/// One row for each case, with the ratios to the limit, the proxy and the JSON responses.
+fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
+    let mut heading = vec![String::new()];
+    heading.extend(ALL_PEERS.iter().map(|peer| peer.name().to_owned()));
+    heading.extend(["÷ limit", "÷ rmcp proxy", "SSE ÷ JSON"].map(str::to_owned));
+    let mut rows = vec![heading];
+    for case in CASES {
+        for (key, title, divisor) in [
+            ("per_second", "thousand calls/s", 1e3),
+            ("p99_us", "99th percentile ms", 1e3),
+            ("peak_rss_kb", "peak memory MB", 1024.0),
+        ] {
+            let mut row = vec![format!("{}: {title}", case.name)];
+            row.extend(ALL_PEERS.iter().map(|peer| {
+                let median = samples.median(case.name, peer.name(), "", key);
+                format_number(median.map(|median| median / divisor))
+            }));
+            let ratios = [
+                samples.ratio(case.name, Peer::Pipe.name(), "", key),
+                samples.ratio(case.name, Peer::Rmcp.name(), "", key),
+                // The ratio of Innkeeper to its event streams, inverted.
+                samples
+                    .ratio(case.name, Peer::InnkeeperEvents.name(), "", key)
+                    .map(|ratio| ratio.recip()),
+            ];
+            row.extend(ratios.map(format_number));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_has_a_row_for_each_figure_with_ratios_of_the_same_round() {
+        let mut samples = Samples::default();
+        for (peer, rate) in [(Peer::Pipe, 20_000.0), (Peer::Innkeeper, 15_000.0)] {
+            let entry = BenchRun { case: CASES[0].name, peer: peer.name(), runtime: "" };
+            samples.add(&entry, &json!({ "per_second": rate }));
+        }
+        let rows = table_rows(&samples);
+        assert_eq!(rows.len(), 1 + 3 * CASES.len());
+        assert_eq!(rows[1][1..], ["–", "20.0", "–", "15.0", "–", "0.75", "–", "–"]);
+    }
+}
