@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use innkeeper_host::{CallbackError, LogLevel};
+use innkeeper_host::{CallbackError, CallbackResult, LogLevel};
 use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::{SetOnce, oneshot};
 
 use crate::json_text;
@@ -75,9 +75,6 @@ impl ClientIdentity {
     }
 }
 
-/// The outcome of a request to the client.
-type Answer = Result<Value, CallbackError>;
-
 /// A client with a connection or a session.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -90,7 +87,7 @@ pub(crate) struct Client {
     /// Set by `notifications/initialized`.
     pub(crate) initialized: SetOnce<()>,
     requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
-    questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<CallbackResult>>>,
     next_question: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
 }
@@ -131,7 +128,7 @@ impl Client {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<CallbackResult>>> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -168,9 +165,7 @@ impl Client {
             return;
         };
         let answer = match outcome {
-            Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
-                CallbackError::new(envelope::code::INTERNAL_ERROR, error.to_string())
-            }),
+            Ok(result) => Ok(result.to_owned()),
             Err(error) => Err(CallbackError::new(error.code, error.message)),
         };
         // The request may have ended.
@@ -184,7 +179,7 @@ impl Client {
         sink: &MessageSink,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Answer {
+    ) -> CallbackResult {
         let unavailable =
             |message: &str| CallbackError::new(envelope::code::INTERNAL_ERROR, message);
         let (sender, receiver) = oneshot::channel();

@@ -2,12 +2,14 @@
 
 mod events;
 
+use std::future::ready;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use innkeeper_host::config::RateConfig;
 use innkeeper_host::{
-    CallbackCapabilities, Host, HostBuilder, LogLevel, ServerRequest, ServerState,
+    Callback, CallbackCapabilities, CallbackFuture, Host, HostBuilder, LogLevel, ServerRequest,
+    ServerState,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -84,23 +86,7 @@ impl GatewayBuilder {
         let builder = builder.log_level(LogLevel::Debug);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), self.upstream.clone());
-            builder.callback(kind, move |request: ServerRequest| {
-                let sole_client = sole_client.clone();
-                let upstream = upstream.get().and_then(Weak::upgrade);
-                async move {
-                    if let Some(client) = sole_client {
-                        return client.respond(request).await;
-                    }
-                    // Beside the running call, the client whose turn it is has calls that wait for
-                    // its input.
-                    let running = upstream
-                        .and_then(|upstream| upstream.server_use(&request.server).turns.callback());
-                    match running {
-                        Some(callback) => callback.respond(request).await,
-                        None => Err(SoleClient::not_attributed(&request)),
-                    }
-                }
-            })
+            builder.callback(kind, HostCallback { sole_client, upstream })
         })
     }
 
@@ -135,6 +121,29 @@ impl GatewayBuilder {
         inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), upstream));
         inner.tasks.spawn(end_expired_calls(Arc::downgrade(&inner)));
         Gateway(inner)
+    }
+}
+
+/// Passes the requests of servers that belong to no certain call.
+#[derive(Debug)]
+struct HostCallback {
+    sole_client: Option<SoleClient>,
+    upstream: Arc<OnceLock<Weak<Upstream>>>,
+}
+
+impl Callback for HostCallback {
+    fn respond(&self, request: ServerRequest) -> CallbackFuture {
+        if let Some(client) = self.sole_client.clone() {
+            return Box::pin(async move { client.respond(request).await });
+        }
+        let upstream = self.upstream.get().and_then(Weak::upgrade);
+        // Beside the running call, the client whose turn it is has calls that wait for its input.
+        let running =
+            upstream.and_then(|upstream| upstream.server_use(&request.server).turns.callback());
+        match running {
+            Some(callback) => callback.respond(request),
+            None => Box::pin(ready(Err(SoleClient::not_attributed(&request)))),
+        }
     }
 }
 

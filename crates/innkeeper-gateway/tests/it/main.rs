@@ -5,6 +5,7 @@
 mod bridge;
 mod connection;
 mod http;
+mod lossless;
 mod names;
 mod questions;
 mod setup;

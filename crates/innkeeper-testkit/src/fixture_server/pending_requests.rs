@@ -50,6 +50,7 @@ impl FixtureServer {
             self.respond_to_call(call, response);
             return true;
         }
+        self.send_progress_at_once(call);
         let mut outstanding = Vec::new();
         for _ in 0..self.switches.count("--ask-count").max(1) {
             for &method in &methods {
