@@ -86,6 +86,8 @@ pub(crate) struct Client {
     identity: OnceLock<ClientIdentity>,
     /// Set by `notifications/initialized`.
     pub(crate) initialized: SetOnce<()>,
+    /// Set when the client sends no more messages.
+    input_ended: SetOnce<()>,
     requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
     questions: Mutex<HashMap<u64, oneshot::Sender<CallbackResult>>>,
     next_question: AtomicU64,
@@ -107,6 +109,7 @@ impl Client {
             general,
             identity: OnceLock::new(),
             initialized: SetOnce::new(),
+            input_ended: SetOnce::new(),
             requests: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),
@@ -210,8 +213,20 @@ impl Client {
     }
 
     /// Fails the open requests to the client.
-    pub(crate) fn fail_questions(&self) {
+    fn fail_questions(&self) {
         self.questions().clear();
+    }
+
+    /// Ends the subscriptions of a client that sends no more messages, and fails the open requests to
+    /// it. Its other requests continue.
+    pub(crate) fn finish_input(&self) {
+        drop(self.input_ended.set(()));
+        self.fail_questions();
+    }
+
+    /// Waits until the client sends no more messages.
+    pub(crate) async fn input_ended(&self) {
+        self.input_ended.wait().await;
     }
 
     /// Fails the open requests to the client, and cancels its requests in flight.

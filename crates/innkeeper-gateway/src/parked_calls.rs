@@ -102,22 +102,34 @@ impl Callback for ParkingCallback {
     }
 }
 
+/// Where the notifications of a request go.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestStream {
+    pub(crate) sink: MessageSink,
+    /// The token of the client, as JSON text. A request without a token wants no progress.
+    pub(crate) progress_token: Option<String>,
+}
+
+impl RequestStream {
+    const NONE: Self = Self { sink: MessageSink::None, progress_token: None };
+}
+
 /// The stream of the client's current request, for the notifications of a call over several
 /// requests.
 #[derive(Clone, Debug)]
-pub(crate) struct CurrentSink(Arc<Mutex<MessageSink>>);
+pub(crate) struct CurrentStream(Arc<Mutex<RequestStream>>);
 
-impl CurrentSink {
-    pub(crate) fn new(sink: MessageSink) -> Self {
-        Self(Arc::new(Mutex::new(sink)))
+impl CurrentStream {
+    pub(crate) fn new(stream: RequestStream) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
     }
 
-    pub(crate) fn get(&self) -> MessageSink {
+    pub(crate) fn get(&self) -> RequestStream {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, sink: MessageSink) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+    fn set(&self, stream: RequestStream) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stream;
     }
 }
 
@@ -158,7 +170,7 @@ pub(crate) struct ParkableCall {
     next_key: u64,
     round: u32,
     identity: CallIdentity,
-    sink: CurrentSink,
+    stream: CurrentStream,
     turn: ParkableTurn,
     expires: Instant,
 }
@@ -182,7 +194,7 @@ impl ParkableCall {
     pub(crate) fn new<F: Future<Output = CallResult> + Send + 'static>(
         identity: CallIdentity,
         client: ClientIdentity,
-        sink: CurrentSink,
+        stream: CurrentStream,
         call: impl FnOnce(CallContext) -> F,
     ) -> Self {
         let (queue, inputs) = mpsc::channel(MAX_INPUT_REQUESTS);
@@ -191,7 +203,7 @@ impl ParkableCall {
         let callback: Arc<dyn Callback> = Arc::new(callback);
         let future = Box::pin(call(CallContext { callback, missing, turn: turn.clone() }));
         let (open, expires) = (Vec::new(), Instant::now() + MAX_PARKED);
-        Self { future, inputs, open, next_key: 1, round: 0, identity, sink, turn, expires }
+        Self { future, inputs, open, next_key: 1, round: 0, identity, stream, turn, expires }
     }
 
     /// Runs the call until its result or until the server requests input.
@@ -306,7 +318,7 @@ impl ParkedCalls {
         state: &str,
         responses: Option<&RawValue>,
         identity: &CallIdentity,
-        sink: MessageSink,
+        stream: RequestStream,
     ) -> CallResult {
         let invalid = |error: StateError| RpcError::invalid_params(error.to_string());
         let Some(sealer) = &self.sealer else { return Err(invalid(StateError::Foreign)) };
@@ -334,7 +346,7 @@ impl ParkedCalls {
             self.table().calls.insert(state.call, call);
             return Err(error);
         }
-        call.sink.set(sink);
+        call.stream.set(stream);
         if call.open.is_empty() { self.run(call).await } else { self.park(call) }
     }
 
@@ -351,7 +363,7 @@ impl ParkedCalls {
         };
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
-        call.sink.set(MessageSink::None);
+        call.stream.set(RequestStream::NONE);
         call.turn.pause();
         let mut table = self.table();
         table.remove_expired();

@@ -22,7 +22,7 @@ async fn the_request_of_a_server_and_the_answer_of_the_client_pass_byte_for_byte
     };
     let capabilities = raw(r#"{"elicitation":{}}"#).into();
     let client = ClientIdentity { revision: Revision::V2026_07_28, capabilities };
-    let sink = CurrentSink::new(MessageSink::None);
+    let stream = CurrentStream::new(RequestStream::NONE);
     // The result of the call is the answer.
     let call = |context: CallContext| async move {
         let request = ServerRequest {
@@ -36,13 +36,13 @@ async fn the_request_of_a_server_and_the_answer_of_the_client_pass_byte_for_byte
         answer.map_err(|error| RpcError::new(error.code, error.message))
     };
     let parked_calls = ParkedCalls::new();
-    let call = ParkableCall::new(identity.clone(), client, sink, call);
+    let call = ParkableCall::new(identity.clone(), client, stream, call);
     let required = parked_calls.start(call).await.unwrap();
     let request = format!(r#"{{"form":{{"method":"elicitation/create","params":{PARAMS}}}}}"#);
     assert_eq!(skim::member(required.get(), "inputRequests"), Some(&*request));
     let state = skim::member(required.get(), "requestState").and_then(skim::decode_string);
     let state = state.unwrap();
     let responses = raw(&format!(r#"{{"form":{ANSWER}}}"#));
-    let resumed = parked_calls.resume(&state, Some(&responses), &identity, MessageSink::None);
+    let resumed = parked_calls.resume(&state, Some(&responses), &identity, RequestStream::NONE);
     assert_eq!(resumed.await.unwrap().get(), ANSWER);
 }

@@ -56,7 +56,7 @@ async fn run_client(mut client: TestClient, name: &str) {
             Some(_) => panic!("{name}: {message}"),
             None => {
                 let call = open.remove(&message["id"].to_string()).unwrap();
-                assert_eq!(call.progress, 1, "{name}: {message}");
+                assert_eq!(call.progress, 2, "{name}: {message}");
                 // The result of the fixture is the answer that it got.
                 let answers: Value = serde_json::from_str(&text(&message["result"])).unwrap();
                 assert_eq!(answers[0]["result"]["content"]["colour"], name);

@@ -117,7 +117,8 @@ impl FixtureServer {
         self.timers.schedule(delay, TimedAction::Finish(request));
     }
 
-    /// Sends the progress notifications of a call that then requests input.
+    /// Sends the progress notifications of a call that requests input: before the request, and after
+    /// the response.
     pub(super) fn send_progress_at_once(&mut self, request: &Request) {
         let Some(token) = request.meta("progressToken") else { return };
         for step in 1..=self.switches.count("--progress") {

@@ -103,6 +103,7 @@ impl FixtureServer {
         waiting.responses.push(input_response);
         if waiting.outstanding.is_empty() {
             let done = self.pending_requests.waiting_calls.remove(index);
+            self.send_progress_at_once(&done.call);
             let text = Value::Array(done.responses).to_string();
             self.respond_to_call(&done.call, Response::Result(tool::text_result(&text)));
         }
