@@ -1,7 +1,7 @@
 """Evaluate the guard on texts that its rules are not based on, one session per corpus.
 
-    texts.py FRONT BFCL AGENTDOJO     prints one JSON line per corpus
-    texts.py --serve FILE             the server behind FRONT: its tools and their results
+    texts.py GATEWAY BFCL AGENTDOJO     prints one JSON line per corpus
+    texts.py --serve FILE               the server behind GATEWAY: its tools and their results
 """
 
 import ast
@@ -42,21 +42,24 @@ def serve(path):
         print(json.dumps(answer), flush=True)
 
 
-def refused(front, mode, items):
+def refused(gateway, mode, items):
     """Return the items with withheld content, and the number of flagged items."""
     found, flagged = [], 0
     for at in range(0, len(items), SESSION):
-        some, lines = session(front, mode, items[at : at + SESSION])
+        some, lines = session(gateway, mode, items[at : at + SESSION])
         found += some
         flagged += lines
     return found, flagged
 
 
-def session(front, mode, items):
+def session(gateway, mode, items):
     with tempfile.TemporaryDirectory() as folder:
         path, errors = Path(folder, "items.json"), Path(folder, "errors")
         path.write_text(json.dumps(items))
-        command = [front, "--guard", mode, sys.executable, __file__, "--serve", path]
+        behind = {"command": sys.executable, "args": [__file__, "--serve", str(path)]}
+        config = {"host": {"guard": mode}, "servers": {"behind": behind}}
+        Path(folder, "mcp.json").write_text(json.dumps(config))
+        command = [gateway, "serve", "--stdio", "--names", "flat", "--config", "mcp.json", "--log-format", "json"]
         with errors.open("w") as log, subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
         ) as program:
@@ -68,18 +71,28 @@ def session(front, mode, items):
                 return json.loads(program.stdout.readline())
 
             ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x", "version": "1"})
-            listed = {tool["name"] for tool in ask("tools/list")["result"]["tools"]}
+            listed, page = set(), {"nextCursor": None}
+            while "nextCursor" in page:
+                cursor = page["nextCursor"]
+                page = ask("tools/list", **({} if cursor is None else {"cursor": cursor}))["result"]
+                listed |= {tool["name"] for tool in page["tools"]}
             found = []
             for item in items:
                 name, call = item["tool"]["name"], item.get("call")
                 if name not in listed:
                     found.append(item)
-                elif call is not None and "error" in ask("tools/call", name=name, arguments=call):
+                elif call is not None and is_refused(ask("tools/call", name=name, arguments=call)):
                     found.append(item)
             program.stdin.close()
             program.wait(60)
-        flagged = sum(line.startswith("flagged: ") for line in errors.read_text().splitlines())
+        # Each audit line is a finding.
+        flagged = sum('"security":true' in line for line in errors.read_text().splitlines())
     return found, flagged
+
+
+def is_refused(answer):
+    """The server itself answers no call with an error."""
+    return "error" in answer or answer["result"].get("isError", False)
 
 
 class Items(list):
@@ -211,20 +224,20 @@ def tell(corpus, of, found, read, flagged, **more):
     print(json.dumps(line | more), flush=True)
 
 
-def main(front, bfcl, agentdojo):
+def main(gateway, bfcl, agentdojo):
     items, of = harmless()
     for mode in ("off", "refuse"):
-        found, flagged = refused(front, mode, items)
+        found, flagged = refused(gateway, mode, items)
         cases, all_cases = {item["of"] for item in found}, {item["of"] for item in items}
         tell("harmless items", f"{mode}, of {of} in the bench", len(cases), len(all_cases), flagged, cases=sorted(cases))
     defined, called = functions(Path(bfcl))
     for corpus, items in (("BFCL, function documents", defined), ("BFCL, calls", called)):
-        found, flagged = refused(front, "refuse", items)
+        found, flagged = refused(gateway, "refuse", items)
         tell(corpus, "refuse", len(found), len(items), flagged)
     items, templates = injections(Path(agentdojo))
     for label in templates:
         some = [item for item in items if item["of"] == label]
-        found, flagged = refused(front, "refuse", some)
+        found, flagged = refused(gateway, "refuse", some)
         tell("AgentDojo", f"refuse, {label}", len(found), len(some), flagged)
 
 

@@ -1,4 +1,4 @@
-//! `eval-guard`: runs a public prompt-injection benchmark with the host as proxy.
+//! `eval-guard`: runs a public prompt-injection benchmark through the gateway.
 
 mod report;
 
@@ -19,7 +19,7 @@ const TEXTS_SCRIPT: &str = include_str!("../eval_guard/texts.py");
 /// The tests only read the packages; their dependencies are not installed.
 const INJECTION_REQUIREMENTS: &str = include_str!("../eval_guard/texts.txt");
 
-/// The two configurations of the host: the default, and a guard that blocks. Each is a function of
+/// The two configurations of the gateway: the default, and a guard that blocks. Each is a function of
 /// the adapter.
 const MODES: [&str; 2] = ["default", "refuse"];
 
@@ -27,7 +27,7 @@ const MODES: [&str; 2] = ["default", "refuse"];
 /// must have none.
 const MAX_FALSE_POSITIVE_PERCENT: u64 = 1;
 
-/// Evaluates the host on the attacks in both modes, then on the texts of other corpora, each in one
+/// Evaluates the gateway on the attacks in both modes, then on the texts of other corpora, each in one
 /// session.
 ///
 /// With `--benign` the benchmark also runs its harmless items one by one, which takes most of the
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     Ok(())
 }
 
-/// Scans the texts of other corpora with the proxy.
+/// Scans the texts of other corpora with the gateway.
 fn scan_corpora(home: &Path, python: &Path, results: &Path) -> TaskResult {
     let injections = home.join("injections");
     install_once(&injections, INJECTION_REQUIREMENTS, |dir| {
@@ -100,7 +100,7 @@ fn scan_corpora(home: &Path, python: &Path, results: &Path) -> TaskResult {
     };
     let output = Program::new(python.join("bin/python"))
         .path_arg(&results.join("texts.py"))
-        .path_arg(&repository_root().join("target/debug/innkeeper-proxy"))
+        .path_arg(&repository_root().join("target/debug/innkeeper"))
         .path_arg(&within(&home.join("bfcl"), "bfcl_eval/data")?)
         .path_arg(&within(&injections, "agentdojo")?)
         .output()?;

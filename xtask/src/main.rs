@@ -77,7 +77,7 @@ usage: cargo xtask COMMAND
   eval-grammars             a small model writes a hundred tool calls under our grammars
   eval-local-model [--write]
                             thirty tasks for a small model over every provider API
-  eval-guard [--benign]     a public benchmark of prompt-injection defences, with this host as proxy
+  eval-guard [--benign]     a public benchmark of prompt-injection defences, through the gateway
   eval-tool-search [--write | --tuning]
                             the search for tools on two public benchmarks; `--tuning` measures the
                             half of the tasks on which the weights are tuned

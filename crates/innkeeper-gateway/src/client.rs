@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use innkeeper_host::{CallbackError, LogLevel};
+use innkeeper_host::{CallbackError, CallbackResult, LogLevel};
 use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::{SetOnce, oneshot};
 
 use crate::json_text;
@@ -75,9 +75,6 @@ impl ClientIdentity {
     }
 }
 
-/// The outcome of a request to the client.
-type Answer = Result<Value, CallbackError>;
-
 /// The number of the next client.
 static NEXT_CLIENT: AtomicU64 = AtomicU64::new(1);
 
@@ -94,8 +91,10 @@ pub(crate) struct Client {
     identity: OnceLock<ClientIdentity>,
     /// Set by `notifications/initialized`.
     pub(crate) initialized: SetOnce<()>,
+    /// Set when the client sends no more messages.
+    input_ended: SetOnce<()>,
     requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
-    questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    questions: Mutex<HashMap<u64, oneshot::Sender<CallbackResult>>>,
     next_question: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
 }
@@ -116,6 +115,7 @@ impl Client {
             general,
             identity: OnceLock::new(),
             initialized: SetOnce::new(),
+            input_ended: SetOnce::new(),
             requests: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),
@@ -137,7 +137,7 @@ impl Client {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<CallbackResult>>> {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,9 +174,7 @@ impl Client {
             return;
         };
         let answer = match outcome {
-            Ok(result) => serde_json::from_str(result.get()).map_err(|error| {
-                CallbackError::new(envelope::code::INTERNAL_ERROR, error.to_string())
-            }),
+            Ok(result) => Ok(result.to_owned()),
             Err(error) => Err(CallbackError::new(error.code, error.message)),
         };
         // The request may have ended.
@@ -190,7 +188,7 @@ impl Client {
         sink: &MessageSink,
         method: &str,
         params: Option<&RawValue>,
-    ) -> Answer {
+    ) -> CallbackResult {
         let unavailable =
             |message: &str| CallbackError::new(envelope::code::INTERNAL_ERROR, message);
         let (sender, receiver) = oneshot::channel();
@@ -221,8 +219,20 @@ impl Client {
     }
 
     /// Fails the open requests to the client.
-    pub(crate) fn fail_questions(&self) {
+    fn fail_questions(&self) {
         self.questions().clear();
+    }
+
+    /// Ends the subscriptions of a client that sends no more messages, and fails the open requests to
+    /// it. Its other requests continue.
+    pub(crate) fn finish_input(&self) {
+        drop(self.input_ended.set(()));
+        self.fail_questions();
+    }
+
+    /// Waits until the client sends no more messages.
+    pub(crate) async fn input_ended(&self) {
+        self.input_ended.wait().await;
     }
 
     /// Fails the open requests to the client, and cancels its requests in flight.

@@ -10,11 +10,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use innkeeper_host::{Callback, CallbackError, CallbackFuture, ServerRequest};
+use indexmap::IndexMap;
+use innkeeper_host::{Callback, CallbackError, CallbackFuture, CallbackResult, ServerRequest};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::skim;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -50,7 +51,7 @@ type CallFuture = Pin<Box<dyn Future<Output = CallResult> + Send>>;
 /// A request of a server that waits for the client.
 pub(crate) struct OpenInput {
     request: ServerRequest,
-    answer: oneshot::Sender<Result<Value, CallbackError>>,
+    answer: oneshot::Sender<CallbackResult>,
 }
 
 /// The capabilities that a server needed in a call, and that the client does not declare.
@@ -102,23 +103,52 @@ impl Callback for ParkingCallback {
     }
 }
 
+/// Where the notifications of a request go.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestStream {
+    pub(crate) sink: MessageSink,
+    /// The token of the client, as JSON text. A request without a token wants no progress.
+    pub(crate) progress_token: Option<String>,
+}
+
+impl RequestStream {
+    const NONE: Self = Self { sink: MessageSink::None, progress_token: None };
+}
+
 /// The stream of the client's current request, for the notifications of a call over several
 /// requests.
 #[derive(Clone, Debug)]
-pub(crate) struct CurrentSink(Arc<Mutex<MessageSink>>);
+pub(crate) struct CurrentStream(Arc<Mutex<RequestStream>>);
 
-impl CurrentSink {
-    pub(crate) fn new(sink: MessageSink) -> Self {
-        Self(Arc::new(Mutex::new(sink)))
+impl CurrentStream {
+    pub(crate) fn new(stream: RequestStream) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
     }
 
-    pub(crate) fn get(&self) -> MessageSink {
+    pub(crate) fn get(&self) -> RequestStream {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, sink: MessageSink) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+    fn set(&self, stream: RequestStream) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stream;
     }
+}
+
+/// The result that requests input of the client.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InputRequired<'a> {
+    result_type: &'static str,
+    input_requests: IndexMap<&'a str, InputRequest<'a>>,
+    request_state: &'a str,
+}
+
+/// One request of a server, with its parameters as the server sent them.
+#[derive(Serialize)]
+struct InputRequest<'a> {
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
 }
 
 /// The request that a parked call belongs to.
@@ -141,7 +171,7 @@ pub(crate) struct ParkableCall {
     next_key: u64,
     round: u32,
     identity: CallIdentity,
-    sink: CurrentSink,
+    stream: CurrentStream,
     turn: ParkableTurn,
     server_use: Arc<ServerUse>,
     expires: Instant,
@@ -166,7 +196,7 @@ impl ParkableCall {
     pub(crate) fn new<F: Future<Output = CallResult> + Send + 'static>(
         (identity, server_use): (CallIdentity, Arc<ServerUse>),
         client: ClientIdentity,
-        sink: CurrentSink,
+        stream: CurrentStream,
         call: impl FnOnce(CallContext) -> F,
     ) -> Self {
         let (queue, inputs) = mpsc::channel(MAX_INPUT_REQUESTS);
@@ -182,7 +212,7 @@ impl ParkableCall {
             next_key: 1,
             round: 0,
             identity,
-            sink,
+            stream,
             turn,
             server_use,
             expires,
@@ -226,9 +256,9 @@ impl ParkableCall {
         let mut answers = Vec::new();
         for (key, _) in &self.open {
             let Some(response) = skim::member(responses.get(), key) else { continue };
-            let response: Value = serde_json::from_str(response)
+            let response = RawValue::from_string(response.to_owned())
                 .map_err(|error| RpcError::invalid_params(error.to_string()))?;
-            if !response.is_object() {
+            if !response.get().starts_with('{') {
                 return Err(RpcError::invalid_params(format!(
                     "`inputResponses/{key}` is not an object"
                 )));
@@ -246,17 +276,18 @@ impl ParkableCall {
         Ok(())
     }
 
-    fn input_requests(&self) -> Value {
-        let request = |input: &OpenInput| {
-            let mut request = Map::new();
-            request.insert("method".to_owned(), json!(&*input.request.method));
-            if let Some(params) = &input.request.params {
-                request.insert("params".to_owned(), json!(params));
-            }
-            Value::Object(request)
-        };
-        let requests = self.open.iter().map(|(key, input)| (key.clone(), request(input)));
-        Value::Object(requests.collect())
+    /// Returns the result that contains the open requests of the server.
+    fn input_required(&self, state: &str) -> Result<Box<RawValue>, serde_json::Error> {
+        let requests = self.open.iter().map(|(key, OpenInput { request, .. })| {
+            let params = request.params.as_deref();
+            (&**key, InputRequest { method: &request.method, params })
+        });
+        let (input_requests, request_state) = (requests.collect(), state);
+        to_raw_value(&InputRequired {
+            result_type: "input_required",
+            input_requests,
+            request_state,
+        })
     }
 }
 
@@ -300,7 +331,7 @@ impl ParkedCalls {
         state: &str,
         responses: Option<&RawValue>,
         identity: &CallIdentity,
-        sink: MessageSink,
+        stream: RequestStream,
     ) -> CallResult {
         let invalid = |error: StateError| RpcError::invalid_params(error.to_string());
         let Some(sealer) = &self.sealer else { return Err(invalid(StateError::Foreign)) };
@@ -328,7 +359,7 @@ impl ParkedCalls {
             self.table().calls.insert(state.call, call);
             return Err(error);
         }
-        call.sink.set(sink);
+        call.stream.set(stream);
         if call.open.is_empty() { self.run(call).await } else { self.park(call) }
     }
 
@@ -345,9 +376,8 @@ impl ParkedCalls {
         };
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
-        call.sink.set(MessageSink::None);
+        call.stream.set(RequestStream::NONE);
         call.turn.pause();
-        let requests = call.input_requests();
         let mut table = self.table();
         table.remove_expired();
         let principal = &call.identity.principal;
@@ -359,15 +389,10 @@ impl ParkedCalls {
         let number = table.next;
         let state = sealer.seal(&self.state(number, call.round, &call.identity));
         let state = state.ok_or_else(too_many)?;
+        let result = call.input_required(&state);
         table.calls.insert(number, call);
         drop(table);
-        let result = json!({
-            "resultType": "input_required",
-            "inputRequests": requests,
-            "requestState": state,
-        });
-        serde_json::value::to_raw_value(&result)
-            .map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
+        result.map_err(|error| RpcError::new(code::INTERNAL_ERROR, error.to_string()))
     }
 
     fn state(&self, call: u64, round: u32, identity: &CallIdentity) -> CallState {
@@ -404,3 +429,6 @@ impl ParkedTable {
         self.calls.retain(|_, call| call.expires > now);
     }
 }
+
+#[cfg(test)]
+mod tests;

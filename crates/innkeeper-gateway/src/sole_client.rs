@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_host::{CallbackError, ServerRequest};
+use innkeeper_host::{CallbackError, CallbackResult, ServerRequest};
 use innkeeper_protocol::envelope::code;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -42,10 +42,7 @@ impl SoleClient {
     }
 
     /// Passes a request to the client.
-    pub(crate) async fn respond(
-        &self,
-        request: ServerRequest,
-    ) -> Result<serde_json::Value, CallbackError> {
+    pub(crate) async fn respond(&self, request: ServerRequest) -> CallbackResult {
         let mut state = self.0.subscribe();
         let ready = async {
             let connected = state.wait_for(|state| !matches!(state, Connection::Expected)).await;

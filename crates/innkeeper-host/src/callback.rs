@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::{method, skim};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
@@ -62,13 +63,26 @@ impl CallbackError {
     }
 }
 
-/// The future of a callback: the result object of the request, or an error.
-pub type CallbackFuture = Pin<Box<dyn Future<Output = Result<Value, CallbackError>> + Send>>;
+/// The result object of a request as JSON text, which reaches the server byte for byte, or an error.
+pub type CallbackResult = Result<Box<RawValue>, CallbackError>;
+
+/// The future of a callback.
+pub type CallbackFuture = Pin<Box<dyn Future<Output = CallbackResult> + Send>>;
+
+/// Returns the result of a callback as JSON text.
+///
+/// # Errors
+///
+/// Returns an internal error if `result` is not JSON, for example a map whose keys are not strings.
+pub fn to_callback_result(result: &impl Serialize) -> CallbackResult {
+    to_raw_value(result).map_err(|error| CallbackError::internal_error(&error.to_string()))
+}
 
 /// Handles requests from servers.
 ///
 /// Any `Fn(ServerRequest) -> impl Future<Output = Result<Value, CallbackError>>` implements this
-/// trait. A callback runs in a task of the host; a panic becomes an error response to the server.
+/// trait. A [`Value`] stores a number of more than 64 bits as a floating-point number; a type that
+/// implements the trait itself returns JSON text. A callback runs in a task of the host; a panic becomes an error response to the server.
 /// The host handles at most four requests of a server at a time and queues sixteen more; the host
 /// rejects further requests. Of the elicitations of a server, at most one runs and four wait; the
 /// host declines further elicitations. These limits apply to each
@@ -111,7 +125,8 @@ where
     A: Future<Output = Result<Value, CallbackError>> + Send + 'static,
 {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
-        Box::pin(self(request))
+        let response = self(request);
+        Box::pin(async move { to_callback_result(&response.await?) })
     }
 }
 
@@ -400,8 +415,8 @@ impl CallbackRegistry {
 }
 
 /// Rejects a result that MCP does not permit: every result of a request is an object.
-fn require_object(result: Value) -> Result<Value, CallbackError> {
-    if result.is_object() {
+fn require_object(result: Box<RawValue>) -> CallbackResult {
+    if result.get().starts_with('{') {
         return Ok(result);
     }
     Err(CallbackError::internal_error("the result of the application is not an object"))

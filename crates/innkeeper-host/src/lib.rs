@@ -69,7 +69,10 @@ pub use call::{
     Arguments, CallOptions, CompletionReference, RoundTripMode, StructuredContentError, TaskMode,
     ToolResult,
 };
-pub use callback::{Callback, CallbackCapabilities, CallbackError, CallbackFuture, ServerRequest};
+pub use callback::{
+    Callback, CallbackCapabilities, CallbackError, CallbackFuture, CallbackResult, ServerRequest,
+    to_callback_result,
+};
 pub use catalog::{
     Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
     SecurityWarning,

@@ -21,6 +21,7 @@ mod switches;
 mod task;
 mod timer;
 mod tool;
+mod verbatim;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Installs published MCP servers and benchmarks for the tests.
+//! Installs published MCP servers, clients and benchmarks for the tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,11 @@ use crate::program::{Program, relative_path, repository_root};
 const PACKAGE_JSON: &str = include_str!("../../servers/package.json");
 const PACKAGE_LOCK: &str = include_str!("../../servers/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
+/// The clients that the tests run in front of the gateway, apart from the servers: their
+/// dependencies differ.
+const CLIENTS_PACKAGE_JSON: &str = include_str!("../../clients/package.json");
+const CLIENTS_PACKAGE_LOCK: &str = include_str!("../../clients/package-lock.json");
+const CLIENTS_REQUIREMENTS: &str = include_str!("../../clients/requirements.txt");
 /// `uvx`, at an exact version.
 const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
 /// The tests only read the packages; their dependencies are not installed.
@@ -21,7 +26,7 @@ const TRAJECTORY_REQUIREMENTS: &str = include_str!("../../trajectories/requireme
 /// The file with the source of an installation.
 const STAMP_FILE: &str = "installed-from";
 
-/// Installs every missing server and benchmark into `target/test-servers`, without the model.
+/// Installs every missing server, client and benchmark into `target/test-servers`, without the model.
 ///
 /// # Errors
 ///
@@ -33,6 +38,14 @@ pub(crate) fn install_servers() -> TaskResult {
         install_npm(dir, PACKAGE_JSON, PACKAGE_LOCK)
     })?;
     install_once(&home.join("venv"), REQUIREMENTS, |dir| install_venv(dir, REQUIREMENTS))?;
+    install_once(
+        &home.join("clients"),
+        &format!("{CLIENTS_PACKAGE_JSON}{CLIENTS_PACKAGE_LOCK}"),
+        |dir| install_npm(dir, CLIENTS_PACKAGE_JSON, CLIENTS_PACKAGE_LOCK),
+    )?;
+    install_once(&home.join("clients-venv"), CLIENTS_REQUIREMENTS, |dir| {
+        install_venv(dir, CLIENTS_REQUIREMENTS)
+    })?;
     install_uv()?;
     install_benchmarks(&home)?;
     install_trajectory_benchmarks().map(drop)

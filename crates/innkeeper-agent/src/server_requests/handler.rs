@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use innkeeper_host::callback::CallbackFuture;
+use innkeeper_host::callback::{CallbackFuture, to_callback_result};
 use innkeeper_host::{Callback, CallbackCapabilities, CallbackError, HostBuilder, ServerRequest};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::method;
@@ -157,7 +157,7 @@ impl ServerRequestHandler {
 impl Callback for ServerRequestHandler {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
         let state = self.inner.clone();
-        Box::pin(async move { state.respond(&request).await })
+        Box::pin(async move { to_callback_result(&state.respond(&request).await?) })
     }
 }
 

@@ -36,6 +36,7 @@ mod partial;
 mod pins;
 #[cfg(unix)]
 mod planted_files;
+mod published_clients;
 mod real_servers;
 mod signals;
 mod text_output;

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
-use crate::real_servers::install_dir;
 
 /// A directory with the configuration of fixture servers.
 struct TestEnv {
@@ -46,7 +45,7 @@ impl TestEnv {
 }
 
 /// Starts the program with the configuration of a directory on a free port.
-fn serve_in(directory: &Path) -> HttpGateway {
+pub(crate) fn serve_in(directory: &Path) -> HttpGateway {
     #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
     let path = std::env::var("PATH").unwrap();
     let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
@@ -74,9 +73,9 @@ const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
 const BOB_KEY: &str = "key-of-bob-0123456789abcdef0123456789";
 
 /// A running program that serves HTTP.
-struct HttpGateway {
+pub(crate) struct HttpGateway {
     child: Child,
-    address: String,
+    pub(crate) address: String,
     /// What the program says that it serves.
     servers: String,
     /// Open until the end, so that the program can write.
@@ -138,7 +137,7 @@ impl HttpGateway {
     }
 
     /// Sends SIGTERM and returns the exit code.
-    fn terminate(mut self) -> Option<i32> {
+    pub(crate) fn terminate(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap().code()
@@ -221,76 +220,6 @@ fn a_gateway_rejects_foreign_hosts_and_origins_and_clients_without_a_key() {
     let request = "GET /mcp HTTP/1.1\r\nhost: evil.example";
     let (head, body) = gateway.send(request, "");
     assert!(head.starts_with("HTTP/1.1 403") && body.contains("allowedHosts"), "{head}\n{body}");
-    gateway.terminate();
-}
-
-/// The configuration of a published server of the legacy era that uses every feature.
-fn everything() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    let package = "npm/node_modules/@modelcontextprotocol/server-everything/dist/index.js";
-    let server = json!({ "command": "node", "args": [install_dir().join(package)] });
-    let file = json!({ "host": { "initTimeout": 60 }, "servers": { "everything": server } });
-    std::fs::write(directory.path().join("mcp.json"), file.to_string()).unwrap();
-    directory
-}
-
-/// Runs a client and returns the JSON that it prints.
-fn run_client(command: &mut std::process::Command) -> Value {
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let line = stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(line)
-        .unwrap_or_else(|_| panic!("{stdout}{}", String::from_utf8_lossy(&output.stderr)))
-}
-
-#[expect(clippy::disallowed_methods, reason = "the programs are found where the tests find them")]
-fn client(program: impl AsRef<std::ffi::OsStr>, script: &str) -> std::process::Command {
-    let mut command = std::process::Command::new(program);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(script));
-    command
-}
-
-fn typescript_client() -> std::process::Command {
-    let mut command = client("node", "sdk.mjs");
-    command.arg(install_dir().join("npm/node_modules/@modelcontextprotocol/sdk"));
-    command
-}
-
-fn what_the_typescript_client_sees() -> Value {
-    json!({
-        "asked": 1, "sampled": 1, "tools": 17, "echo": "Echo: hi", "sample": true,
-        "progressed": true, "aborted": true, "read": true, "prompt": true,
-    })
-}
-
-/// Proves: B47, B48
-#[test]
-fn the_official_typescript_client_uses_every_feature_over_stdio_and_http() {
-    let directory = everything();
-    let program = env!("CARGO_BIN_EXE_innkeeper");
-    let config = directory.path().join("mcp.json");
-    let mut command = typescript_client();
-    command.args([program, "serve", "--stdio", "--config"]).arg(&config);
-    assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
-    let gateway = serve_in(directory.path());
-    let mut command = typescript_client();
-    command.arg(format!("http://{}/mcp", gateway.address));
-    assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
-    assert_eq!(gateway.terminate(), Some(143));
-}
-
-#[test]
-fn the_official_python_client_of_the_modern_era_uses_a_legacy_server() {
-    let directory = everything();
-    let gateway = serve_in(directory.path());
-    let mut command = client(install_dir().join("venv/bin/python"), "modern.py");
-    command.arg(format!("http://{}/mcp", gateway.address));
-    let seen = run_client(&mut command);
-    assert_eq!(
-        seen,
-        json!({ "revision": "2026-07-28", "tools": seen["tools"], "echo": "Echo: hi", "read": true })
-    );
-    assert!(seen["tools"].as_u64() > Some(10), "{seen}");
     gateway.terminate();
 }
 

@@ -14,8 +14,7 @@ use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::json_text;
 use crate::offering::OfferedServer;
-use crate::parked_calls::{CallContext, CallIdentity, CurrentSink, ParkableCall};
-use crate::sink::MessageSink;
+use crate::parked_calls::{CallContext, CallIdentity, CurrentStream, ParkableCall, RequestStream};
 use crate::turns::{Turn, TurnClient};
 
 /// Number of notifications of one call that wait for the client; further ones are dropped.
@@ -78,8 +77,8 @@ impl GatewayInner {
             options.notifications = Some(sender);
         }
         let filter = NotificationFilter::new(request);
-        let sink = CurrentSink::new(request.sink.clone());
-        match with_notifications(call(options), receiver, &sink, &filter).await {
+        let stream = CurrentStream::new(request_stream(request));
+        match with_notifications(call(options), receiver, &stream, &filter).await {
             Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
                 Ok(Err(RpcError::stopped_for_memory(&server)))
             }
@@ -110,13 +109,13 @@ impl GatewayInner {
         if request.param("requestState").is_some() {
             let state = request.string_param("requestState")?;
             let responses = request.raw_param("inputResponses");
-            let sink = request.sink.clone();
-            return self.parked_calls.resume(&state, responses.as_deref(), &identity, sink).await;
+            let stream = request_stream(request);
+            return self.parked_calls.resume(&state, responses.as_deref(), &identity, stream).await;
         }
-        let sink = CurrentSink::new(request.sink.clone());
+        let stream = CurrentStream::new(request_stream(request));
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
         let filter = NotificationFilter::new(request);
-        let (item, current) = (identity.item.clone(), sink.clone());
+        let (item, current) = (identity.item.clone(), stream.clone());
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds());
         let turn_client = request.caller.turn_client();
@@ -139,7 +138,7 @@ impl GatewayInner {
         };
         let client = request.caller.identity.clone();
         let identity = (identity, target.server.server_use.clone());
-        self.parked_calls.start(ParkableCall::new(identity, client, sink, run)).await
+        self.parked_calls.start(ParkableCall::new(identity, client, stream, run)).await
     }
 
     /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
@@ -193,6 +192,12 @@ impl GatewayInner {
     }
 }
 
+/// Returns where the notifications of a request go.
+fn request_stream(request: &ClientRequest<'_>) -> RequestStream {
+    let progress_token = request.meta.progress_token.map(ToOwned::to_owned);
+    RequestStream { sink: request.sink.clone(), progress_token }
+}
+
 /// Returns whether notifications of a call can reach the client.
 fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
     let logs = match request.caller.era() {
@@ -207,7 +212,7 @@ fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> b
 async fn with_notifications<T>(
     call: impl Future<Output = T>,
     mut notifications: mpsc::Receiver<CallNotification>,
-    sink: &CurrentSink,
+    stream: &CurrentStream,
     filter: &NotificationFilter,
 ) -> T {
     tokio::pin!(call);
@@ -215,13 +220,13 @@ async fn with_notifications<T>(
         tokio::select! {
             biased;
             Some(notification) = notifications.recv() => {
-                filter.forward(&sink.get(), &notification);
+                filter.forward(&stream.get(), &notification);
             }
             result = &mut call => break result,
         }
     };
     while let Ok(notification) = notifications.try_recv() {
-        filter.forward(&sink.get(), &notification);
+        filter.forward(&stream.get(), &notification);
     }
     result
 }
@@ -229,8 +234,6 @@ async fn with_notifications<T>(
 /// Which notifications of a call the client requested.
 #[derive(Debug)]
 struct NotificationFilter {
-    /// The token of the client, as JSON text. A client without a token requested no progress.
-    progress_token: Option<String>,
     /// The minimum level of log messages; `None` for no log messages.
     log_level: Option<LogLevel>,
 }
@@ -247,15 +250,15 @@ impl NotificationFilter {
                 LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level)
             }
         };
-        Self { progress_token: request.meta.progress_token.map(ToOwned::to_owned), log_level }
+        Self { log_level }
     }
 
-    /// Sends a notification to the client, with the client's progress token.
-    fn forward(&self, sink: &MessageSink, notification: &CallNotification) {
+    /// Sends a notification to the client, with the progress token of the client's current request.
+    fn forward(&self, stream: &RequestStream, notification: &CallNotification) {
         let CallNotification { method, params, .. } = notification;
         let mut message = Vec::new();
         let written = if &**method == method::PROGRESS {
-            let (Some(params), Some(token)) = (params, &self.progress_token) else { return };
+            let (Some(params), Some(token)) = (params, &stream.progress_token) else { return };
             let text = skim::replace_member(params.get(), "progressToken", token);
             let params = RawValue::from_string(text).unwrap_or_default();
             envelope::write_notification(&mut message, method, Some(&params))
@@ -266,7 +269,7 @@ impl NotificationFilter {
             envelope::write_notification(&mut message, method, params.as_deref())
         };
         if written.is_ok() {
-            sink.notify(message.into());
+            stream.sink.notify(message.into());
         }
     }
 

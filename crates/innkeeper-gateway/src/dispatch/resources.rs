@@ -1,5 +1,6 @@
 //! Subscriptions: `resources/subscribe`, `resources/unsubscribe` and `subscriptions/listen`.
 
+use std::future::pending;
 use std::sync::Arc;
 
 use innkeeper_host::CallOptions;
@@ -93,7 +94,17 @@ impl GatewayInner {
         let acknowledgement = to_raw_value(&requested.acknowledgement())
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         subscriber.notify(method::SUBSCRIPTIONS_ACKNOWLEDGED, Some(&acknowledgement));
-        self.drained().await;
+        let input_ended = async {
+            match &caller.client {
+                Some(client) => client.input_ended().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.drained() => {}
+            // The requests in flight do not wait for a subscription, which has no end of its own.
+            () = input_ended => {}
+        }
         Ok(empty_object())
     }
 

@@ -1,9 +1,12 @@
 //! The callbacks that a host gets before its servers start: requests of servers that belong to no
 //! call.
 
+use std::future::ready;
 use std::sync::{Arc, OnceLock, Weak};
 
-use innkeeper_host::{CallbackCapabilities, HostBuilder, LogLevel, ServerRequest};
+use innkeeper_host::{
+    Callback, CallbackCapabilities, CallbackFuture, HostBuilder, LogLevel, ServerRequest,
+};
 
 use crate::sole_client::SoleClient;
 use crate::upstream::Upstream;
@@ -30,23 +33,30 @@ impl GatewayCallbacks {
         let builder = builder.log_level(LogLevel::Debug);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
-            builder.callback(kind, move |request: ServerRequest| {
-                let sole_client = sole_client.clone();
-                let upstream = upstream.get().and_then(Weak::upgrade);
-                async move {
-                    if let Some(client) = sole_client {
-                        return client.respond(request).await;
-                    }
-                    // Beside the running call, the client whose turn it is has calls that wait for
-                    // its input.
-                    let running = upstream
-                        .and_then(|upstream| upstream.server_use(&request.server).turns.callback());
-                    match running {
-                        Some(callback) => callback.respond(request).await,
-                        None => Err(SoleClient::not_attributed(&request)),
-                    }
-                }
-            })
+            builder.callback(kind, HostCallback { sole_client, upstream })
         })
+    }
+}
+
+/// Passes the requests of servers that belong to no certain call.
+#[derive(Debug)]
+struct HostCallback {
+    sole_client: Option<SoleClient>,
+    upstream: UpstreamCell,
+}
+
+impl Callback for HostCallback {
+    fn respond(&self, request: ServerRequest) -> CallbackFuture {
+        if let Some(client) = self.sole_client.clone() {
+            return Box::pin(async move { client.respond(request).await });
+        }
+        let upstream = self.upstream.get().and_then(Weak::upgrade);
+        // Beside the running call, the client whose turn it is has calls that wait for its input.
+        let running =
+            upstream.and_then(|upstream| upstream.server_use(&request.server).turns.callback());
+        match running {
+            Some(callback) => callback.respond(request),
+            None => Box::pin(ready(Err(SoleClient::not_attributed(&request)))),
+        }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) async fn serve(
         if let Some(sole_client) = gateway.sole_client() {
             sole_client.end();
         }
-        client.fail_questions();
+        client.finish_input();
         // Requests in flight after this time get no response.
         drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
         client.disconnect();

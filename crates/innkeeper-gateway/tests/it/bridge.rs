@@ -78,6 +78,25 @@ async fn a_modern_client_answers_a_legacy_server() {
     assert_eq!(result["resultType"], "complete", "{result}");
 }
 
+#[tokio::test]
+async fn progress_after_an_answer_has_the_token_of_the_request_with_the_answer() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").switch("--ask-elicit").with("--progress", 1);
+    let gateway = test_env.gateway([server]).await;
+    let mut client = gateway.modern("local", json!({ "elicitation": {} }));
+    let mut params = call();
+    params["_meta"] = json!({ "progressToken": "first" });
+    let mut required = client.request("tools/call", params.clone()).await;
+    params["_meta"] = json!({ "progressToken": "second" });
+    let key = required["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    params["inputResponses"] = json!({ key: accept() });
+    params["requestState"] = required["requestState"].take();
+    client.request("tools/call", params).await;
+    let tokens: Vec<Value> =
+        client.waiting.iter().map(|message| message["params"]["progressToken"].clone()).collect();
+    assert_eq!(tokens, ["first", "second"]);
+}
+
 /// Attack: remote | a client sends the state of a parked call for another tool, as another principal,
 /// twice, and changed | no call continues | Own response
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! Clients on connections with lines.
 
+use std::time::Duration;
+
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use serde_json::{Value, json};
 
 use crate::setup::TestEnv;
@@ -107,6 +110,20 @@ async fn a_modern_client_gets_the_notifications_that_it_requested() {
     assert_eq!(id_of(&changed), subscription);
     let other = client.waiting.iter().find(|message| message.get("method").is_some());
     assert_eq!(other, None, "it did not request others");
+}
+
+#[tokio::test]
+async fn a_client_with_a_subscription_that_ends_its_input_ends_the_connection() {
+    let test_env = TestEnv::new();
+    let drain_timeout = Duration::from_hours(1);
+    let options = GatewayOptions { drain_timeout, ..GatewayOptions::default() };
+    let server = test_env.fixture("a").switch("--list-changed");
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
+    let mut client = gateway.modern("local", json!({}));
+    let params = json!({ "notifications": { "toolsListChanged": true } });
+    client.start("subscriptions/listen", params).await;
+    client.received("notifications/subscriptions/acknowledged").await;
+    client.close().await.unwrap();
 }
 
 /// Attack: remote | a client sends bytes that are no message, ids twice and lines over the limit |

@@ -6,6 +6,7 @@ mod bridge;
 mod connection;
 mod http;
 mod large_results;
+mod lossless;
 mod names;
 mod questions;
 mod search;

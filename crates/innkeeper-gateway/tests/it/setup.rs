@@ -1,6 +1,7 @@
 //! Test environment: a gateway before fixture servers, and clients that speak JSON.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Duration;
 
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
@@ -17,8 +18,8 @@ use tokio::time::{sleep, timeout};
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The version member of a request of the modern era.
-const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The directory and the process tag of one test.
 pub(crate) struct TestEnv {
@@ -29,6 +30,10 @@ pub(crate) struct TestEnv {
 impl TestEnv {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap(), process_tag: ProcessTag::new() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// A fixture server with the process tag of this test.
@@ -133,11 +138,21 @@ pub(crate) struct TestClient {
 
 impl TestClient {
     pub(crate) async fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string()).await;
+    }
+
+    /// Sends a message byte for byte.
+    pub(crate) async fn send_line(&mut self, message: &str) {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
     pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Returns the id of the next request.
+    pub(crate) fn next_id(&self) -> Value {
+        json!(self.next_id)
     }
 
     /// Sends a request and returns its id.
@@ -146,7 +161,7 @@ impl TestClient {
             params["_meta"][META_VERSION] = "2026-07-28".into();
             params["_meta"][META_CAPABILITIES] = capabilities.clone();
         }
-        let id = json!(self.next_id);
+        let id = self.next_id();
         self.next_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.send(&message).await;

@@ -6,6 +6,10 @@ fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {
     Arc::new(move |_: ServerRequest| async move { Ok(json!({"by": text})) })
 }
 
+fn value(result: &RawValue) -> Value {
+    serde_json::from_str(result.get()).unwrap()
+}
+
 async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Option<Value> {
     let request = ServerRequest {
         server: server.into(),
@@ -14,7 +18,8 @@ async fn respond(callbacks: &CallbackRegistry, server: &str, method: &str) -> Op
         params: None,
         call: CallReference::Unknown,
     };
-    Some(callbacks.respond(request, None)?.await.ok()?["by"].take())
+    let result = callbacks.respond(request, None)?.await.ok()?;
+    Some(value(&result)["by"].take())
 }
 
 /// Proves: FR5.2
@@ -56,6 +61,7 @@ async fn a_result_that_is_no_object_is_an_error_for_the_server() {
         callbacks.set(&CallbackCapabilities::all(), Some(&callback));
         let by_host = callbacks.respond(request.clone(), None).unwrap().await;
         let by_call = callbacks.respond(request, Some(&callback)).unwrap().await;
+        let [by_host, by_call] = [by_host, by_call].map(|sent| sent.map(|sent| value(&sent)));
         assert_eq!(by_host, by_call);
         match by_host {
             Ok(sent) => assert_eq!((sent, is_sent), (result, true)),
@@ -85,7 +91,8 @@ async fn a_form_that_asks_for_a_secret_is_refused_unless_the_application_wants_i
         &CallbackCapabilities::elicitation().allow_secret_forms().for_server("a"),
         Some(&fixed_callback("a's")),
     );
-    assert_eq!(callbacks.respond(request.clone(), None).unwrap().await, Ok(json!({"by": "a's"})));
+    let result = callbacks.respond(request.clone(), None).unwrap().await.unwrap();
+    assert_eq!(value(&result), json!({"by": "a's"}));
     let other = ServerRequest { server: "b".into(), ..request };
     assert!(callbacks.respond(other, None).unwrap().await.is_err());
 }

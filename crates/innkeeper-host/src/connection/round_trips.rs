@@ -7,11 +7,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use indexmap::IndexMap;
 use innkeeper_protocol::view::{InputRequest, InputRequiredResult};
 use innkeeper_protocol::{ViewError, method, skim};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
@@ -224,7 +224,7 @@ async fn collect_responses(
             return Err(denied(&request.method, callback_error.message));
         }
     }
-    let mut responses: Map<String, Value> = Map::new();
+    let mut responses: IndexMap<&str, Box<RawValue>> = IndexMap::new();
     for request in requests {
         let answering = async {
             let own = call.callback.map(CallCallback::use_callback);
@@ -239,7 +239,7 @@ async fn collect_responses(
         let response = response.map_err(|callback_error| {
             denied(&request.method, format!("the callback failed: {}", callback_error.message))
         })?;
-        responses.insert(request.key.clone(), response);
+        responses.insert(&request.key, response);
     }
     let serialized = to_raw_value(&responses);
     let serialized = serialized.map_err(|error| denied("", error.to_string()))?;
@@ -250,7 +250,7 @@ async fn collect_responses(
 mod tests {
     use std::sync::Mutex;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::callback::{Callback, CallbackCapabilities};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use innkeeper_protocol::RequestId;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::SetOnce;
 use tokio::time::timeout;
 
@@ -16,7 +16,9 @@ use super::call_context::{CallCallbackHandle, PendingCall};
 use super::inbound_sink::MessageSource;
 use super::request_slots::{RequestSlot, RequestSlots, SlotError};
 use crate::audit::AuditEvent;
-use crate::callback::{CallbackError, CallbackRegistry, RequestKind, ServerRequest};
+use crate::callback::{
+    CallbackError, CallbackRegistry, CallbackResult, RequestKind, ServerRequest,
+};
 use crate::event::CallReference;
 use crate::tasks::BackgroundTasks;
 use crate::text::display_prefix;
@@ -205,7 +207,7 @@ impl OpenRequest {
         self.id = None;
     }
 
-    fn respond(mut self, response: Result<Value, CallbackError>) {
+    fn respond(mut self, response: CallbackResult) {
         let Some(id) = self.id.take() else { return };
         match response {
             Ok(result) => self.shared.outbound.respond(&id, &result),

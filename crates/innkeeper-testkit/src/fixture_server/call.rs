@@ -109,22 +109,38 @@ impl FixtureServer {
         };
         let step_delay = self.switches.millis("--progress-delay");
         for step in 1..=step_count {
-            let params = if self.switches.is_set("--bad-progress") {
-                json!({"progressToken": UNKNOWN_ID, "progress": "half", "total": -1})
-            } else {
-                let mut params =
-                    json!({"progressToken": token, "progress": step, "total": step_count});
-                if let Some(message) = self.switches.value("--progress-message") {
-                    params["message"] = json!(message);
-                }
-                params
-            };
-            let text = message::notification("notifications/progress", &params);
+            let text = self.progress(&request, &token, step);
             let delay = step_delay * u32::try_from(step).unwrap_or(u32::MAX);
             self.timers.schedule(delay, TimedAction::Notify(request.id.clone(), text));
         }
         let delay = step_delay * u32::try_from(step_count).unwrap_or(u32::MAX);
         self.timers.schedule(delay, TimedAction::Finish(request));
+    }
+
+    /// Sends the progress notifications of a call that requests input: before the request, and after
+    /// the response.
+    pub(super) fn send_progress_at_once(&mut self, request: &Request) {
+        let Some(token) = request.meta("progressToken") else { return };
+        for step in 1..=self.switches.count("--progress") {
+            let text = self.progress(request, token, step);
+            self.stdout.write_line(text.as_bytes());
+        }
+    }
+
+    fn progress(&self, request: &Request, token: &Value, step: usize) -> String {
+        let params = if self.switches.is_set("--bad-progress") {
+            json!({"progressToken": UNKNOWN_ID, "progress": "half", "total": -1})
+        } else {
+            let total = self.switches.count("--progress");
+            let mut params = json!({"progressToken": token, "progress": step, "total": total});
+            if let Some(message) = self.switches.value("--progress-message") {
+                let argument = request.params.pointer("/arguments/message");
+                let argument = argument.and_then(Value::as_str).unwrap_or_default();
+                params["message"] = json!(message.replace("{}", argument));
+            }
+            params
+        };
+        message::notification("notifications/progress", &params)
     }
 
     /// Runs the tool and responds to the call.

@@ -50,6 +50,7 @@ impl FixtureServer {
             self.respond_to_call(call, response);
             return true;
         }
+        self.send_progress_at_once(call);
         let mut outstanding = Vec::new();
         for _ in 0..self.switches.count("--ask-count").max(1) {
             for &method in &methods {
@@ -102,6 +103,7 @@ impl FixtureServer {
         waiting.responses.push(input_response);
         if waiting.outstanding.is_empty() {
             let done = self.pending_requests.waiting_calls.remove(index);
+            self.send_progress_at_once(&done.call);
             let text = Value::Array(done.responses).to_string();
             self.respond_to_call(&done.call, Response::Result(tool::text_result(&text)));
         }

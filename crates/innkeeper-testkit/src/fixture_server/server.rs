@@ -152,6 +152,9 @@ impl FixtureServer {
     }
 
     fn handle_line(&mut self, line: &[u8]) {
+        if self.switches.is_set("--verbatim") && self.echo_verbatim(line) {
+            return;
+        }
         let Ok(mut message) = serde_json::from_slice::<Value>(line) else { return };
         let id = message.get("id").cloned();
         let Some(method) = message.get("method").and_then(Value::as_str).map(str::to_owned) else {

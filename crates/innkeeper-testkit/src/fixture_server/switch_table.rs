@@ -141,9 +141,16 @@ pub(super) const SWITCHES: &[Switch] = &[
         "--call-result-text",
         "the same, sent byte for byte, such as with two members of one name",
     ),
+    flag(
+        "--verbatim",
+        "result with the bytes of the arguments, or of the JSON in their string `result`",
+    ),
     json("--read-result", "result of every resources/read as JSON"),
     json("--prompt-result", "result of every prompts/get as JSON"),
-    text("--progress-message", "message of the progress notifications"),
+    text(
+        "--progress-message",
+        "message of the progress notifications; `{}` stands for the argument `message`",
+    ),
     flag("--ignore-cancel", "respond to cancelled calls"),
     flag("--cancel-ours", "cancel the client's own request before the response"),
     number("--alloc", "allocate this many bytes on each call"),

@@ -119,7 +119,7 @@ async fn error_of(handler: &ServerRequestHandler, request: ServerRequest) -> (i6
 async fn the_model_answers_after_the_user_approved_the_request_with_its_model() {
     let user = TestUser::new(ApprovalDecision::Approve, ElicitationResponse::Decline);
     let (handler, model) = handler(ask(&user), [text("Blue.")]);
-    let result = handler.respond(sampling("a", 16)).await.unwrap();
+    let result = handler.inner.respond(&sampling("a", 16)).await.unwrap();
     let content = json!({"type": "text", "text": "Blue."});
     let expected = json!({
         "role": "assistant", "content": content, "model": "scripted", "stopReason": "endTurn",
@@ -130,7 +130,7 @@ async fn the_model_answers_after_the_user_approved_the_request_with_its_model() 
     assert_eq!((sent.max_tokens, &*sent.system, sent.tools.len()), (Some(16), "S", 0));
     let other = Response { model: Some("other-1".to_owned()), ..Response::from_text("Red.") };
     handler.set_model(Some(Arc::new(ScriptedProvider::new([Ok(other)]))));
-    assert_eq!(handler.respond(sampling("a", 16)).await.unwrap()["model"], "other-1");
+    assert_eq!(handler.inner.respond(&sampling("a", 16)).await.unwrap()["model"], "other-1");
 }
 
 /// Attack: model | a server requests a message of the model, which the user denies, or which no user
@@ -284,7 +284,7 @@ async fn the_end_of_the_response_is_told_in_the_terms_of_mcp() {
     ] {
         let response = Response { finish_reason, ..Response::from_text("Bl") };
         let (handler, _) = handler(allow_all(), [Ok(response)]);
-        let answered = handler.respond(sampling("a", 16)).await;
+        let answered = handler.inner.respond(&sampling("a", 16)).await;
         let stop_reason = answered.ok().map(|result| result["stopReason"].clone());
         assert_eq!(stop_reason, expected.map(Value::from));
     }
@@ -300,7 +300,7 @@ async fn the_answers_of_the_user_reach_the_server_only_if_they_fit_the_form() {
     ] {
         let user = TestUser::new(ApprovalDecision::Approve, answer);
         let (handler, _) = handler(ask(&user), []);
-        assert_eq!(handler.respond(elicitation("a")).await, Ok(expected));
+        assert_eq!(handler.inner.respond(&elicitation("a")).await, Ok(expected));
         assert_eq!(user.questions(), ["a which colour? 1"]);
     }
     for invalid in [json!({"colour": "secret"}), json!({}), json!({"colour": "red", "b": 1})] {
@@ -314,7 +314,7 @@ async fn the_answers_of_the_user_reach_the_server_only_if_they_fit_the_form() {
         );
     }
     let (handler, _) = handler(allow_all(), []);
-    assert_eq!(handler.respond(elicitation("a")).await, Ok(json!({"action": "decline"})));
+    assert_eq!(handler.inner.respond(&elicitation("a")).await, Ok(json!({"action": "decline"})));
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn a_url_is_shown_to_the_user_and_accepted_without_content() {
     let user = TestUser::new(ApprovalDecision::Approve, values(&json!({"ignored": 1})));
     let (handler, _) = handler(ask(&user), []);
     let params = json!({"mode": "url", "message": "sign in", "url": "https://Example.com/x"});
-    let result = handler.respond(request("a", method::ELICITATION_CREATE, &params)).await;
+    let result = handler.inner.respond(&request("a", method::ELICITATION_CREATE, &params)).await;
     assert_eq!(result, Ok(json!({"action": "accept"})));
     assert_eq!(user.questions(), ["a sign in https://example.com/x example.com"]);
 }

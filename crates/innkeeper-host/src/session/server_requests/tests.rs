@@ -8,6 +8,8 @@ use tokio::time::Instant;
 use super::super::{
     DeadlineExtension, OutgoingRequest, RequestError, Session, SessionContext, SessionLimits,
 };
+use serde_json::Value;
+
 use super::*;
 use crate::callback::{Callback, CallbackCapabilities};
 use crate::event::EventPublisher;

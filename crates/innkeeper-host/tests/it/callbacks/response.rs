@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use innkeeper_host::{
     Callback, CallbackCapabilities, CallbackError, CallbackFuture, Host, ServerRequest,
+    to_callback_result,
 };
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
@@ -174,8 +175,8 @@ struct Named(&'static str);
 
 impl Callback for Named {
     fn respond(&self, _: ServerRequest) -> CallbackFuture {
-        let result = sampling_result(self.0);
-        Box::pin(async { Ok(result) })
+        let result = to_callback_result(&sampling_result(self.0));
+        Box::pin(async { result })
     }
 }
 
