@@ -45,6 +45,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
         .route("/mcp/{name}", any(named_endpoint))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .fallback(unknown_path)
         .with_state(Arc::new(Routes { transport, access }));
     match metadata {
         Some((path, document)) => router.route(&path, get(async move || json(document))),
@@ -53,7 +54,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
 }
 
 async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(0, request).await
+    routes.handle(Some(0), request).await
 }
 
 async fn named_endpoint(
@@ -61,15 +62,18 @@ async fn named_endpoint(
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match routes.transport.gateway.endpoint_index(&name) {
-        Some(index) => routes.handle(index, request).await,
-        None => plain(StatusCode::NOT_FOUND, "no endpoint has this name\n"),
-    }
+    let endpoint = routes.transport.gateway.endpoint_index(&name);
+    routes.handle(endpoint, request).await
+}
+
+async fn unknown_path() -> Rejection {
+    Rejection::new(StatusCode::NOT_FOUND, "no such path; the path of MCP is `/mcp`")
 }
 
 impl Routes {
-    /// Handles a request if its origin, its client and its rate permit it.
-    async fn handle(&self, endpoint: usize, request: Request) -> Response<Body> {
+    /// Handles a request if its origin, its client and its rate permit it. Without a permission the
+    /// client does not learn whether the endpoint exists.
+    async fn handle(&self, endpoint: Option<usize>, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         if parts.method == Method::OPTIONS
             && let Some(headers) = self.access.origin.preflight_headers(&parts)
@@ -79,8 +83,15 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
-        let mut response = match self.admit(&parts).await {
-            Ok(principal) => {
+        let admitted = self.admit(&parts).await.and_then(|principal| {
+            let unknown = || {
+                let message = "no endpoint has this name; `serve.endpoints` has the names";
+                Rejection::new(StatusCode::NOT_FOUND, message)
+            };
+            Ok((principal, endpoint.ok_or_else(unknown)?))
+        });
+        let mut response = match admitted {
+            Ok((principal, endpoint)) => {
                 let request = Request::from_parts(parts, body);
                 mcp::handle(&self.transport, endpoint, principal, request).await
             }

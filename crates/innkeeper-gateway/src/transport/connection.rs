@@ -8,11 +8,11 @@ use innkeeper_protocol::framing::{Frame, LineFramer};
 use innkeeper_protocol::{Incoming, Message, RequestId, envelope, skim};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::incoming::{self, Connected};
-use crate::client::Client;
+use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::dispatch::Caller;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
@@ -25,6 +25,10 @@ const MAX_QUEUED_MESSAGES: usize = 256;
 
 /// Maximum number of bytes that one write takes from the queue.
 const MAX_WRITE_BYTES: usize = 256 << 10;
+
+/// Maximum number of requests of one connection whose responses the client has not read. A client
+/// with so many is read no further.
+const MAX_UNANSWERED_REQUESTS: usize = MAX_REQUESTS_IN_FLIGHT + MAX_QUEUED_MESSAGES;
 
 /// The endpoint of connections.
 const ENDPOINT: usize = 0;
@@ -45,6 +49,7 @@ pub(crate) async fn serve(
         sink,
         subscription: std::sync::OnceLock::new(),
         requests: GatewayTasks::default(),
+        unanswered: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
     };
     if let Some(sole_client) = &gateway.sole_client {
         sole_client.connect(client.clone());
@@ -93,6 +98,7 @@ struct Connection {
     sink: MessageSink,
     subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
     requests: GatewayTasks,
+    unanswered: Arc<Semaphore>,
 }
 
 impl Connection {
@@ -171,7 +177,10 @@ impl Connection {
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
         };
+        // The semaphore is never closed.
+        let unanswered = self.unanswered.clone().acquire_owned().await;
         let responding = async move {
+            let _unanswered = unanswered;
             respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
         };
         if is_initialize {

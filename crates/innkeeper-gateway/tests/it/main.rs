@@ -5,6 +5,7 @@
 mod bridge;
 mod connection;
 mod http;
+mod limits;
 mod names;
 mod questions;
 mod setup;

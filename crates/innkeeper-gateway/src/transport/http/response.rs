@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -14,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::RpcError;
 use crate::event_stream::EventReader;
+use crate::rejection::Rejection;
 
 use super::super::incoming::error_line;
 
@@ -22,7 +24,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 
 fn response(status: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {
@@ -38,8 +39,8 @@ pub(super) fn json_response(status: StatusCode, line: Bytes) -> Response<Body> {
 }
 
 /// Returns an error that belongs to no JSON-RPC request.
-pub(super) fn text_response(status: StatusCode, text: &str) -> Response<Body> {
-    response(status, TEXT, Body::from(format!("{text}\n")))
+pub(super) fn rejected(status: StatusCode, message: &str) -> Response<Body> {
+    Rejection::new(status, message).into_response()
 }
 
 /// Returns a JSON-RPC error.
