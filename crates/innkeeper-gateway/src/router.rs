@@ -26,6 +26,14 @@ pub struct HttpAccess {
     pub origin: OriginCheck,
 }
 
+/// The part of the transport that a request is for.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Mcp,
+    SseStream,
+    SseMessages,
+}
+
 /// The state of all routes.
 #[derive(Debug)]
 struct Routes {
@@ -33,7 +41,8 @@ struct Routes {
     access: HttpAccess,
 }
 
-/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, the metadata of the protected resource for
+/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/sse`, `/sse/NAME` and `/messages` for
+/// HTTP+SSE, the metadata of the protected resource for
 /// clients that sign in (RFC 9728), `/healthz` and `/readyz` for operators.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
     let metadata = access
@@ -45,6 +54,9 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
         .route("/mcp/{name}", any(named_endpoint))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/sse", any(default_sse_stream))
+        .route("/sse/{name}", any(named_sse_stream))
+        .route(mcp::MESSAGES_PATH, any(sse_messages))
         .fallback(unknown_path)
         .with_state(Arc::new(Routes { transport, access }));
     match metadata {
@@ -54,7 +66,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
 }
 
 async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(Some(0), request).await
+    routes.handle(Some(0), Target::Mcp, request).await
 }
 
 async fn named_endpoint(
@@ -63,7 +75,25 @@ async fn named_endpoint(
     request: Request,
 ) -> Response<Body> {
     let endpoint = routes.transport.gateway.endpoint_index(&name);
-    routes.handle(endpoint, request).await
+    routes.handle(endpoint, Target::Mcp, request).await
+}
+
+async fn default_sse_stream(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
+    routes.handle(Some(0), Target::SseStream, request).await
+}
+
+async fn named_sse_stream(
+    State(routes): State<Arc<Routes>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    let endpoint = routes.transport.gateway.endpoint_index(&name);
+    routes.handle(endpoint, Target::SseStream, request).await
+}
+
+/// The endpoint of a message is that of its stream.
+async fn sse_messages(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
+    routes.handle(Some(0), Target::SseMessages, request).await
 }
 
 async fn unknown_path() -> Rejection {
@@ -73,7 +103,12 @@ async fn unknown_path() -> Rejection {
 impl Routes {
     /// Handles a request if its origin, its client and its rate permit it. Without a permission the
     /// client does not learn whether the endpoint exists.
-    async fn handle(&self, endpoint: Option<usize>, request: Request) -> Response<Body> {
+    async fn handle(
+        &self,
+        endpoint: Option<usize>,
+        target: Target,
+        request: Request,
+    ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         if parts.method == Method::OPTIONS
             && let Some(headers) = self.access.origin.preflight_headers(&parts)
@@ -93,7 +128,14 @@ impl Routes {
         let mut response = match admitted {
             Ok((principal, endpoint)) => {
                 let request = Request::from_parts(parts, body);
-                mcp::handle(&self.transport, endpoint, principal, request).await
+                let transport = &self.transport;
+                match target {
+                    Target::Mcp => mcp::handle(transport, endpoint, principal, request).await,
+                    Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
+                    Target::SseMessages => {
+                        mcp::receive_message(transport, principal, request).await
+                    }
+                }
             }
             Err(rejection) => {
                 tracing::info!(

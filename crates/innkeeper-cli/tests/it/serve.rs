@@ -232,7 +232,7 @@ fn what_the_typescript_client_sees() -> Value {
 
 /// Proves: B47, B48
 #[test]
-fn the_official_typescript_client_uses_every_feature_over_stdio_and_http() {
+fn the_official_typescript_client_uses_every_feature_over_stdio_http_and_sse() {
     let directory = everything();
     let program = env!("CARGO_BIN_EXE_innkeeper");
     let config = directory.path().join("mcp.json");
@@ -240,9 +240,11 @@ fn the_official_typescript_client_uses_every_feature_over_stdio_and_http() {
     command.args([program, "serve", "--stdio", "--config"]).arg(&config);
     assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
     let gateway = serve_in(directory.path());
-    let mut command = typescript_client();
-    command.arg(format!("http://{}/mcp", gateway.address));
-    assert_eq!(run_client(&mut command), what_the_typescript_client_sees());
+    for path in ["mcp", "sse"] {
+        let mut command = typescript_client();
+        command.arg(format!("http://{}/{path}", gateway.address));
+        assert_eq!(run_client(&mut command), what_the_typescript_client_sees(), "{path}");
+    }
     assert_eq!(gateway.terminate(), Some(143));
 }
 

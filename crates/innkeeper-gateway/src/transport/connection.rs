@@ -1,11 +1,11 @@
 //! One client on a connection with one message per line: stdio, or a Unix socket.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use innkeeper_protocol::framing::{Frame, LineFramer};
-use innkeeper_protocol::{Incoming, Message, RequestId, envelope, skim};
+use innkeeper_protocol::{Incoming, MalformedKind, Message, RequestId, envelope, skim};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
@@ -17,6 +17,7 @@ use crate::dispatch::Caller;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::quota::Reservation;
 use crate::sink::MessageSink;
 use crate::tasks::GatewayTasks;
 
@@ -40,17 +41,8 @@ pub(crate) async fn serve(
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
 ) -> io::Result<()> {
-    let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
-    let sink = MessageSink::Queue(queue);
-    let client = Arc::new(Client::new(principal, ENDPOINT, sink.clone()));
-    let connection = Connection {
-        gateway: gateway.clone(),
-        client: client.clone(),
-        sink,
-        subscription: std::sync::OnceLock::new(),
-        requests: GatewayTasks::default(),
-        unanswered: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
-    };
+    let (connection, messages) = Connection::new(gateway, principal, ENDPOINT);
+    let client = connection.client.clone();
     if let Some(sole_client) = &gateway.sole_client {
         sole_client.connect(client.clone());
     }
@@ -63,7 +55,6 @@ pub(crate) async fn serve(
         client.fail_questions();
         // Requests in flight after this time get no response.
         drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
-        client.disconnect();
         connection.end();
         result
     };
@@ -92,16 +83,38 @@ fn connection_ended(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-struct Connection {
+/// One client with a queue of messages to the client.
+#[derive(Debug)]
+pub(super) struct Connection {
     gateway: Arc<GatewayInner>,
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
     sink: MessageSink,
-    subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
-    requests: GatewayTasks,
+    subscription: OnceLock<Arc<crate::subscribers::Subscription>>,
+    pub(super) requests: GatewayTasks,
     unanswered: Arc<Semaphore>,
 }
 
 impl Connection {
+    /// Creates a connection, and the queue of the messages to the client.
+    pub(super) fn new(
+        gateway: &Arc<GatewayInner>,
+        principal: Principal,
+        endpoint: usize,
+    ) -> (Self, mpsc::Receiver<Bytes>) {
+        let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
+        let sink = MessageSink::Queue(queue);
+        let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
+        let connection = Self {
+            gateway: gateway.clone(),
+            client,
+            sink,
+            subscription: OnceLock::new(),
+            requests: GatewayTasks::default(),
+            unanswered: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
+        };
+        (connection, messages)
+    }
+
     /// Reads messages until the end of the input.
     async fn read(&self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut framer = LineFramer::new(self.gateway.options.max_body_bytes);
@@ -134,8 +147,18 @@ impl Connection {
 
     async fn receive(&self, line: &[u8]) {
         match envelope::parse(line) {
-            Ok(Message::Single(message)) => self.receive_message(message).await,
-            Ok(Message::Batch(messages)) => {
+            Ok(message) => self.accept(message, None).await,
+            Err(malformed) => self.reject(&malformed).await,
+        }
+    }
+
+    /// Accepts messages of the client, and handles requests at the same time as the next messages.
+    /// Waits while the client does not read its responses. `memory` is the memory of the messages.
+    pub(super) async fn accept(&self, message: Message<'_>, memory: Option<Reservation>) {
+        let memory = memory.map(Arc::new);
+        match message {
+            Message::Single(message) => self.receive_message(message, memory).await,
+            Message::Batch(messages) => {
                 let revision = self.client.identity().map(|identity| identity.revision);
                 if !revision.is_none_or(innkeeper_protocol::Revision::allows_batches) {
                     let error = RpcError::new(
@@ -145,14 +168,19 @@ impl Connection {
                     self.sink.send(incoming::error_line(None, &error)).await;
                     return;
                 }
+                if let Some(Err(malformed)) = messages.last()
+                    && malformed.kind == MalformedKind::BatchTooLarge
+                {
+                    self.reject(malformed).await;
+                    return;
+                }
                 for message in messages {
                     match message {
-                        Ok(message) => self.receive_message(message).await,
+                        Ok(message) => self.receive_message(message, memory.clone()).await,
                         Err(malformed) => self.reject(&malformed).await,
                     }
                 }
             }
-            Err(malformed) => self.reject(&malformed).await,
         }
     }
 
@@ -161,7 +189,7 @@ impl Connection {
         self.sink.send(incoming::error_line(malformed.id.as_ref(), &error)).await;
     }
 
-    async fn receive_message(&self, message: Incoming<'_>) {
+    async fn receive_message(&self, message: Incoming<'_>, memory: Option<Arc<Reservation>>) {
         let Incoming::Request { id, method, params } = message else {
             incoming::accept(&self.gateway, &self.client, message);
             return;
@@ -180,7 +208,7 @@ impl Connection {
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
         let responding = async move {
-            let _unanswered = unanswered;
+            let _held = (unanswered, memory);
             respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
         };
         if is_initialize {
@@ -205,8 +233,9 @@ impl Connection {
         });
     }
 
-    /// Ends the subscriptions of the client.
-    fn end(&self) {
+    /// Cancels the requests of the client and ends its subscriptions.
+    pub(super) fn end(&self) {
+        self.client.disconnect();
         if let Some(subscription) = self.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }

@@ -1,15 +1,16 @@
-//! Streamable HTTP: one URL for requests of both eras, event streams and sessions.
+//! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
 mod body;
 mod legacy;
 mod modern;
 mod response;
 mod session;
+mod sse;
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use innkeeper_protocol::http::{PROTOCOL_VERSION, SESSION_ID};
 use innkeeper_protocol::{Era, Incoming, Message, Revision, envelope};
 
@@ -20,12 +21,15 @@ use crate::principal::Principal;
 use body::BodyReader;
 use response::{rejected, rpc_error_response};
 use session::Sessions;
+use sse::SseSessions;
+pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
 
 /// The state of the HTTP transport.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
+    sse_sessions: SseSessions,
     bodies: BodyReader,
 }
 
@@ -33,7 +37,7 @@ impl HttpTransport {
     pub(crate) fn new(gateway: Arc<GatewayInner>) -> Self {
         let sessions = Sessions::new(gateway.options.max_sessions);
         let bodies = BodyReader::new(&gateway.options);
-        Self { gateway, sessions, bodies }
+        Self { gateway, sessions, sse_sessions: SseSessions::default(), bodies }
     }
 }
 
@@ -79,9 +83,12 @@ pub(crate) async fn handle(
 }
 
 fn method_not_allowed() -> Response<Body> {
-    let mut response = rejected(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE for MCP");
-    let allowed = http::HeaderValue::from_static("GET, POST, DELETE");
-    response.headers_mut().insert(header::ALLOW, allowed);
+    only_methods("GET, POST, DELETE", "use POST, GET or DELETE for MCP")
+}
+
+fn only_methods(methods: &'static str, message: &str) -> Response<Body> {
+    let mut response = rejected(StatusCode::METHOD_NOT_ALLOWED, message);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
     response
 }
 
@@ -93,10 +100,7 @@ async fn post(
     body: Body,
 ) -> Response<Body> {
     if !is_json(headers) {
-        return rejected(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the `Content-Type` must be `application/json`",
-        );
+        return not_json();
     }
     let accepted = Accepted::from_headers(headers);
     if !accepted.json {
@@ -109,12 +113,9 @@ async fn post(
         Ok(read) => read,
         Err(response) => return response,
     };
-    let message = match envelope::parse(&body) {
+    let message = match parse(&body) {
         Ok(message) => message,
-        Err(malformed) => {
-            let error = incoming::malformed_error(&malformed);
-            return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
-        }
+        Err(response) => return *response,
     };
     let header_version = header_text(headers, PROTOCOL_VERSION);
     let header_revision = header_version.and_then(|version| version.parse::<Revision>().ok());
@@ -146,10 +147,22 @@ async fn post(
     }
 }
 
+fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
+    envelope::parse(body).map_err(|malformed| {
+        let error = incoming::malformed_error(&malformed);
+        let id = malformed.id.as_ref();
+        Box::new(rpc_error_response(StatusCode::BAD_REQUEST, id, &error))
+    })
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
+}
+
+fn not_json() -> Response<Body> {
+    rejected(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the `Content-Type` must be `application/json`")
 }
 
 /// Returns a header that occurs once and is text.

@@ -26,7 +26,7 @@ use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 /// The keys of two clients.
 const KEYS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
 
-fn local_access() -> HttpAccess {
+pub(crate) fn local_access() -> HttpAccess {
     let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
     HttpAccess { authenticator: Authenticator::local_user(), origin }
 }
@@ -256,7 +256,7 @@ async fn sessions_have_a_maximum_number_and_a_maximum_size() {
 }
 
 /// Access with an API key for each of two clients.
-fn access_with_keys() -> HttpAccess {
+pub(crate) fn access_with_keys() -> HttpAccess {
     let api_keys = [("ann", KEYS[0]), ("ben", KEYS[1])].map(|(principal, key)| ApiKey {
         principal: principal.into(),
         sha256: digest(&SHA256, key.as_bytes()).as_ref().try_into().unwrap(),
@@ -264,6 +264,13 @@ fn access_with_keys() -> HttpAccess {
     let settings = AuthSettings { api_keys: api_keys.into(), oauth: None };
     let authenticator = Authenticator::new(settings, &Environment::default()).unwrap();
     HttpAccess { authenticator, ..local_access() }
+}
+
+/// Adds the key of a client to a request.
+pub(crate) fn as_client(number: usize, mut request: Request<Body>) -> Request<Body> {
+    let credential = format!("Bearer {}", KEYS[number]).parse().unwrap();
+    request.headers_mut().insert("authorization", credential);
+    request
 }
 
 /// A gateway that serves two clients on a port.
@@ -358,10 +365,8 @@ async fn one_client_has_at_most_half_of_the_sessions() {
     let gateway = gateway(&test_env, options).await;
     let router = gateway.gateway.router(access_with_keys());
     let mut statuses = Vec::new();
-    for key in [KEYS[0], KEYS[0], KEYS[0], KEYS[1], KEYS[1], KEYS[1]] {
-        let mut request = request(None, initialize("2025-11-25", ""));
-        let credential = format!("Bearer {key}").parse().unwrap();
-        request.headers_mut().insert("authorization", credential);
+    for client in [0, 0, 0, 1, 1, 1] {
+        let request = as_client(client, request(None, initialize("2025-11-25", "")));
         statuses.push(send(&router, request).await.0.as_u16());
     }
     assert_eq!(statuses, [200, 200, 503, 200, 200, 503]);

@@ -9,3 +9,4 @@ mod limits;
 mod names;
 mod questions;
 mod setup;
+mod sse;

@@ -1,6 +1,7 @@
 //! Test environment: a gateway before fixture servers, and clients that speak JSON.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Duration;
 
 use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
@@ -28,6 +29,10 @@ pub(crate) struct TestEnv {
 impl TestEnv {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap(), process_tag: ProcessTag::new() }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     /// A fixture server with the process tag of this test.

@@ -7,6 +7,10 @@ const { Client } = await load("client/index");
 const types = await load("types");
 
 async function transport() {
+  if (target[0].endsWith("/sse")) {
+    const { SSEClientTransport } = await load("client/sse");
+    return new SSEClientTransport(new URL(target[0]));
+  }
   if (target[0].startsWith("http")) {
     const { StreamableHTTPClientTransport } = await load("client/streamableHttp");
     return new StreamableHTTPClientTransport(new URL(target[0]));

@@ -20,7 +20,7 @@ use crate::rejection::Rejection;
 use super::super::incoming::error_line;
 
 /// Interval of comments on a silent stream, so that proxies keep the connection.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -59,7 +59,7 @@ pub(super) fn accepted() -> Response<Body> {
     response
 }
 
-fn event_response(body: Body) -> Response<Body> {
+pub(super) fn event_response(body: Body) -> Response<Body> {
     let mut response = response(StatusCode::OK, EVENTS, body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, NO_CACHE);
@@ -68,14 +68,25 @@ fn event_response(body: Body) -> Response<Body> {
     response
 }
 
-fn event(id: Option<&str>, message: &[u8]) -> Bytes {
+pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(message.len() + 64);
     write_event(&mut bytes, id, message);
     bytes.into()
 }
 
-fn keep_alive() -> Bytes {
+/// Returns a comment, which clients ignore.
+pub(super) fn keep_alive() -> Bytes {
     Bytes::from_static(sse::KEEP_ALIVE)
+}
+
+/// Returns an event with a type and a text.
+pub(super) fn named_event(name: &str, text: &str) -> Bytes {
+    let mut bytes = Vec::new();
+    let data = sse::OutgoingData::Text(text);
+    let event = sse::OutgoingEvent { name: Some(name), data, ..sse::OutgoingEvent::default() };
+    // The names are constants, so they are valid.
+    sse::write_event(&mut bytes, &event).unwrap_or_default();
+    bytes.into()
 }
 
 /// Returns the events of a stream with a log, each with its id.
