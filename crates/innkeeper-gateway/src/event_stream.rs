@@ -38,6 +38,21 @@ struct EventLog {
     reader: u64,
 }
 
+impl EventLog {
+    /// Returns whether the oldest message has no place beside the newest.
+    fn exceeds_limits(&self) -> bool {
+        let (Some(oldest), Some(newest)) = (self.events.front(), self.events.back()) else {
+            return false;
+        };
+        // A reader that misses a message ends, so a large response must not remove the progress
+        // before it.
+        let factor = if oldest.position > self.read_position { 2 } else { 1 };
+        let bytes = self.bytes - newest.message.len();
+        self.events.len() > 1
+            && (self.events.len() > factor * MAX_LOGGED_EVENTS || bytes > factor * MAX_LOGGED_BYTES)
+    }
+}
+
 /// A stream of messages with one reader at a time.
 #[derive(Debug)]
 pub(crate) struct EventStream {
@@ -56,8 +71,8 @@ impl EventStream {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message that must arrive. Removes the oldest messages that exceed the limits, first
-    /// those that a reader took. Returns whether the stream is open.
+    /// Adds a message that must arrive. Removes the oldest messages that exceed the limits; messages
+    /// that no reader took have twice the limits. Returns whether the stream is open.
     pub(crate) fn push(&self, message: Bytes) -> bool {
         self.push_if(message, |_| true)
     }
@@ -83,9 +98,7 @@ impl EventStream {
         log.bytes += message.len();
         let position = log.last_position;
         log.events.push_back(StreamEvent { position, message });
-        while log.events.len() > 1
-            && (log.events.len() > MAX_LOGGED_EVENTS || log.bytes > MAX_LOGGED_BYTES)
-        {
+        while log.exceeds_limits() {
             let Some(oldest) = log.events.pop_front() else { break };
             log.bytes -= oldest.message.len();
         }
@@ -256,22 +269,47 @@ mod tests {
         }
         assert!(!stream.push_droppable(message("n")), "one past the limit");
         assert!(stream.push(message("response")));
-        assert!(stream.read_after(0).is_none(), "the first message is gone");
-        let mut reader = stream.read_after(1).unwrap();
+        let mut reader = stream.read_after(0).unwrap();
         let mut last = None;
-        for _ in 0..MAX_LOGGED_EVENTS {
+        for _ in 0..=MAX_LOGGED_EVENTS {
             last = reader.next().await;
         }
         assert_eq!(last.unwrap().message, message("response"));
         assert!(stream.push_droppable(message("n")), "all messages are read");
+        assert!(stream.read_after(0).is_none(), "messages that a reader took make room");
     }
 
-    #[test]
-    fn the_newest_message_stays_at_any_size() {
+    #[tokio::test]
+    async fn messages_that_must_arrive_have_twice_the_limit_without_a_reader() {
         let stream = Arc::new(EventStream::new(1));
-        stream.push(message("small"));
+        for _ in 0..2 * MAX_LOGGED_EVENTS {
+            assert!(stream.push(message("q")));
+        }
+        assert!(stream.read_after(0).is_some(), "at the limit");
+        assert!(stream.push(message("q")));
+        assert!(stream.read_after(0).is_none(), "one past the limit");
+    }
+
+    #[tokio::test]
+    async fn a_large_response_arrives_after_messages_that_nobody_has_read() {
+        let stream = Arc::new(EventStream::new(1));
+        stream.push_droppable(message("progress"));
+        let large = Bytes::from(vec![b'x'; 3 * MAX_LOGGED_BYTES]);
+        stream.push(large.clone());
+        stream.close();
+        let mut reader = stream.read_after(0).unwrap();
+        assert_eq!(reader.next().await.unwrap().message, message("progress"));
+        assert_eq!(reader.next().await.unwrap().message, large);
+    }
+
+    #[tokio::test]
+    async fn the_newest_message_stays_at_any_size() {
+        let stream = Arc::new(EventStream::new(1));
         stream.push(Bytes::from(vec![b'x'; MAX_LOGGED_BYTES + 1]));
-        assert_eq!(stream.log().events.len(), 1);
+        let mut reader = stream.read_after(0).unwrap();
+        reader.next().await.unwrap();
+        stream.push(message("small"));
+        assert_eq!(stream.log().events.len(), 1, "one past the limit");
         assert!(stream.read_after(1).is_some());
         assert!(stream.read_after(2).is_some(), "nothing is missing");
         assert!(stream.read_after(3).is_none(), "no such position yet");

@@ -29,7 +29,7 @@ use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
 use crate::tasks::{Computations, GatewayTasks};
 use crate::transport;
-use crate::transport::http::{HttpTransport, Sessions};
+use crate::transport::http::HttpTransport;
 use crate::upstream::Upstream;
 use crate::view::View;
 use callbacks::{GatewayCallbacks, UpstreamCell};
@@ -252,11 +252,7 @@ impl Gateway {
     ///
     /// The access checks apply to the routes for MCP.
     pub fn router(&self, access: HttpAccess) -> axum::Router {
-        let transport = HttpTransport {
-            gateway: self.0.clone(),
-            sessions: Sessions::new(self.0.options.max_sessions),
-        };
-        let transport = Arc::new(transport);
+        let transport = Arc::new(HttpTransport::new(self.0.clone()));
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
         router::router(transport, access)
     }

@@ -5,6 +5,7 @@
 
 mod host_name;
 mod principal;
+mod quota;
 mod tasks;
 
 mod rejection;

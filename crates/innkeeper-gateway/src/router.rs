@@ -26,6 +26,14 @@ pub struct HttpAccess {
     pub origin: OriginCheck,
 }
 
+/// The part of the transport that a request is for.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Mcp,
+    SseStream,
+    SseMessages,
+}
+
 /// The state of all routes.
 #[derive(Debug)]
 struct Routes {
@@ -33,7 +41,8 @@ struct Routes {
     access: HttpAccess,
 }
 
-/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, the metadata of the protected resource for
+/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/sse`, `/sse/NAME` and `/messages` for
+/// HTTP+SSE, the metadata of the protected resource for
 /// clients that sign in (RFC 9728), `/healthz` and `/readyz` for operators.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
     let metadata = access
@@ -45,6 +54,10 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
         .route("/mcp/{name}", any(named_endpoint))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
+        .route("/sse", any(default_sse_stream))
+        .route("/sse/{name}", any(named_sse_stream))
+        .route(mcp::MESSAGES_PATH, any(sse_messages))
+        .fallback(unknown_path)
         .with_state(Arc::new(Routes { transport, access }));
     match metadata {
         Some((path, document)) => router.route(&path, get(async move || json(document))),
@@ -53,7 +66,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
 }
 
 async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(0, request).await
+    routes.handle(Some(0), Target::Mcp, request).await
 }
 
 async fn named_endpoint(
@@ -61,15 +74,41 @@ async fn named_endpoint(
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match routes.transport.gateway.endpoint_index(&name) {
-        Some(index) => routes.handle(index, request).await,
-        None => plain(StatusCode::NOT_FOUND, "no endpoint has this name\n"),
-    }
+    let endpoint = routes.transport.gateway.endpoint_index(&name);
+    routes.handle(endpoint, Target::Mcp, request).await
+}
+
+async fn default_sse_stream(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
+    routes.handle(Some(0), Target::SseStream, request).await
+}
+
+async fn named_sse_stream(
+    State(routes): State<Arc<Routes>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    let endpoint = routes.transport.gateway.endpoint_index(&name);
+    routes.handle(endpoint, Target::SseStream, request).await
+}
+
+/// The endpoint of a message is that of its stream.
+async fn sse_messages(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
+    routes.handle(Some(0), Target::SseMessages, request).await
+}
+
+async fn unknown_path() -> Rejection {
+    Rejection::new(StatusCode::NOT_FOUND, "no such path; the path of MCP is `/mcp`")
 }
 
 impl Routes {
-    /// Handles a request if its origin, its client and its rate permit it.
-    async fn handle(&self, endpoint: usize, request: Request) -> Response<Body> {
+    /// Handles a request if its origin, its client and its rate permit it. Without a permission the
+    /// client does not learn whether the endpoint exists.
+    async fn handle(
+        &self,
+        endpoint: Option<usize>,
+        target: Target,
+        request: Request,
+    ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         if parts.method == Method::OPTIONS
             && let Some(headers) = self.access.origin.preflight_headers(&parts)
@@ -79,10 +118,24 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
-        let mut response = match self.admit(&parts).await {
-            Ok(principal) => {
+        let admitted = self.admit(&parts).await.and_then(|principal| {
+            let unknown = || {
+                let message = "no endpoint has this name; `serve.endpoints` has the names";
+                Rejection::new(StatusCode::NOT_FOUND, message)
+            };
+            Ok((principal, endpoint.ok_or_else(unknown)?))
+        });
+        let mut response = match admitted {
+            Ok((principal, endpoint)) => {
                 let request = Request::from_parts(parts, body);
-                mcp::handle(&self.transport, endpoint, principal, request).await
+                let transport = &self.transport;
+                match target {
+                    Target::Mcp => mcp::handle(transport, endpoint, principal, request).await,
+                    Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
+                    Target::SseMessages => {
+                        mcp::receive_message(transport, principal, request).await
+                    }
+                }
             }
             Err(rejection) => {
                 tracing::info!(

@@ -117,6 +117,18 @@ mod tests {
         assert_ne!(sealer.seal(&state()).unwrap(), text, "each nonce is used once");
     }
 
+    #[test]
+    fn a_text_above_the_maximum_length_is_not_decoded() {
+        let sealer = StateSealer::new().unwrap();
+        let filler = |bytes| CallState { item: "x".repeat(bytes), ..state() };
+        let length = |bytes| sealer.seal(&filler(bytes)).unwrap().len();
+        let largest = (0..MAX_STATE_BYTES).rev().find(|bytes| length(*bytes) <= MAX_STATE_BYTES);
+        let largest = largest.unwrap();
+        let open = |bytes| sealer.open(&sealer.seal(&filler(bytes)).unwrap());
+        assert_eq!(open(largest), Ok(filler(largest)));
+        assert_eq!(open(largest + 1), Err(StateError::Foreign));
+    }
+
     /// Attack: remote | a client changes one character of the state of its call | the state is
     /// rejected | Own response
     #[test]
@@ -136,6 +148,31 @@ mod tests {
         fn any_text_is_foreign(text in ".{0,200}") {
             let sealer = StateSealer::new().unwrap();
             prop_assert_eq!(sealer.open(&text), Err(StateError::Foreign));
+        }
+
+        #[test]
+        fn any_state_opens_unchanged_and_is_foreign_after_any_change(
+            (call, round, expires) in any::<(u64, u32, u64)>(),
+            texts in prop::array::uniform5(".{0,100}"),
+            (index, byte) in any::<(prop::sample::Index, u8)>(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let [server, method, item, principal, digest] = texts;
+            let state = CallState { call, round, server, method, item, principal, digest, expires };
+            let sealer = StateSealer::new().unwrap();
+            let text = sealer.seal(&state).unwrap();
+            prop_assert_eq!(sealer.open(&text), Ok(state));
+            let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+            let (index, cut) = (index.index(bytes.len()), cut.index(bytes.len()));
+            let mut changed = bytes.clone();
+            changed[index] ^= byte.max(1);
+            let mut longer = bytes.clone();
+            longer.insert(index, byte);
+            for changed in [&changed, &longer, &bytes[..cut]] {
+                let changed = URL_SAFE_NO_PAD.encode(changed);
+                prop_assert_eq!(sealer.open(&changed), Err(StateError::Foreign));
+            }
+            prop_assert_eq!(sealer.open(&format!("{text}=")), Err(StateError::Foreign));
         }
     }
 }

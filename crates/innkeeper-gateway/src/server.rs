@@ -1,20 +1,28 @@
 //! The HTTP server: accepts connections within limits.
 
+mod connection_watch;
+
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::GatewayInner;
+use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
+use connection_watch::ConnectionWatch;
 
 /// Maximum number of open connections; more wait in the queue of the system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -25,6 +33,18 @@ const MIN_HEAD_BYTES: usize = 8 << 10;
 /// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
 
+/// Maximum number of concurrent requests on a connection of HTTP/2.
+const MAX_CONCURRENT_STREAMS: u32 = 256;
+
+/// Maximum number of bytes of one HTTP/2 response that wait for the client to read.
+const MAX_STREAM_BUFFER_BYTES: usize = 64 << 10;
+
+/// Interval of pings on a connection of HTTP/2; a connection without an answer ends.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Time for a connection without progress to say that it ends.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+
 /// Delay after a failed accept, for example without free file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -34,22 +54,12 @@ pub(crate) async fn serve(
     router: Router,
     listener: TcpListener,
 ) -> io::Result<()> {
-    let head_bytes = gateway.options.max_head_bytes.max(MIN_HEAD_BYTES);
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(gateway.options.request_time)
-        .max_buf_size(head_bytes)
-        .max_headers(MAX_HEADERS);
-    let header_list = u32::try_from(head_bytes).unwrap_or(u32::MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(header_list)
-        .max_concurrent_streams(256)
-        .keep_alive_interval(Duration::from_secs(30));
-    let graceful = GracefulShutdown::new();
+    let options = &gateway.options;
+    let server = Arc::new(Server {
+        builder: builder(options),
+        routes: TowerToHyperService::new(router),
+        progress_time: options.request_time,
+    });
     let connections = GatewayTasks::default();
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
@@ -75,18 +85,78 @@ pub(crate) async fn serve(
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY not set");
         }
-        let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let connection = graceful.watch(connection);
+        let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error, "connection ended");
-            }
+            server.serve_connection(stream, gateway.drained()).await;
             drop(permit);
         });
     }
     drop(listener);
-    drop(timeout(gateway.options.drain_timeout, graceful.shutdown()).await);
-    connections.abort();
+    drop(timeout(gateway.options.drain_timeout, connections.join()).await);
     Ok(())
 }
+
+fn builder(options: &GatewayOptions) -> auto::Builder<TokioExecutor> {
+    let head_bytes = options.max_head_bytes.max(MIN_HEAD_BYTES);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.request_time)
+        .max_buf_size(head_bytes)
+        .max_headers(MAX_HEADERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(head_bytes).unwrap_or(u32::MAX))
+        .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+        .max_send_buf_size(MAX_STREAM_BUFFER_BYTES)
+        .keep_alive_interval(PING_INTERVAL);
+    builder
+}
+
+/// What all connections share.
+struct Server {
+    builder: auto::Builder<TokioExecutor>,
+    routes: TowerToHyperService<Router>,
+    /// Maximum time without progress.
+    progress_time: Duration,
+}
+
+impl Server {
+    /// Serves one client until the client or the gateway closes, or until the connection makes no
+    /// progress.
+    async fn serve_connection(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        closing: impl Future<Output = ()>,
+    ) {
+        let watch = ConnectionWatch::new(self.progress_time);
+        let service = service_fn(|request: Request<Incoming>| {
+            let watched = watch.start_request();
+            let responding = self.routes.call(request);
+            async move { responding.await.map(|response| watched.response(response)) }
+        });
+        let mut connection = pin!(self.builder.serve_connection(TokioIo::new(stream), service));
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => Some(ended),
+            () = closing => {
+                // The owner of the task bounds the time.
+                connection.as_mut().graceful_shutdown();
+                Some(connection.await)
+            }
+            stall = watch.stalled() => {
+                tracing::info!(reason = %stall, "connection of a client ended");
+                connection.as_mut().graceful_shutdown();
+                timeout(FAREWELL_TIME, connection).await.ok()
+            }
+        };
+        if let Some(Err(error)) = ended {
+            tracing::debug!(error, "connection ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

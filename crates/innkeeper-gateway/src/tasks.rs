@@ -30,11 +30,6 @@ impl GatewayTasks {
         let mut running = std::mem::take(&mut *self.tasks());
         while running.join_next().await.is_some() {}
     }
-
-    /// Aborts all tasks at their next await.
-    pub(crate) fn abort(&self) {
-        self.tasks().abort_all();
-    }
 }
 
 /// A task that is aborted when the handle is dropped.

@@ -19,12 +19,12 @@ struct GatewayCase {
     name: &'static str,
     clients: usize,
     bytes: usize,
-    peers: &'static [Peer],
+    servers: &'static [BenchServer],
 }
 
 /// A program that answers calls over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peer {
+enum BenchServer {
     /// An HTTP handler that answers by itself.
     Echo,
     /// An HTTP handler before the pipe of the server: the limit.
@@ -36,7 +36,7 @@ enum Peer {
     InnkeeperEvents,
 }
 
-impl Peer {
+impl BenchServer {
     fn name(self) -> &'static str {
         match self {
             Self::Echo => "HTTP echo",
@@ -48,18 +48,23 @@ impl Peer {
     }
 }
 
-const ALL_PEERS: &[Peer] =
-    &[Peer::Echo, Peer::Pipe, Peer::Rmcp, Peer::Innkeeper, Peer::InnkeeperEvents];
+const ALL_SERVERS: &[BenchServer] = &[
+    BenchServer::Echo,
+    BenchServer::Pipe,
+    BenchServer::Rmcp,
+    BenchServer::Innkeeper,
+    BenchServer::InnkeeperEvents,
+];
 
 const CASES: &[GatewayCase] = &[
-    GatewayCase { name: "100 B, 1 client", clients: 1, bytes: 100, peers: ALL_PEERS },
-    GatewayCase { name: "100 B, 16 clients", clients: 16, bytes: 100, peers: ALL_PEERS },
-    GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, peers: ALL_PEERS },
-    GatewayCase { name: "100 B, 256 clients", clients: 256, bytes: 100, peers: ALL_PEERS },
-    GatewayCase { name: "10 kB, 16 clients", clients: 16, bytes: 10_000, peers: ALL_PEERS },
-    GatewayCase { name: "10 kB, 64 clients", clients: 64, bytes: 10_000, peers: ALL_PEERS },
-    GatewayCase { name: "1 MB, 16 clients", clients: 16, bytes: 1_000_000, peers: ALL_PEERS },
-    GatewayCase { name: "1 MB, 64 clients", clients: 64, bytes: 1_000_000, peers: ALL_PEERS },
+    GatewayCase { name: "100 B, 1 client", clients: 1, bytes: 100, servers: ALL_SERVERS },
+    GatewayCase { name: "100 B, 16 clients", clients: 16, bytes: 100, servers: ALL_SERVERS },
+    GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, servers: ALL_SERVERS },
+    GatewayCase { name: "100 B, 256 clients", clients: 256, bytes: 100, servers: ALL_SERVERS },
+    GatewayCase { name: "10 kB, 16 clients", clients: 16, bytes: 10_000, servers: ALL_SERVERS },
+    GatewayCase { name: "10 kB, 64 clients", clients: 64, bytes: 10_000, servers: ALL_SERVERS },
+    GatewayCase { name: "1 MB, 16 clients", clients: 16, bytes: 1_000_000, servers: ALL_SERVERS },
+    GatewayCase { name: "1 MB, 64 clients", clients: 64, bytes: 1_000_000, servers: ALL_SERVERS },
 ];
 
 /// Builds the programs, runs the rounds and prints the table; returns the text of the page.
@@ -75,9 +80,9 @@ pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
             output::print_line(format_args!("round {} of {}", round + 1, args.rounds()));
         }
         for case in CASES {
-            for peer in interleave(case.peers, round) {
-                let entry = BenchRun { case: case.name, peer: peer.name(), runtime: "" };
-                samples.add(&entry, &measure(&programs, case, *peer, args.seconds)?);
+            for server in interleave(case.servers, round) {
+                let entry = BenchRun { case: case.name, peer: server.name(), runtime: "" };
+                samples.add(&entry, &measure(&programs, case, *server, args.seconds)?);
             }
         }
     }
@@ -120,31 +125,36 @@ fn build() -> TaskResult<PathBuf> {
 }
 
 /// Runs the load against one program.
-fn measure(programs: &Path, case: &GatewayCase, peer: Peer, seconds: f64) -> TaskResult<Value> {
+fn measure(
+    programs: &Path,
+    case: &GatewayCase,
+    server: BenchServer,
+    seconds: f64,
+) -> TaskResult<Value> {
     let GatewayCase { clients, bytes, .. } = case;
-    let events = u8::from(peer == Peer::InnkeeperEvents);
+    let events = u8::from(server == BenchServer::InnkeeperEvents);
     let tool = if events == 1 { "echo_1" } else { "echo" };
     let load = Program::new(programs.join("gateway-load"))
         .args(&format!("{clients} {bytes} {seconds} {events} {tool} --"));
     let echo = programs.join("echo");
-    let load = match peer {
-        Peer::Echo => load.path_arg(&programs.join("echo-http")),
-        Peer::Pipe => load.path_arg(&programs.join("gateway-pipe")).path_arg(&echo),
-        Peer::Rmcp => load.path_arg(&programs.join("gateway-rmcp")).path_arg(&echo),
-        Peer::Innkeeper | Peer::InnkeeperEvents => load
+    let load = match server {
+        BenchServer::Echo => load.path_arg(&programs.join("echo-http")),
+        BenchServer::Pipe => load.path_arg(&programs.join("gateway-pipe")).path_arg(&echo),
+        BenchServer::Rmcp => load.path_arg(&programs.join("gateway-rmcp")).path_arg(&echo),
+        BenchServer::Innkeeper | BenchServer::InnkeeperEvents => load
             .path_arg(&programs.join("innkeeper"))
             .args("serve --names flat --listen 127.0.0.1:0 --config")
             .path_arg(&programs.join("gateway.json")),
     };
     let line = load.output()?;
     serde_json::from_str(&line)
-        .map_err(|error| format!("`{}` printed no figures: {error}", peer.name()))
+        .map_err(|error| format!("`{}` printed no figures: {error}", server.name()))
 }
 
 /// One row for each case, with the ratios to the limit, the proxy and the JSON responses.
 fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
     let mut heading = vec![String::new()];
-    heading.extend(ALL_PEERS.iter().map(|peer| peer.name().to_owned()));
+    heading.extend(ALL_SERVERS.iter().map(|server| server.name().to_owned()));
     heading.extend(["÷ limit", "÷ rmcp proxy", "SSE ÷ JSON"].map(str::to_owned));
     let mut rows = vec![heading];
     for case in CASES {
@@ -154,16 +164,16 @@ fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
             ("peak_rss_kb", "peak memory MB", 1024.0),
         ] {
             let mut row = vec![format!("{}: {title}", case.name)];
-            row.extend(ALL_PEERS.iter().map(|peer| {
-                let median = samples.median(case.name, peer.name(), "", key);
+            row.extend(ALL_SERVERS.iter().map(|server| {
+                let median = samples.median(case.name, server.name(), "", key);
                 format_number(median.map(|median| median / divisor))
             }));
             let ratios = [
-                samples.ratio(case.name, Peer::Pipe.name(), "", key),
-                samples.ratio(case.name, Peer::Rmcp.name(), "", key),
+                samples.ratio(case.name, BenchServer::Pipe.name(), "", key),
+                samples.ratio(case.name, BenchServer::Rmcp.name(), "", key),
                 // The ratio of Innkeeper to its event streams, inverted.
                 samples
-                    .ratio(case.name, Peer::InnkeeperEvents.name(), "", key)
+                    .ratio(case.name, BenchServer::InnkeeperEvents.name(), "", key)
                     .map(|ratio| ratio.recip()),
             ];
             row.extend(ratios.map(format_number));
@@ -180,8 +190,8 @@ mod tests {
     #[test]
     fn each_case_has_a_row_for_each_figure_with_ratios_of_the_same_round() {
         let mut samples = Samples::default();
-        for (peer, rate) in [(Peer::Pipe, 20_000.0), (Peer::Innkeeper, 15_000.0)] {
-            let entry = BenchRun { case: CASES[0].name, peer: peer.name(), runtime: "" };
+        for (server, rate) in [(BenchServer::Pipe, 20_000.0), (BenchServer::Innkeeper, 15_000.0)] {
+            let entry = BenchRun { case: CASES[0].name, peer: server.name(), runtime: "" };
             samples.add(&entry, &json!({ "per_second": rate }));
         }
         let rows = table_rows(&samples);

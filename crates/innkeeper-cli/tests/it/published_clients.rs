@@ -59,10 +59,15 @@ fn over_stdio(mut client: Command) -> Value {
 }
 
 /// Runs a script with a client over HTTP and returns what the client saw.
-fn over_http(mut client: Command) -> Value {
+fn over_http(client: Command) -> Value {
+    over_http_at("mcp", client)
+}
+
+/// Returns what a client prints that uses the gateway at a path.
+fn over_http_at(path: &str, mut client: Command) -> Value {
     let directory = servers();
     let gateway = serve_in(directory.path());
-    let seen = run_client(client.arg(format!("http://{}/mcp", gateway.address)));
+    let seen = run_client(client.arg(format!("http://{}/{path}", gateway.address)));
     assert_eq!(gateway.terminate(), Some(143));
     seen
 }
@@ -94,10 +99,11 @@ fn every_feature() -> Value {
 
 /// Proves: B47, B48
 #[test]
-fn the_official_typescript_client_1_uses_every_feature_over_stdio_and_http() {
+fn the_official_typescript_client_1_uses_every_feature_over_stdio_http_and_sse() {
     let client = || typescript_client("npm/node_modules/@modelcontextprotocol/sdk", "legacy");
     assert_eq!(over_stdio(client()), every_feature());
     assert_eq!(over_http(client()), every_feature());
+    assert_eq!(over_http_at("sse", client()), every_feature());
 }
 
 #[test]

@@ -1,21 +1,22 @@
 //! One client on a connection with one message per line: stdio, or a Unix socket.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use innkeeper_protocol::framing::{Frame, LineFramer};
-use innkeeper_protocol::{Incoming, Message, RequestId, envelope, skim};
+use innkeeper_protocol::{Incoming, MalformedKind, Message, RequestId, envelope, skim};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::incoming::{self, Connected};
-use crate::client::Client;
+use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::quota::Reservation;
 use crate::sink::MessageSink;
 use crate::tasks::GatewayTasks;
 
@@ -24,6 +25,10 @@ const MAX_QUEUED_MESSAGES: usize = 256;
 
 /// Maximum number of bytes that one write takes from the queue.
 const MAX_WRITE_BYTES: usize = 256 << 10;
+
+/// Maximum number of requests of one connection whose responses the client has not read. A client
+/// with so many is read no further.
+const MAX_UNANSWERED_REQUESTS: usize = MAX_REQUESTS_IN_FLIGHT + MAX_QUEUED_MESSAGES;
 
 /// The endpoint of connections.
 const ENDPOINT: usize = 0;
@@ -35,17 +40,8 @@ pub(crate) async fn serve(
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
 ) -> io::Result<()> {
-    let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
-    let sink = MessageSink::Queue(queue);
-    let client = Arc::new(Client::new(principal, ENDPOINT, sink.clone()));
-    let connection = Connection {
-        gateway: gateway.clone(),
-        client: client.clone(),
-        sink,
-        subscription: std::sync::OnceLock::new(),
-        requests: GatewayTasks::default(),
-        _end: ConnectionEnd { gateway: gateway.clone(), client: client.clone() },
-    };
+    let (connection, messages) = Connection::new(gateway, principal, ENDPOINT);
+    let client = connection.client.clone();
     if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
     }
@@ -58,7 +54,6 @@ pub(crate) async fn serve(
         client.finish_input();
         // Requests in flight after this time get no response.
         drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
-        client.disconnect();
         connection.end();
         result
     };
@@ -87,16 +82,20 @@ fn connection_ended(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-struct Connection {
+/// One client with a queue of messages to the client.
+#[derive(Debug)]
+pub(super) struct Connection {
     gateway: Arc<GatewayInner>,
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
     sink: MessageSink,
-    subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
-    requests: GatewayTasks,
+    subscription: OnceLock<Arc<crate::subscribers::Subscription>>,
+    pub(super) requests: GatewayTasks,
+    unanswered: Arc<Semaphore>,
     _end: ConnectionEnd,
 }
 
 /// The end of a connection, also if its future is dropped.
+#[derive(Debug)]
 struct ConnectionEnd {
     gateway: Arc<GatewayInner>,
     client: Arc<Client>,
@@ -109,6 +108,28 @@ impl Drop for ConnectionEnd {
 }
 
 impl Connection {
+    /// Creates a connection, and the queue of the messages to the client.
+    pub(super) fn new(
+        gateway: &Arc<GatewayInner>,
+        principal: Principal,
+        endpoint: usize,
+    ) -> (Self, mpsc::Receiver<Bytes>) {
+        let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
+        let sink = MessageSink::Queue(queue);
+        let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
+        let end = ConnectionEnd { gateway: gateway.clone(), client: client.clone() };
+        let connection = Self {
+            gateway: gateway.clone(),
+            client,
+            sink,
+            subscription: OnceLock::new(),
+            requests: GatewayTasks::default(),
+            unanswered: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
+            _end: end,
+        };
+        (connection, messages)
+    }
+
     /// Reads messages until the end of the input.
     async fn read(&self, mut reader: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut framer = LineFramer::new(self.gateway.options.max_body_bytes);
@@ -141,8 +162,18 @@ impl Connection {
 
     async fn receive(&self, line: &[u8]) {
         match envelope::parse(line) {
-            Ok(Message::Single(message)) => self.receive_message(message).await,
-            Ok(Message::Batch(messages)) => {
+            Ok(message) => self.accept(message, None).await,
+            Err(malformed) => self.reject(&malformed).await,
+        }
+    }
+
+    /// Accepts messages of the client, and handles requests at the same time as the next messages.
+    /// Waits while the client does not read its responses. `memory` is the memory of the messages.
+    pub(super) async fn accept(&self, message: Message<'_>, memory: Option<Reservation>) {
+        let memory = memory.map(Arc::new);
+        match message {
+            Message::Single(message) => self.receive_message(message, memory).await,
+            Message::Batch(messages) => {
                 let revision = self.client.identity().map(|identity| identity.revision);
                 if !revision.is_none_or(innkeeper_protocol::Revision::allows_batches) {
                     let error = RpcError::new(
@@ -152,14 +183,19 @@ impl Connection {
                     self.sink.send(incoming::error_line(None, &error)).await;
                     return;
                 }
+                if let Some(Err(malformed)) = messages.last()
+                    && malformed.kind == MalformedKind::BatchTooLarge
+                {
+                    self.reject(malformed).await;
+                    return;
+                }
                 for message in messages {
                     match message {
-                        Ok(message) => self.receive_message(message).await,
+                        Ok(message) => self.receive_message(message, memory.clone()).await,
                         Err(malformed) => self.reject(&malformed).await,
                     }
                 }
             }
-            Err(malformed) => self.reject(&malformed).await,
         }
     }
 
@@ -168,7 +204,7 @@ impl Connection {
         self.sink.send(incoming::error_line(malformed.id.as_ref(), &error)).await;
     }
 
-    async fn receive_message(&self, message: Incoming<'_>) {
+    async fn receive_message(&self, message: Incoming<'_>, memory: Option<Arc<Reservation>>) {
         let Incoming::Request { id, method, params } = message else {
             incoming::accept(&self.gateway, &self.client, message);
             return;
@@ -185,12 +221,15 @@ impl Connection {
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
         };
+        // The semaphore is never closed.
+        let unanswered = self.unanswered.clone().acquire_owned().await;
         let responding = async move {
+            let _held = (unanswered, memory);
             respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
         };
         if is_initialize {
             // The identity must be known before the next message.
-            responding.await;
+            Box::pin(responding).await;
         } else {
             self.requests.spawn(responding);
         }
@@ -206,8 +245,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends the subscriptions of the client.
-    fn end(&self) {
+    /// Cancels the requests of the client and ends its subscriptions.
+    pub(super) fn end(&self) {
+        self.client.disconnect();
         if let Some(subscription) = self.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }

@@ -1,33 +1,44 @@
-//! Streamable HTTP: one URL for requests of both eras, event streams and sessions.
+//! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
+mod body;
 mod legacy;
 mod modern;
 mod response;
 mod session;
+mod sse;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use innkeeper_protocol::http::{PROTOCOL_VERSION, SESSION_ID};
 use innkeeper_protocol::{Era, Incoming, Message, Revision, envelope};
-use tokio::time::timeout;
 
 use super::incoming;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
-use response::{rpc_error_response, text_response};
-pub(crate) use session::Sessions;
+use body::BodyReader;
+use response::{rejected, rpc_error_response};
+use session::Sessions;
+use sse::SseSessions;
+pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
 
 /// The state of the HTTP transport.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
+    sse_sessions: SseSessions,
+    bodies: BodyReader,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(gateway: Arc<GatewayInner>) -> Self {
+        let sessions = Sessions::new(gateway.options.max_sessions);
+        let bodies = BodyReader::new(&gateway.options);
+        Self { gateway, sessions, sse_sessions: SseSessions::default(), bodies }
+    }
 }
 
 /// The kinds of bodies that a client accepts.
@@ -72,10 +83,12 @@ pub(crate) async fn handle(
 }
 
 fn method_not_allowed() -> Response<Body> {
-    let mut response =
-        text_response(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE for MCP");
-    let allowed = http::HeaderValue::from_static("GET, POST, DELETE");
-    response.headers_mut().insert(header::ALLOW, allowed);
+    only_methods("GET, POST, DELETE", "use POST, GET or DELETE for MCP")
+}
+
+fn only_methods(methods: &'static str, message: &str) -> Response<Body> {
+    let mut response = rejected(StatusCode::METHOD_NOT_ALLOWED, message);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
     response
 }
 
@@ -87,29 +100,22 @@ async fn post(
     body: Body,
 ) -> Response<Body> {
     if !is_json(headers) {
-        return text_response(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the `Content-Type` must be `application/json`",
-        );
+        return not_json();
     }
     let accepted = Accepted::from_headers(headers);
     if !accepted.json {
-        return text_response(
+        return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `application/json` and `text/event-stream`",
         );
     }
-    let options = &transport.gateway.options;
-    let body = match read_body(options.max_body_bytes, options.request_time, body).await {
-        Ok(body) => body,
+    let (body, reservation) = match transport.bodies.read(&principal, body).await {
+        Ok(read) => read,
         Err(response) => return response,
     };
-    let message = match envelope::parse(&body) {
+    let message = match parse(&body) {
         Ok(message) => message,
-        Err(malformed) => {
-            let error = incoming::malformed_error(&malformed);
-            return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
-        }
+        Err(response) => return *response,
     };
     let header_version = header_text(headers, PROTOCOL_VERSION);
     let header_revision = header_version.and_then(|version| version.parse::<Revision>().ok());
@@ -120,47 +126,43 @@ async fn post(
         Incoming::Response { .. } => false,
     };
     let modern_header = header_revision.is_some_and(|revision| revision.era() == Era::Modern);
+    let without_session = header_text(headers, SESSION_ID).is_none();
     match message {
-        Message::Single(message)
-            if is_modern(&message)
-                || (modern_header && header_text(headers, SESSION_ID).is_none()) =>
-        {
-            let caller = modern::Caller { transport, endpoint, principal, headers };
+        Message::Single(message) if is_modern(&message) || (modern_header && without_session) => {
+            let caller = modern::Caller { transport, endpoint, principal, headers, reservation };
             modern::post(caller, accepted, message).await
+        }
+        Message::Batch(_) if modern_header && without_session => {
+            let error = unexpected_message("batch: send one message in each request");
+            rpc_error_response(StatusCode::BAD_REQUEST, None, &error)
         }
         message => {
             if let (Some(version), None) = (header_version, header_revision) {
                 let error = incoming::unsupported_version(version);
                 return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
             }
-            legacy::post(transport, endpoint, principal, headers, accepted, message).await
+            let from = legacy::Sender { transport, endpoint, principal, headers };
+            legacy::post(from, accepted, message, reservation).await
         }
     }
 }
 
-async fn read_body(limit: usize, time: Duration, body: Body) -> Result<Bytes, Response<Body>> {
-    let reading = Limited::new(body, limit).collect();
-    match timeout(time, reading).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(text_response(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("the body is longer than {limit} bytes"),
-        )),
-        Ok(Err(error)) => Err(text_response(
-            StatusCode::BAD_REQUEST,
-            &format!("the body cannot be read: {error}"),
-        )),
-        Err(_) => Err(text_response(
-            StatusCode::REQUEST_TIMEOUT,
-            &format!("the body did not arrive within {} s", time.as_secs_f64()),
-        )),
-    }
+fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
+    envelope::parse(body).map_err(|malformed| {
+        let error = incoming::malformed_error(&malformed);
+        let id = malformed.id.as_ref();
+        Box::new(rpc_error_response(StatusCode::BAD_REQUEST, id, &error))
+    })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
     let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
+}
+
+fn not_json() -> Response<Body> {
+    rejected(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the `Content-Type` must be `application/json`")
 }
 
 /// Returns a header that occurs once and is text.

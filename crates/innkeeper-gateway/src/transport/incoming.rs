@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use innkeeper_protocol::envelope::ErrorId;
 use innkeeper_protocol::request_meta::IncomingMeta;
-use innkeeper_protocol::{Era, ParamsError, RequestId, Revision, envelope};
+use innkeeper_protocol::{Era, ParamsError, RequestId, Revision, envelope, method};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -15,6 +15,9 @@ use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
+
+/// Maximum size in bytes of the parameters of `initialize`, because a session keeps them.
+pub(super) const MAX_INITIALIZE_BYTES: usize = 64 << 10;
 
 /// The connection or session of a request.
 #[derive(Clone, Debug)]
@@ -66,6 +69,13 @@ pub(super) async fn respond_connected(
         Err(rejection) => return Some(response_line(id, &Err(rejection_error(rejection, id)))),
     };
     let responding = async {
+        if method == method::INITIALIZE
+            && params.is_some_and(|params| params.get().len() > MAX_INITIALIZE_BYTES)
+        {
+            let limit = MAX_INITIALIZE_BYTES;
+            let message = format!("the parameters of `initialize` are longer than {limit} bytes");
+            return Err(RpcError::invalid_params(message));
+        }
         let meta = read_meta(params)?;
         let identity = match modern_version(params) {
             Some(_) => modern_identity(&meta)?,

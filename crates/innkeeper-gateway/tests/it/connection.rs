@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::setup::TestEnv;
 
@@ -160,4 +161,30 @@ async fn the_end_of_the_input_ends_the_connection_after_the_responses() {
         closing.response(&id).await
     };
     assert!(response.get("result").is_some(), "{response}");
+}
+
+/// Attack: remote | a client sends a batch above the limit, and requests without reading the responses |
+/// no message of the batch is used; the gateway reads no further, and no response is lost |
+/// No unbounded memory
+#[tokio::test]
+async fn a_client_that_does_not_read_is_read_no_further_and_loses_no_response() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway([test_env.fixture("a")]).await;
+    let mut client = gateway.connect_as("local");
+    let batch: Vec<Value> =
+        (0..1_025).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
+    client.send(&batch.into()).await;
+    assert_eq!(client.receive().await["error"]["code"], -32600, "one error for the batch");
+    // The buffers of the connection have room for 1 MiB in each direction.
+    let filler = "x".repeat(4 << 10);
+    let mut sent = 0_u64;
+    let request =
+        |id: u64| json!({ "jsonrpc": "2.0", "id": format!("{id}-{filler}"), "method": "ping" });
+    while timeout(Duration::from_millis(500), client.send(&request(sent))).await.is_ok() {
+        sent += 1;
+        assert!(sent < 10_000, "the gateway reads on");
+    }
+    for _ in 0..sent {
+        assert!(client.receive().await["id"].is_string());
+    }
 }

@@ -69,7 +69,7 @@ impl HttpClient {
     }
 }
 
-fn initialize(capabilities: &Value) -> Value {
+pub(crate) fn initialize(capabilities: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25",
         "capabilities": capabilities,
@@ -77,32 +77,40 @@ fn initialize(capabilities: &Value) -> Value {
     }})
 }
 
-fn call(id: u64) -> Value {
+pub(crate) fn call(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
         "name": "a.echo", "arguments": { "message": "hi" }, "_meta": { "progressToken": id },
     }})
 }
 
-async fn json(response: Response<Body>) -> Value {
+pub(crate) async fn json(response: Response<Body>) -> Value {
     let body = response.into_body().collect().await.unwrap().to_bytes();
     serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {body:?}"))
 }
 
 /// The events of a response.
-struct Events {
+pub(crate) struct Events {
     body: Body,
     pending: std::collections::VecDeque<(String, Value)>,
 }
 
 impl Events {
-    fn new(response: Response<Body>) -> Self {
+    pub(crate) fn new(response: Response<Body>) -> Self {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { body: response.into_body(), pending: std::collections::VecDeque::new() }
     }
 
+    /// Returns the data of the first event, which has this name.
+    pub(crate) async fn named(&mut self, name: &str) -> String {
+        let frame = self.body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let text = std::str::from_utf8(&frame).unwrap();
+        let data = text.strip_prefix(&format!("event: {name}\ndata: ")).unwrap();
+        data.trim_end().to_owned()
+    }
+
     /// Returns the next event with its id; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<(String, Value)> {
+    pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);

@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod arbitrary_requests;
 mod bridge;
 mod connection;
 mod http;
 mod large_results;
+mod limits;
 mod lossless;
 mod names;
 mod questions;
 mod search;
 mod setup;
 mod sharing;
+mod sse;

@@ -11,6 +11,7 @@ async function first() {
   return {
     ...(await load("client/index")),
     ...(await load("client/streamableHttp")),
+    ...(await load("client/sse")),
     ...(await load("client/stdio")),
     requests: [types.ElicitRequestSchema, types.CreateMessageRequestSchema, types.ListRootsRequestSchema],
     call: (client, params, options) => client.callTool(params, undefined, options),
@@ -45,10 +46,12 @@ client.setRequestHandler(sampling, async () => {
   return { model: "m", role: "assistant", content: { type: "text", text: "sampled" } };
 });
 client.setRequestHandler(roots, async () => ({ roots: [] }));
-const transport = target[0].startsWith("http")
-  ? new sdk.StreamableHTTPClientTransport(new URL(target[0]))
-  : new sdk.StdioClientTransport({ command: target[0], args: target.slice(1) });
-await client.connect(transport);
+function transport() {
+  if (target[0].endsWith("/sse")) return new sdk.SSEClientTransport(new URL(target[0]));
+  if (target[0].startsWith("http")) return new sdk.StreamableHTTPClientTransport(new URL(target[0]));
+  return new sdk.StdioClientTransport({ command: target[0], args: target.slice(1) });
+}
+await client.connect(transport());
 
 const call = (name, args, options) => sdk.call(client, { name, arguments: args }, options);
 const everything = (name, args, options) => call(`everything.${name}`, args, options);

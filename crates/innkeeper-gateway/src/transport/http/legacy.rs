@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -10,22 +11,31 @@ use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
 use serde_json::value::RawValue;
 
-use super::response::{accepted, json_response, logged_events, rpc_error_response, text_response};
+use super::response::{accepted, json_response, logged_events, rejected, rpc_error_response};
 use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
 use crate::event_stream::EventStream;
+use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::quota::Reservation;
 use crate::sink::MessageSink;
 
-/// Handles a POST.
+/// Who sends a request.
+pub(super) struct Sender<'a> {
+    pub(super) transport: &'a Arc<HttpTransport>,
+    pub(super) endpoint: usize,
+    pub(super) principal: Principal,
+    pub(super) headers: &'a HeaderMap,
+}
+
+/// Handles a POST. The reservation is the memory of its body.
 pub(super) async fn post(
-    transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: Principal,
-    headers: &HeaderMap,
+    from: Sender<'_>,
     accepts: Accepted,
     message: Message<'_>,
+    reservation: Reservation,
 ) -> Response<Body> {
+    let Sender { transport, endpoint, principal, headers } = from;
     if let Message::Single(Incoming::Request { id, method, params }) = &message
         && method == method::INITIALIZE
     {
@@ -38,13 +48,16 @@ pub(super) async fn post(
     match message {
         Message::Single(Incoming::Request { id, method, params }) => {
             let request = Request::new(id, &method, params);
-            respond(transport, &session, accepts, vec![request], false).await
+            let requests = Requests::Single(request);
+            respond(transport, &session, accepts, requests, reservation).await
         }
         Message::Single(message) => {
             incoming::accept(&transport.gateway, &session.client, message);
             accepted()
         }
-        Message::Batch(messages) => batch(transport, &session, accepts, messages).await,
+        Message::Batch(messages) => {
+            batch(transport, &session, accepts, messages, reservation).await
+        }
     }
 }
 
@@ -53,6 +66,7 @@ async fn batch(
     session: &Arc<Session>,
     accepts: Accepted,
     messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
+    reservation: Reservation,
 ) -> Response<Body> {
     let revision = session.client.identity().map(|identity| identity.revision);
     if !revision.is_some_and(Revision::allows_batches) {
@@ -75,7 +89,7 @@ async fn batch(
     if requests.is_empty() {
         return accepted();
     }
-    respond(transport, session, accepts, requests, true).await
+    respond(transport, session, accepts, Requests::Batch(requests), reservation).await
 }
 
 /// Creates a session and returns the result of `initialize` with its id.
@@ -85,11 +99,9 @@ async fn initialize(
     principal: Principal,
     (id, params): (&RequestId, Option<&RawValue>),
 ) -> Response<Body> {
-    let Some(session) = transport.sessions.create(principal, endpoint) else {
-        return text_response(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the gateway has its maximum number of sessions",
-        );
+    let session = match transport.sessions.create(principal, endpoint) {
+        Ok(session) => session,
+        Err(rejection) => return rejection.into_response(),
     };
     match transport.gateway.add_legacy_subscriber(&session.client).await {
         Ok(subscription) => {
@@ -156,6 +168,44 @@ impl Request {
     fn new(id: RequestId, method: &str, params: Option<&RawValue>) -> Self {
         Self { id, method: method.to_owned(), params: params.map(ToOwned::to_owned) }
     }
+
+    async fn respond(
+        &self,
+        gateway: &Arc<GatewayInner>,
+        connected: &incoming::Connected,
+        sink: &MessageSink,
+    ) -> Option<Bytes> {
+        let request = (&self.id, &*self.method, self.params.as_deref());
+        incoming::respond_connected(gateway, connected, sink, request).await
+    }
+}
+
+/// The requests of one POST.
+enum Requests {
+    Single(Request),
+    Batch(Vec<Request>),
+}
+
+impl Requests {
+    /// Handles the requests at the same time, and returns the message with the responses; `None` if
+    /// the client cancelled all requests.
+    async fn respond(
+        &self,
+        gateway: &Arc<GatewayInner>,
+        connected: &incoming::Connected,
+        sink: &MessageSink,
+    ) -> Option<Bytes> {
+        match self {
+            Self::Single(request) => request.respond(gateway, connected, sink).await,
+            Self::Batch(requests) => {
+                let responses =
+                    requests.iter().map(|request| request.respond(gateway, connected, sink));
+                let lines = join_all(responses).await;
+                let lines: Vec<Bytes> = lines.into_iter().flatten().collect();
+                (!lines.is_empty()).then(|| batch_line(&lines))
+            }
+        }
+    }
 }
 
 /// Responds with JSON, or with an event stream if a message precedes the response. Requests on an
@@ -164,31 +214,27 @@ async fn respond(
     transport: &Arc<HttpTransport>,
     session: &Arc<Session>,
     accepts: Accepted,
-    requests: Vec<Request>,
-    as_batch: bool,
+    requests: Requests,
+    reservation: Reservation,
 ) -> Response<Body> {
     let activity = session.activity();
     let stream = session.new_stream();
     let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
     let (gateway, connected) = (transport.gateway.clone(), connected(session));
     let responding = async move {
-        let responses = requests.iter().map(|Request { id, method, params }| {
-            let request = (id, &**method, params.as_deref());
-            incoming::respond_connected(&gateway, &connected, &sink, request)
-        });
-        let lines: Vec<Bytes> = join_all(responses).await.into_iter().flatten().collect();
-        lines
+        let _reservation = reservation;
+        requests.respond(&gateway, &connected, &sink).await
     };
     let mut responding = Box::pin(responding);
     tokio::select! {
         biased;
         () = stream.wait_first(), if accepts.events => {}
-        lines = &mut responding => {
+        line = &mut responding => {
             if !stream.has_messages() {
-                return json_lines(lines, as_batch);
+                return line.map_or_else(accepted, |line| json_response(StatusCode::OK, line));
             }
             // The requests sent messages at their end.
-            finish(&stream, lines);
+            finish(&stream, line);
             session.remember(&stream);
             return stream.read_after(0).map_or_else(accepted, logged_events);
         }
@@ -203,30 +249,23 @@ async fn respond(
 }
 
 /// Adds the responses to a stream and ends it.
-fn finish(stream: &EventStream, lines: Vec<Bytes>) {
-    for line in lines {
+fn finish(stream: &EventStream, line: Option<Bytes>) {
+    if let Some(line) = line {
         stream.push(line);
     }
     stream.close();
 }
 
-fn json_lines(mut lines: Vec<Bytes>, as_batch: bool) -> Response<Body> {
-    // Every request was cancelled.
-    if lines.is_empty() {
-        return accepted();
-    }
-    if !as_batch && lines.len() == 1 {
-        return json_response(StatusCode::OK, lines.remove(0));
-    }
+fn batch_line(lines: &[Bytes]) -> Bytes {
     let mut all = vec![b'['];
     for (index, line) in lines.iter().enumerate() {
         if index > 0 {
             all.push(b',');
         }
-        all.extend_from_slice(line);
+        all.extend_from_slice(line.trim_ascii_end());
     }
-    all.push(b']');
-    json_response(StatusCode::OK, all.into())
+    all.extend_from_slice(b"]\n");
+    all.into()
 }
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.
@@ -237,7 +276,7 @@ pub(super) fn get(
     headers: &HeaderMap,
 ) -> Response<Body> {
     if !Accepted::from_headers(headers).events {
-        return text_response(
+        return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
         );
@@ -258,7 +297,7 @@ pub(super) fn get(
             let reader = position
                 .and_then(|(stream, position)| session.stream(stream)?.read_after(position));
             let Some(reader) = reader else {
-                return text_response(
+                return rejected(
                     StatusCode::NOT_FOUND,
                     "the events after `Last-Event-ID` are no longer available",
                 );

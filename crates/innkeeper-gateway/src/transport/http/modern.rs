@@ -14,6 +14,7 @@ use super::{Accepted, HttpTransport, incoming, unexpected_message};
 use crate::dispatch;
 use crate::error::RpcError;
 use crate::principal::Principal;
+use crate::quota::Reservation;
 use crate::sink::MessageSink;
 
 /// Number of messages of one request that wait until the client reads them.
@@ -25,6 +26,8 @@ pub(super) struct Caller<'a> {
     pub(super) endpoint: usize,
     pub(super) principal: Principal,
     pub(super) headers: &'a HeaderMap,
+    /// The memory of the request.
+    pub(super) reservation: Reservation,
 }
 
 /// Handles one message.
@@ -61,7 +64,9 @@ async fn request(
     let gateway = from.transport.gateway.clone();
     let (request_id, method) = (id.clone(), method.to_owned());
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
+    let reservation = from.reservation;
     let responding = async move {
+        let _reservation = reservation;
         let params = params.as_deref();
         let meta = match incoming::read_meta(params) {
             Ok(meta) => meta,

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -14,15 +15,15 @@ use tokio::time::timeout;
 
 use crate::error::RpcError;
 use crate::event_stream::EventReader;
+use crate::rejection::Rejection;
 
 use super::super::incoming::error_line;
 
 /// Interval of comments on a silent stream, so that proxies keep the connection.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 
 fn response(status: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {
@@ -38,8 +39,8 @@ pub(super) fn json_response(status: StatusCode, line: Bytes) -> Response<Body> {
 }
 
 /// Returns an error that belongs to no JSON-RPC request.
-pub(super) fn text_response(status: StatusCode, text: &str) -> Response<Body> {
-    response(status, TEXT, Body::from(format!("{text}\n")))
+pub(super) fn rejected(status: StatusCode, message: &str) -> Response<Body> {
+    Rejection::new(status, message).into_response()
 }
 
 /// Returns a JSON-RPC error.
@@ -58,7 +59,7 @@ pub(super) fn accepted() -> Response<Body> {
     response
 }
 
-fn event_response(body: Body) -> Response<Body> {
+pub(super) fn event_response(body: Body) -> Response<Body> {
     let mut response = response(StatusCode::OK, EVENTS, body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, NO_CACHE);
@@ -67,14 +68,25 @@ fn event_response(body: Body) -> Response<Body> {
     response
 }
 
-fn event(id: Option<&str>, message: &[u8]) -> Bytes {
+pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
     let mut bytes = Vec::with_capacity(message.len() + 64);
     write_event(&mut bytes, id, message);
     bytes.into()
 }
 
-fn keep_alive() -> Bytes {
+/// Returns a comment, which clients ignore.
+pub(super) fn keep_alive() -> Bytes {
     Bytes::from_static(sse::KEEP_ALIVE)
+}
+
+/// Returns an event with a type and a text.
+pub(super) fn named_event(name: &str, text: &str) -> Bytes {
+    let mut bytes = Vec::new();
+    let data = sse::OutgoingData::Text(text);
+    let event = sse::OutgoingEvent { name: Some(name), data, ..sse::OutgoingEvent::default() };
+    // The names are constants, so they are valid.
+    sse::write_event(&mut bytes, &event).unwrap_or_default();
+    bytes.into()
 }
 
 /// Returns the events of a stream with a log, each with its id.

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::StatusCode;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::event_stream::EventStream;
 use crate::principal::Principal;
+use crate::quota::{Quota, QuotaExceeded, Reservation};
+use crate::rejection::Rejection;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -25,9 +28,14 @@ pub(crate) const MAX_RESUMABLE_STREAMS: usize = 64;
 /// The number of the stream for messages that belong to no request.
 const GENERAL_STREAM: u64 = 0;
 
+/// Time after which a client can try again to get a session.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
+
 /// A session of a client.
 #[derive(Debug)]
 pub(crate) struct Session {
+    /// The place of the session among all sessions.
+    _slot: Reservation,
     pub(crate) id: Box<str>,
     pub(crate) client: Arc<Client>,
     pub(crate) subscription: OnceLock<Arc<Subscription>>,
@@ -96,23 +104,38 @@ impl Drop for Activity {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     by_id: RwLock<HashMap<Box<str>, Arc<Session>>>,
-    maximum: usize,
+    slots: Arc<Quota>,
     random: SystemRandom,
 }
 
 impl Sessions {
     pub(crate) fn new(maximum: usize) -> Self {
-        Self { by_id: RwLock::default(), maximum, random: SystemRandom::new() }
+        Self { by_id: RwLock::default(), slots: Quota::new(maximum), random: SystemRandom::new() }
     }
 
-    /// Creates a session. Returns `None` if there are too many.
-    pub(crate) fn create(&self, principal: Principal, endpoint: usize) -> Option<Arc<Session>> {
+    /// Reserves the place of a session, and returns the place with an id that nobody can guess.
+    pub(crate) fn reserve(
+        &self,
+        principal: &Principal,
+    ) -> Result<(Reservation, Box<str>), Rejection> {
+        let slot = self.slots.reserve(principal, 1).map_err(no_slot)?;
         let mut bytes = [0; ID_BYTES];
-        self.random.fill(&mut bytes).ok()?;
-        let id: Box<str> = URL_SAFE_NO_PAD.encode(bytes).into();
+        let filled = self.random.fill(&mut bytes);
+        filled.map_err(|_| unavailable("the system has no random numbers"))?;
+        Ok((slot, URL_SAFE_NO_PAD.encode(bytes).into()))
+    }
+
+    /// Creates a session.
+    pub(crate) fn create(
+        &self,
+        principal: Principal,
+        endpoint: usize,
+    ) -> Result<Arc<Session>, Rejection> {
+        let (slot, id) = self.reserve(&principal)?;
         let general = Arc::new(EventStream::new(GENERAL_STREAM));
         let sink = MessageSink::Stream(general.clone());
         let session = Arc::new(Session {
+            _slot: slot,
             id: id.clone(),
             client: Arc::new(Client::new(principal, endpoint, sink)),
             subscription: OnceLock::new(),
@@ -123,11 +146,8 @@ impl Sessions {
             last_used: Mutex::new(Instant::now()),
         });
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        if by_id.len() >= self.maximum {
-            return None;
-        }
         by_id.insert(id, session.clone());
-        Some(session)
+        Ok(session)
     }
 
     /// Returns the session with an id, if it belongs to this principal and endpoint.
@@ -157,4 +177,20 @@ impl Sessions {
         });
         expired.map(|(_, session)| session).collect()
     }
+}
+
+fn no_slot(exceeded: QuotaExceeded) -> Rejection {
+    unavailable(match exceeded {
+        QuotaExceeded::Own => {
+            "this client has its share of `serve.limits.sessions`; end a session with DELETE"
+        }
+        QuotaExceeded::Total => {
+            "the gateway has its maximum number of sessions (`serve.limits.sessions`); try again \
+             later"
+        }
+    })
+}
+
+fn unavailable(message: &str) -> Rejection {
+    Rejection::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_DELAY)
 }

@@ -1,0 +1,194 @@
+//! HTTP+SSE of 2024-11-05: one event stream for each client, and a POST for each of its messages.
+//!
+//! The first event of a stream has the path for the POST requests. A stream is a session: the end of
+//! the stream cancels the requests of its client.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method, Request, Response, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::response::{self, KEEP_ALIVE, accepted, rejected};
+use super::{Accepted, HttpTransport, is_json, not_json, only_methods, parse};
+use crate::principal::Principal;
+use crate::quota::Reservation;
+use crate::transport::connection::Connection;
+
+/// The path for the messages of clients.
+pub(crate) const MESSAGES_PATH: &str = "/messages";
+
+/// The parameter of the path with the id of the stream.
+const SESSION_PARAMETER: &str = "sessionId";
+
+/// All open streams by their ids.
+#[derive(Debug, Default)]
+pub(super) struct SseSessions(RwLock<HashMap<Box<str>, Arc<SseSession>>>);
+
+/// One stream with its client.
+#[derive(Debug)]
+struct SseSession {
+    connection: Connection,
+    /// The place of the stream among all sessions.
+    _slot: Reservation,
+}
+
+impl SseSessions {
+    fn insert(&self, id: Box<str>, session: Arc<SseSession>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(id, session);
+    }
+
+    /// Returns the stream with an id, if it belongs to this principal.
+    fn find(&self, id: &str, principal: &Principal) -> Option<Arc<SseSession>> {
+        let by_id = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        by_id.get(id).filter(|session| session.connection.client.principal == *principal).cloned()
+    }
+
+    fn end(&self, id: &str) {
+        let session = self.0.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(session) = session {
+            session.connection.end();
+        }
+    }
+}
+
+/// Opens the stream of a client.
+pub(crate) fn open_stream(
+    transport: &Arc<HttpTransport>,
+    endpoint: usize,
+    principal: Principal,
+    request: &Request<Body>,
+) -> Response<Body> {
+    if request.method() != Method::GET {
+        let message = "use GET for the stream, and POST at the path in its first event; Streamable \
+                       HTTP is at `/mcp`";
+        return only_methods("GET", message);
+    }
+    if !Accepted::from_headers(request.headers()).events {
+        return rejected(
+            StatusCode::NOT_ACCEPTABLE,
+            "the `Accept` header must contain `text/event-stream`",
+        );
+    }
+    let (slot, id) = match transport.sessions.reserve(&principal) {
+        Ok(reserved) => reserved,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let (connection, messages) = Connection::new(&transport.gateway, principal, endpoint);
+    let session = Arc::new(SseSession { connection, _slot: slot });
+    let path = format!("{MESSAGES_PATH}?{SESSION_PARAMETER}={id}");
+    transport.sse_sessions.insert(id.clone(), session.clone());
+    let gateway = transport.gateway.clone();
+    let answered = async move {
+        gateway.drained().await;
+        session.connection.requests.join().await;
+    };
+    let events = OpenStream {
+        endpoint: Some(response::named_event("endpoint", &path)),
+        messages,
+        answered: Some(Box::pin(answered)),
+        _session: OpenSession { transport: transport.clone(), id },
+    };
+    let events = stream::unfold(events, |mut events| async move {
+        let next = events.next().await?;
+        Some((Ok::<_, Infallible>(next), events))
+    });
+    response::event_response(Body::from_stream(events))
+}
+
+/// Ends its session at the end of the stream.
+struct OpenSession {
+    transport: Arc<HttpTransport>,
+    id: Box<str>,
+}
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        self.transport.sse_sessions.end(&self.id);
+    }
+}
+
+/// The events of a stream.
+struct OpenStream {
+    /// The first event.
+    endpoint: Option<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    /// Ends when the gateway closes and has answered the requests of the client.
+    answered: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    _session: OpenSession,
+}
+
+impl OpenStream {
+    /// Returns the next event; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.endpoint.take() {
+            return Some(first);
+        }
+        let Some(answered) = &mut self.answered else {
+            // The responses that arrived before the end.
+            return self.messages.try_recv().ok().map(|message| response::event(None, &message));
+        };
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => {
+                message.map(|message| response::event(None, &message))
+            }
+            () = answered => {
+                self.answered = None;
+                Some(response::keep_alive())
+            }
+            () = sleep(KEEP_ALIVE) => Some(response::keep_alive()),
+        }
+    }
+}
+
+/// Passes the messages of one POST to the client of a stream. The responses go to the stream.
+pub(crate) async fn receive_message(
+    transport: &Arc<HttpTransport>,
+    principal: Principal,
+    request: Request<Body>,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    if parts.method != Method::POST {
+        return only_methods("POST", "use POST for the messages of an open stream");
+    }
+    if !is_json(&parts.headers) {
+        return not_json();
+    }
+    let session = session_id(parts.uri.query().unwrap_or_default())
+        .and_then(|id| transport.sse_sessions.find(id, &principal));
+    let Some(session) = session else {
+        return rejected(
+            StatusCode::NOT_FOUND,
+            "no stream has this `sessionId`, or it has ended; open a stream with GET `/sse`",
+        );
+    };
+    let (body, memory) = match transport.bodies.read(&principal, body).await {
+        Ok(read) => read,
+        Err(response) => return response,
+    };
+    let message = match parse(&body) {
+        Ok(message) => message,
+        Err(response) => return *response,
+    };
+    let accepting = session.connection.accept(message, Some(memory));
+    match timeout(transport.gateway.options.request_time, accepting).await {
+        Ok(()) => accepted(),
+        Err(_) => rejected(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the client does not read its stream; read the responses first",
+        ),
+    }
+}
+
+fn session_id(query: &str) -> Option<&str> {
+    let mut parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
+    parameters.find(|(name, _)| *name == SESSION_PARAMETER).map(|(_, id)| id)
+}
