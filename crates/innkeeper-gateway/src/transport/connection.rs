@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use innkeeper_protocol::framing::{Frame, LineFramer};
-use innkeeper_protocol::{Incoming, Message, RequestId, envelope, skim};
+use innkeeper_protocol::{Incoming, Message, envelope, skim};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -171,8 +171,16 @@ impl Connection {
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
         };
+        // The next message may cancel the request.
+        let started = self.client.start_request(&id);
         let responding = async move {
-            respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
+            let request = (&id, &*method, params.as_deref());
+            let responding =
+                incoming::respond_started(&gateway, &connected, started, &sink, request);
+            if let Some(line) = responding.await {
+                // A closed connection needs no response.
+                sink.send(line).await;
+            }
         };
         if is_initialize {
             // The identity must be known before the next message.
@@ -201,21 +209,6 @@ impl Connection {
         if let Some(subscription) = self.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }
-    }
-}
-
-async fn respond(
-    gateway: &Arc<GatewayInner>,
-    connected: &Connected,
-    sink: &MessageSink,
-    id: RequestId,
-    method: &str,
-    params: Option<&RawValue>,
-) {
-    let request = (&id, method, params);
-    if let Some(line) = incoming::respond_connected(gateway, connected, sink, request).await {
-        // A closed connection needs no response.
-        sink.send(line).await;
     }
 }
 

@@ -8,4 +8,5 @@ mod http;
 mod lossless;
 mod names;
 mod questions;
+mod rmcp_client;
 mod setup;
