@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use innkeeper_protocol::framing::{Frame, LineFramer};
-use innkeeper_protocol::{Incoming, MalformedKind, Message, RequestId, envelope, skim};
+use innkeeper_protocol::{Incoming, MalformedKind, Message, envelope, skim};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc};
@@ -223,9 +223,17 @@ impl Connection {
         };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
+        // The next message may cancel the request.
+        let started = self.client.start_request(&id);
         let responding = async move {
             let _held = (unanswered, memory);
-            respond(&gateway, &connected, &sink, id, &method, params.as_deref()).await;
+            let request = (&id, &*method, params.as_deref());
+            let responding =
+                incoming::respond_started(&gateway, &connected, started, &sink, request);
+            if let Some(line) = responding.await {
+                // A closed connection needs no response.
+                sink.send(line).await;
+            }
         };
         if is_initialize {
             // The identity must be known before the next message.
@@ -251,21 +259,6 @@ impl Connection {
         if let Some(subscription) = self.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }
-    }
-}
-
-async fn respond(
-    gateway: &Arc<GatewayInner>,
-    connected: &Connected,
-    sink: &MessageSink,
-    id: RequestId,
-    method: &str,
-    params: Option<&RawValue>,
-) {
-    let request = (&id, method, params);
-    if let Some(line) = incoming::respond_connected(gateway, connected, sink, request).await {
-        // A closed connection needs no response.
-        sink.send(line).await;
     }
 }
 

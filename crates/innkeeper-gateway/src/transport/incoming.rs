@@ -9,7 +9,7 @@ use innkeeper_protocol::{Era, ParamsError, RequestId, Revision, envelope, method
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::client::{Client, ClientIdentity, RequestRejection};
+use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
 use crate::dispatch::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
@@ -61,10 +61,22 @@ pub(super) async fn respond_connected(
     gateway: &Arc<GatewayInner>,
     connected: &Connected,
     sink: &MessageSink,
+    request: (&RequestId, &str, Option<&RawValue>),
+) -> Option<Bytes> {
+    let started = connected.client.start_request(request.0);
+    respond_started(gateway, connected, started, sink, request).await
+}
+
+/// Works like [`respond_connected`], for a request that the client can already cancel.
+pub(super) async fn respond_started(
+    gateway: &Arc<GatewayInner>,
+    connected: &Connected,
+    started: Result<RequestGuard, RequestRejection>,
+    sink: &MessageSink,
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Option<Bytes> {
     let client = &connected.client;
-    let guard = match client.start_request(id) {
+    let guard = match started {
         Ok(guard) => guard,
         Err(rejection) => return Some(response_line(id, &Err(rejection_error(rejection, id)))),
     };

@@ -6,7 +6,7 @@ use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::setup::TestEnv;
+use crate::setup::{TestEnv, text};
 
 fn calls() -> Value {
     json!({ "name": "a.echo", "arguments": { "message": "hi" } })
@@ -54,6 +54,25 @@ async fn a_cancelled_request_has_no_response_and_is_cancelled_at_the_server() {
     client.notify("notifications/cancelled", json!({ "requestId": slow })).await;
     let pong = client.respond("ping", json!({})).await;
     assert_eq!(pong["result"], json!({}));
+    assert!(client.waiting.is_empty(), "{:?}", client.waiting);
+}
+
+#[tokio::test]
+async fn a_request_can_be_cancelled_by_the_next_message() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway([test_env.fixture("a")]).await;
+    let mut client = gateway.initialized("local", json!({ "elicitation": {} })).await;
+    let id = "slow";
+    let params = json!({ "name": "a.sleep", "arguments": { "ms": 60_000 } });
+    let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": id } });
+    // Both messages arrive at once.
+    client.send_line(&format!("{call}\n{cancelled}")).await;
+    // The server runs one call of such a client at a time.
+    let params = json!({ "name": "a.echo", "arguments": { "message": "next" } });
+    let response = client.respond("tools/call", params).await;
+    assert_eq!(text(&response["result"]), "next");
     assert!(client.waiting.is_empty(), "{:?}", client.waiting);
 }
 

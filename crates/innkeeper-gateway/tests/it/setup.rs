@@ -91,13 +91,22 @@ pub(crate) struct TestGateway {
 }
 
 impl TestGateway {
-    /// Connects a client over a connection with lines.
-    pub(crate) fn connect_as(&self, principal: &str) -> TestClient {
+    /// Returns the client's end of a connection with lines, and the task that serves the client.
+    pub(crate) fn connection(
+        &self,
+        principal: &str,
+    ) -> (DuplexStream, JoinSet<std::io::Result<()>>) {
         let (near, far) = tokio::io::duplex(1 << 20);
         let (reader, writer) = tokio::io::split(far);
         let (gateway, principal) = (self.gateway.clone(), Principal::new(principal));
         let mut serving = JoinSet::new();
         serving.spawn(async move { gateway.serve_connection(principal, reader, writer).await });
+        (near, serving)
+    }
+
+    /// Connects a client over a connection with lines.
+    pub(crate) fn connect_as(&self, principal: &str) -> TestClient {
+        let (near, serving) = self.connection(principal);
         let (reader, writer) = tokio::io::split(near);
         let reader = BufReader::new(reader);
         TestClient { reader, writer, serving, waiting: VecDeque::new(), modern: None, next_id: 1 }
