@@ -1,7 +1,6 @@
 //! Large results of tool calls: what a client gets in their place, and the access to them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use innkeeper_host::config::LargeResults;
 use innkeeper_protocol::{Era, Revision, envelope, skim};
@@ -321,7 +320,7 @@ impl Storing<'_> {
     }
 
     fn notice(&self, parts: &[StoredPart]) -> String {
-        let seconds = Duration::as_secs(&self.limits.ttl).max(1);
+        let seconds = self.limits.ttl.as_secs_f64();
         let mut notice = format!(
             "The result is large: only its start is above. The gateway keeps the whole for {seconds} \
              seconds, or until newer results replace it:"

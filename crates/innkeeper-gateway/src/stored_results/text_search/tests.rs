@@ -102,7 +102,7 @@ fn patterns_above_their_limits_are_errors() {
     assert!(TextPattern::new(&"x".repeat(MAX_PATTERN_BYTES)).is_ok());
     let long = TextPattern::new(&"x".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err();
     assert!(matches!(long, PatternError::TooLong));
-    for pattern in [r"(\w{100}){100}", "(", r"(a)\1", "(?=a)"] {
+    for pattern in [r"(\w{1,9}){1,9}", "(", r"(a)\1", "(?=a)"] {
         let error = TextPattern::new(pattern).unwrap_err();
         assert!(matches!(error, PatternError::Invalid(_)), "{pattern}");
     }
