@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 use tokio::time::sleep;
 
+use crate::metrics::GatewayMetrics;
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::policy::ToolPolicy;
@@ -126,6 +127,7 @@ impl GatewayBuilder {
             view,
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
+            metrics: GatewayMetrics::new(),
             sole_client,
             policy,
             rate_limits: rates,
@@ -157,6 +159,7 @@ pub(crate) struct GatewayInner {
     pub(crate) view: Arc<View>,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
+    pub(crate) metrics: GatewayMetrics,
     pub(crate) sole_client: Option<SoleClient>,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,

@@ -19,6 +19,7 @@ mod test_config;
 
 mod error;
 mod json_text;
+mod metrics;
 mod options;
 
 mod event_stream;
@@ -42,6 +43,8 @@ mod gateway;
 mod dispatch;
 
 mod transport;
+
+mod rest;
 
 mod router;
 mod server;

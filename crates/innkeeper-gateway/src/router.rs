@@ -12,9 +12,11 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::auth::Authenticator;
 use crate::gateway::GatewayInner;
+use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::origin::OriginCheck;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
+use crate::rest::{self, Problem, RestClient, RestResource};
 use crate::transport::http::{self as mcp, HttpTransport};
 
 /// Who may send requests over HTTP.
@@ -33,8 +35,19 @@ struct Routes {
     access: HttpAccess,
 }
 
-/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, the metadata of the protected resource for
-/// clients that sign in (RFC 9728), `/healthz` and `/readyz` for operators.
+/// What a request is for.
+enum Target {
+    /// MCP at the endpoint with this index.
+    Mcp(usize),
+    /// Plain HTTP at the endpoint with this name.
+    Rest(Option<String>, RestResource),
+    /// The metrics of the process.
+    Metrics,
+}
+
+/// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/tools` and `/openapi.json` for plain HTTP,
+/// the same under `/endpoints/NAME`, the metadata of the protected resource for clients that sign in
+/// (RFC 9728), `/metrics`, `/healthz` and `/readyz` for operators.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
     let metadata = access
         .authenticator
@@ -43,6 +56,13 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
     let router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/{name}", any(named_endpoint))
+        .route("/openapi.json", any(description))
+        .route("/tools", any(tools))
+        .route("/tools/{tool}", any(tool))
+        .route("/endpoints/{name}/openapi.json", any(named_description))
+        .route("/endpoints/{name}/tools", any(named_tools))
+        .route("/endpoints/{name}/tools/{tool}", any(named_tool))
+        .route("/metrics", any(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(Arc::new(Routes { transport, access }));
@@ -52,24 +72,70 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
     }
 }
 
-async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(0, request).await
+type RoutesState = State<Arc<Routes>>;
+
+async fn default_endpoint(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(Target::Mcp(0), request).await
 }
 
 async fn named_endpoint(
-    State(routes): State<Arc<Routes>>,
+    State(routes): RoutesState,
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
     match routes.transport.gateway.endpoint_index(&name) {
-        Some(index) => routes.handle(index, request).await,
+        Some(index) => routes.handle(Target::Mcp(index), request).await,
         None => plain(StatusCode::NOT_FOUND, "no endpoint has this name\n"),
     }
 }
 
+async fn description(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(Target::Rest(None, RestResource::Description), request).await
+}
+
+async fn tools(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(Target::Rest(None, RestResource::Tools), request).await
+}
+
+async fn tool(
+    State(routes): RoutesState,
+    Path(tool): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Target::Rest(None, RestResource::Tool(tool)), request).await
+}
+
+async fn named_description(
+    State(routes): RoutesState,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Target::Rest(Some(name), RestResource::Description), request).await
+}
+
+async fn named_tools(
+    State(routes): RoutesState,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Target::Rest(Some(name), RestResource::Tools), request).await
+}
+
+async fn named_tool(
+    State(routes): RoutesState,
+    Path((name, tool)): Path<(String, String)>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Target::Rest(Some(name), RestResource::Tool(tool)), request).await
+}
+
+async fn metrics(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(Target::Metrics, request).await
+}
+
 impl Routes {
     /// Handles a request if its origin, its client and its rate permit it.
-    async fn handle(&self, endpoint: usize, request: Request) -> Response<Body> {
+    async fn handle(&self, target: Target, request: Request) -> Response<Body> {
         let (parts, body) = request.into_parts();
         if parts.method == Method::OPTIONS
             && let Some(headers) = self.access.origin.preflight_headers(&parts)
@@ -79,28 +145,79 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
-        let mut response = match self.admit(&parts).await {
-            Ok(principal) => {
+        let mut response = match (self.admit(&parts).await, target) {
+            (Ok(principal), Target::Mcp(endpoint)) => {
                 let request = Request::from_parts(parts, body);
                 mcp::handle(&self.transport, endpoint, principal, request).await
             }
-            Err(rejection) => {
+            (Ok(principal), Target::Rest(endpoint, resource)) => {
+                self.handle_rest((endpoint, resource), principal, parts, body).await
+            }
+            (Ok(_), Target::Metrics) => self.metrics(&parts.method),
+            (Err(rejection), target) => {
                 tracing::info!(
                     status = rejection.status().as_u16(),
                     reason = rejection.message(),
                     "request of a client rejected"
                 );
-                rejection.into_response()
+                match target {
+                    Target::Mcp(_) => rejection.into_response(),
+                    Target::Rest(..) | Target::Metrics => {
+                        Problem::from_rejection(&rejection).into_response()
+                    }
+                }
             }
         };
         response.headers_mut().extend(shared);
         response
     }
 
+    async fn handle_rest(
+        &self,
+        (endpoint, resource): (Option<String>, RestResource),
+        principal: Principal,
+        parts: Parts,
+        body: Body,
+    ) -> Response<Body> {
+        let gateway = self.transport.gateway.clone();
+        let index = match &endpoint {
+            None => 0,
+            Some(name) => match gateway.endpoint_index(name) {
+                Some(index) => index,
+                None => return Problem::unknown_endpoint(name).into_response(),
+            },
+        };
+        let needs_credential = self.access.authenticator.needs_credential();
+        let client = RestClient { gateway, endpoint: index, principal, needs_credential };
+        rest::handle(&client, resource, &parts, body).await
+    }
+
+    /// Returns the metrics of the host and of the gateway.
+    fn metrics(&self, method: &Method) -> Response<Body> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Problem::method_not_allowed(&Method::GET).into_response();
+        }
+        let gateway = &self.transport.gateway;
+        let gauges = GatewayGauges {
+            sessions: self.transport.sessions.count(),
+            parked_calls: gateway.parked_calls.remove_expired(),
+        };
+        let hosts = gateway.view.upstreams().iter().map(|upstream| upstream.host.prometheus());
+        let text: String = hosts.chain([gateway.metrics.prometheus(gauges)]).collect();
+        let mut response = plain(StatusCode::OK, text);
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
-        self.access.origin.check(parts)?;
-        let principal = self.access.authenticator.authenticate(parts).await?;
-        self.transport.gateway.rate_limits.count_request(&principal)?;
+        let gateway = &self.transport.gateway;
+        let count = |reason| move |_: &Rejection| gateway.metrics.count_rejection(reason);
+        self.access.origin.check(parts).inspect_err(count(RejectionReason::Origin))?;
+        let principal = self.access.authenticator.authenticate(parts).await;
+        let principal = principal.inspect_err(count(RejectionReason::Authentication))?;
+        let counted = gateway.rate_limits.count_request(&principal).map_err(Rejection::from);
+        counted.inspect_err(count(RejectionReason::Rate))?;
         Ok(principal)
     }
 }

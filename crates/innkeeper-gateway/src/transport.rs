@@ -3,3 +3,4 @@
 pub(crate) mod connection;
 pub(crate) mod http;
 mod incoming;
+pub(crate) mod request_body;

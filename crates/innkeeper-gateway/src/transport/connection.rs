@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::dispatch::Caller;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::tasks::GatewayTasks;
@@ -168,6 +169,7 @@ impl Connection {
             self.add_subscriber();
         }
         let connected = Connected {
+            transport: ClientTransport::Connection,
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
         };

@@ -6,17 +6,14 @@ mod response;
 mod session;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use innkeeper_protocol::http::{PROTOCOL_VERSION, SESSION_ID};
 use innkeeper_protocol::{Era, Incoming, Message, Revision, envelope};
-use tokio::time::timeout;
 
 use super::incoming;
+use super::request_body::{BodyError, check_is_json, read_body};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
@@ -86,11 +83,9 @@ async fn post(
     headers: &HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    if !is_json(headers) {
-        return text_response(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "the `Content-Type` must be `application/json`",
-        );
+    let unusable = |error: BodyError| text_response(error.status(), &error.to_string());
+    if let Err(error) = check_is_json(headers) {
+        return unusable(error);
     }
     let accepted = Accepted::from_headers(headers);
     if !accepted.json {
@@ -102,7 +97,7 @@ async fn post(
     let options = &transport.gateway.options;
     let body = match read_body(options.max_body_bytes, options.request_time, body).await {
         Ok(body) => body,
-        Err(response) => return response,
+        Err(error) => return unusable(error),
     };
     let message = match envelope::parse(&body) {
         Ok(message) => message,
@@ -136,31 +131,6 @@ async fn post(
             legacy::post(transport, endpoint, principal, headers, accepted, message).await
         }
     }
-}
-
-async fn read_body(limit: usize, time: Duration, body: Body) -> Result<Bytes, Response<Body>> {
-    let reading = Limited::new(body, limit).collect();
-    match timeout(time, reading).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(text_response(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("the body is longer than {limit} bytes"),
-        )),
-        Ok(Err(error)) => Err(text_response(
-            StatusCode::BAD_REQUEST,
-            &format!("the body cannot be read: {error}"),
-        )),
-        Err(_) => Err(text_response(
-            StatusCode::REQUEST_TIMEOUT,
-            &format!("the body did not arrive within {} s", time.as_secs_f64()),
-        )),
-    }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
-    let kind = value.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
 }
 
 /// Returns a header that occurs once and is text.

@@ -13,12 +13,14 @@ use crate::client::{Client, ClientIdentity, RequestRejection};
 use crate::dispatch::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
 /// The connection or session of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Connected {
+    pub(super) transport: ClientTransport,
     pub(super) client: Arc<Client>,
     pub(super) subscription: Option<Arc<Subscription>>,
 }
@@ -49,7 +51,7 @@ pub(super) fn unsupported_version(requested: &str) -> RpcError {
     let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
     let message =
         format!("unsupported protocol version `{}`", innkeeper_host::display_safe(requested));
-    RpcError { code: envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message, data }
+    RpcError { data, ..RpcError::new(envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message) }
 }
 
 /// Handles a request of a client with a connection or session. Returns the response line, or `None`
@@ -61,9 +63,13 @@ pub(super) async fn respond_connected(
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Option<Bytes> {
     let client = &connected.client;
+    let counted = gateway.metrics.start_request(connected.transport, method);
     let guard = match client.start_request(id) {
         Ok(guard) => guard,
-        Err(rejection) => return Some(response_line(id, &Err(rejection_error(rejection, id)))),
+        Err(rejection) => {
+            let reply = counted.finish(Err(rejection_error(rejection, id)));
+            return Some(response_line(id, &reply));
+        }
     };
     let responding = async {
         let meta = read_meta(params)?;
@@ -81,7 +87,7 @@ pub(super) async fn respond_connected(
     tokio::select! {
         biased;
         () = guard.cancelled() => None,
-        reply = responding => Some(response_line(id, &reply)),
+        reply = responding => Some(response_line(id, &counted.finish(reply))),
     }
 }
 
@@ -93,7 +99,8 @@ pub(super) async fn respond_stateless(
     sink: &MessageSink,
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Reply {
-    gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+    let counted = gateway.metrics.start_request(ClientTransport::Http, method);
+    counted.finish(gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await)
 }
 
 pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, RpcError> {
@@ -148,7 +155,7 @@ fn write_error(
     id: Option<&RequestId>,
     error: &RpcError,
 ) -> Result<(), serde_json::Error> {
-    let RpcError { code, message, data } = error;
+    let RpcError { kind: _, code, message, data } = error;
     let id = id.map_or(ErrorId::Null, ErrorId::Request);
     envelope::write_error_with_data(line, id, *code, message, data.as_deref())
 }

@@ -7,4 +7,5 @@ mod connection;
 mod http;
 mod names;
 mod questions;
+mod rest;
 mod setup;

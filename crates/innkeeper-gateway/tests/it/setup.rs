@@ -1,9 +1,14 @@
 //! Test environment: a gateway before fixture servers, and clients that speak JSON.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
+use axum::Router;
+use innkeeper_gateway::auth::Authenticator;
+use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
 use innkeeper_host::{Config, Environment, Host, Supervisor};
 use innkeeper_testkit::{Fixture, ProcessTag, built_program, fixture, mcp_json};
 use serde_json::{Value, json};
@@ -28,6 +33,11 @@ pub(crate) struct TestEnv {
 impl TestEnv {
     pub(crate) fn new() -> Self {
         Self { directory: tempfile::tempdir().unwrap(), process_tag: ProcessTag::new() }
+    }
+
+    /// The path of the journal of a fixture server.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.directory.path().join("journal")
     }
 
     /// A fixture server with the process tag of this test.
@@ -65,6 +75,13 @@ pub(crate) struct TestGateway {
 }
 
 impl TestGateway {
+    /// The HTTP routes for the local user.
+    pub(crate) fn router(&self) -> Router {
+        let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
+        let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
+        self.gateway.router(access)
+    }
+
     /// Connects a client over a connection with lines.
     pub(crate) fn connect_as(&self, principal: &str) -> TestClient {
         let (near, far) = tokio::io::duplex(1 << 20);

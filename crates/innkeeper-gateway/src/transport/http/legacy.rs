@@ -15,6 +15,7 @@ use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
 use crate::dispatch::Caller;
 use crate::event_stream::EventStream;
+use crate::metrics::{ClientTransport, RejectionReason};
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 
@@ -87,6 +88,7 @@ async fn initialize(
     (id, params): (&RequestId, Option<&RawValue>),
 ) -> Response<Body> {
     let Some(session) = transport.sessions.create(principal.clone(), endpoint) else {
+        transport.gateway.metrics.count_rejection(RejectionReason::Sessions);
         return text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "the gateway has its maximum number of sessions",
@@ -122,6 +124,7 @@ async fn initialize(
 
 fn connected(session: &Session) -> incoming::Connected {
     incoming::Connected {
+        transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
     }
@@ -191,7 +194,7 @@ async fn respond(
             // The requests sent messages at their end.
             finish(&stream, lines);
             session.remember(&stream);
-            return stream.read_after(0).map_or_else(accepted, logged_events);
+            return first_events(transport, &stream);
         }
     }
     session.remember(&stream);
@@ -200,7 +203,13 @@ async fn respond(
         finish(&finished, responding.await);
         drop(activity);
     });
-    stream.read_after(0).map_or_else(accepted, logged_events)
+    first_events(transport, &stream)
+}
+
+/// Returns all events of the stream of a request.
+fn first_events(transport: &HttpTransport, stream: &Arc<EventStream>) -> Response<Body> {
+    let metrics = &transport.gateway.metrics;
+    stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, metrics))
 }
 
 /// Adds the responses to a stream and ends it.
@@ -267,7 +276,7 @@ pub(super) fn get(
             reader
         }
     };
-    logged_events(reader.with_activity(session.activity()))
+    logged_events(reader.with_activity(session.activity()), &transport.gateway.metrics)
 }
 
 /// Ends a session.

@@ -105,6 +105,11 @@ impl Sessions {
         Self { by_id: RwLock::default(), maximum, random: SystemRandom::new() }
     }
 
+    /// Returns the number of sessions.
+    pub(crate) fn count(&self) -> usize {
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Creates a session. Returns `None` if there are too many.
     pub(crate) fn create(&self, principal: Principal, endpoint: usize) -> Option<Arc<Session>> {
         let mut bytes = [0; ID_BYTES];
