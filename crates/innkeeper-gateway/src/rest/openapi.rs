@@ -41,12 +41,10 @@ pub(super) fn description<'t>(
         document["servers"] = json!([{ "url": base_path }]);
     }
     if needs_credential {
-        let schemes = json!({
-            "bearer": { "type": "http", "scheme": "bearer" },
-            "apiKey": { "type": "apiKey", "in": "header", "name": "X-API-Key" },
-        });
+        // Both kinds of credentials; a request with a second credential is rejected.
+        let schemes = json!({ "bearer": { "type": "http", "scheme": "bearer" } });
         document["components"]["securitySchemes"] = schemes;
-        document["security"] = json!([{ "bearer": [] }, { "apiKey": [] }]);
+        document["security"] = json!([{ "bearer": [] }]);
     }
     document
 }

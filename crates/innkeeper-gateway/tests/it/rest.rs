@@ -104,19 +104,20 @@ async fn a_problem_names_the_tool_and_the_next_step() {
     let slow = test_env.fixture("c").config_key("timeout", 0.2);
     let gateway = test_env.gateway([test_env.fixture("a"), crashing, slow]).await;
     let router = gateway.router();
-    let too_long = vec![b' '; GatewayOptions::default().max_body_bytes + 1];
-    let cases: [(&str, &str, Vec<u8>, u16, &str, &str); 8] = [
-        ("POST", "/tools/a.absent", b"{}".to_vec(), 404, "`a.absent`", "GET /tools"),
-        ("POST", "/tools/a.echo", b"{".to_vec(), 400, "not JSON", "/openapi.json"),
-        ("POST", "/tools/a.echo", b"[1]".to_vec(), 400, "JSON object", "/openapi.json"),
-        ("POST", "/tools/a.echo", b"{\"message\":1}".to_vec(), 400, "message", "/openapi.json"),
-        ("POST", "/tools/a.echo", too_long, 413, "8388608 bytes", ""),
-        ("POST", "/tools/c.sleep", b"{\"ms\":60000}".to_vec(), 504, "`c`", "timeout"),
-        ("POST", "/tools/b.pid", b"{}".to_vec(), 502, "`b`", "mayHaveRun"),
-        ("PUT", "/tools/a.echo", vec![], 405, "POST", ""),
+    let too_long = " ".repeat(GatewayOptions::default().max_body_bytes + 1);
+    let cases = [
+        ("POST", "/tools/a.absent", "{}", 404, "`a.absent`", "GET /tools"),
+        ("POST", "/tools/a.echo", "{", 400, "not JSON", "/openapi.json"),
+        ("POST", "/tools/a.echo", "[1]", 400, "JSON object", "/openapi.json"),
+        ("POST", "/tools/a.echo", "{\"message\":1}", 400, "message", "/openapi.json"),
+        ("POST", "/tools/a.echo", &*too_long, 413, "8388608 bytes", ""),
+        ("POST", "/tools/c.sleep", "{\"ms\":60000}", 504, "`c`", "timeout"),
+        ("POST", "/tools/b.pid", "{}", 502, "`b`", "mayHaveRun"),
+        ("PUT", "/tools/a.echo", "", 405, "POST", ""),
     ];
     for (method, path, body, expected, in_detail, in_hint) in cases {
-        let (status, detail, hint) = problem(send(&router, method, path, body).await).await;
+        let (status, detail, hint) =
+            problem(send(&router, method, path, body.to_owned()).await).await;
         assert_eq!(status, expected, "{path}: {detail}");
         assert!(detail.contains(in_detail) && hint.contains(in_hint), "{path}: {detail}; {hint}");
     }
@@ -195,7 +196,8 @@ async fn a_closed_connection_cancels_the_call_at_its_server() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = gateway.router();
-    let serving = tokio::spawn(async move { axum::serve(listener, router).await });
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(async move { axum::serve(listener, router).await });
     let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
     let body = r#"{"ms":60000}"#;
     let head = format!(
@@ -209,7 +211,7 @@ async fn a_closed_connection_cancels_the_call_at_its_server() {
     drop(client);
     let cancelled = |journal: &Journal| journal.count("notifications/cancelled") == 1;
     Journal::wait_for(&test_env.journal(), TEST_TIMEOUT, cancelled).await;
-    serving.abort();
+    serving.abort_all();
     let metrics = text(send(&gateway.router(), "GET", "/metrics", "").await).await;
     let line = r#"{transport="rest",method="tools/call",outcome="cancelled"} 1"#;
     assert!(metrics.contains(line), "{metrics}");
