@@ -9,12 +9,13 @@ use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_gateway::GatewayBuilder;
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
-    Config, Environment, Host, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
-    Supervisor,
+    Config, Environment, Host, HostBuilder, Lock, LogLevel, ServerState, ServerStatus,
+    ShutdownReport, Supervisor,
 };
 
 use tokio::sync::SetOnce;
 
+use crate::attach::{self, Attached, RequestedItem};
 use crate::commands::{CommandContext, listen_for_signals};
 use crate::configuration::print_warnings;
 use crate::exit::{CliError, CliExitCode};
@@ -36,6 +37,9 @@ pub(crate) struct HostOptions {
     pub(crate) log_level: Option<LogLevel>,
     /// The gateway whose callbacks the host gets. Default: none.
     pub(crate) gateway: Option<GatewayBuilder>,
+    /// The item of the command, if a running gateway can serve the command. Default: none, and the
+    /// command starts its servers.
+    pub(crate) attached_item: Option<RequestedItem>,
     /// Set at the first signal, after which the operation ends by itself. Default: the first signal
     /// drops the operation.
     pub(crate) stop: Option<Arc<SetOnce<()>>>,
@@ -65,36 +69,13 @@ pub(crate) async fn with_host_options<T>(
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
     let pinned = load_lock(context)?;
-    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     // A command for one server needs all servers of its selection.
     let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
-    let builder = Host::builder(config).supervisor(supervisor()?);
-    let builder = match state_dir(&context.environment) {
-        Some(state) => builder.ledger(state.join("running")).token_directory(state.join("tokens")),
-        None => builder,
-    };
+    let builder = host_builder(context, config, pinned, &options).await?;
+    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let signs_in = context.redirect_listener.is_some();
     let builder = match context.redirect_listener.take() {
         Some(browser) => builder.user_agent(browser),
-        None => builder,
-    };
-    let builder = match pinned {
-        Some(lock) => {
-            let policy = lock.policy;
-            builder.pins(lock, policy)
-        }
-        None => builder,
-    };
-    let builder = match &options.server_requests {
-        Some(handler) => handler.register(builder),
-        None => builder,
-    };
-    let builder = match options.log_level {
-        Some(level) => builder.log_level(level),
-        None => builder,
-    };
-    let builder = match &options.gateway {
-        Some(gateway) => gateway.register(builder),
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.
@@ -143,6 +124,51 @@ pub(crate) async fn with_host_options<T>(
             value.map(|value| (value, report))
         }
     }
+}
+
+/// Returns the builder of the command's host. If a running gateway can serve the command, the only
+/// server of the host is that of the gateway.
+async fn host_builder(
+    context: &CommandContext,
+    config: Config,
+    pinned: Option<Lock>,
+    options: &HostOptions,
+) -> Result<HostBuilder, CliError> {
+    let attached = match (&context.config_digest, &options.attached_item) {
+        (Some(digest), Some(item)) => {
+            attach::connect(&context.environment, digest, &config, item.clone()).await
+        }
+        _ => None,
+    };
+    let builder = match (attached, state_dir(&context.environment)) {
+        (Some(Attached { config, server, stream }), _) => {
+            Host::builder(config).connect(server, stream)
+        }
+        (None, Some(state)) => Host::builder(config)
+            .ledger(state.join("running"))
+            .token_directory(state.join("tokens")),
+        (None, None) => Host::builder(config),
+    };
+    let builder = builder.supervisor(supervisor()?);
+    let builder = match pinned {
+        Some(lock) => {
+            let policy = lock.policy;
+            builder.pins(lock, policy)
+        }
+        None => builder,
+    };
+    let builder = match &options.server_requests {
+        Some(handler) => handler.register(builder),
+        None => builder,
+    };
+    let builder = match options.log_level {
+        Some(level) => builder.log_level(level),
+        None => builder,
+    };
+    Ok(match &options.gateway {
+        Some(gateway) => gateway.register(builder),
+        None => builder,
+    })
 }
 
 /// Runs the operation as [`with_host_options`] does, with the servers that start. If a server fails that the

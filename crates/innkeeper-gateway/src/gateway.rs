@@ -112,7 +112,12 @@ impl GatewayBuilder {
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
             .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
-            .map(|(name, options)| Endpoint { name, options })
+            .map(|(name, options)| Endpoint { name, options, is_legacy: false })
+            .chain(options.connection_servers.iter().map(|server| Endpoint {
+                name: None,
+                options: EndpointOptions::for_server(server),
+                is_legacy: true,
+            }))
             .collect();
         let upstream = Arc::new(Upstream::new(host));
         // A builder that builds two gateways passes requests to the first.
@@ -146,6 +151,8 @@ pub(crate) struct Endpoint {
     /// `None` for `/mcp`.
     pub(crate) name: Option<String>,
     pub(crate) options: EndpointOptions,
+    /// Whether clients use the legacy era only: it changes no result of a server of either era.
+    pub(crate) is_legacy: bool,
 }
 
 /// The servers of a host as one MCP server. Clones share the gateway.
@@ -205,7 +212,27 @@ impl Gateway {
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        transport::connection::serve(&self.0, principal, reader, writer).await
+        transport::connection::serve(&self.0, (principal, 0), reader, writer).await
+    }
+
+    /// Works like [`Self::serve_connection`], with the items of one server under their own names.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection, or an error of the kind `NotFound` unless the server is
+    /// one of [`GatewayOptions::connection_servers`].
+    pub async fn serve_server_connection(
+        &self,
+        principal: Principal,
+        server: &str,
+        reader: impl AsyncRead + Send + Unpin,
+        writer: impl AsyncWrite + Send + Unpin,
+    ) -> std::io::Result<()> {
+        let options = &self.0.options;
+        let position = options.connection_servers.iter().position(|name| name == server);
+        let position = position.ok_or(std::io::ErrorKind::NotFound)?;
+        let endpoint = 1 + options.named_endpoints.len() + position;
+        transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
     }
 
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.

@@ -27,19 +27,16 @@ const MAX_QUEUED_MESSAGES: usize = 256;
 /// Maximum number of bytes that one write takes from the queue.
 const MAX_WRITE_BYTES: usize = 256 << 10;
 
-/// The endpoint of connections.
-const ENDPOINT: usize = 0;
-
 /// Serves one client until the end of its output.
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
-    principal: Principal,
+    (principal, endpoint): (Principal, usize),
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
 ) -> io::Result<()> {
     let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let sink = MessageSink::Queue(queue);
-    let client = Arc::new(Client::new(principal, ENDPOINT, sink.clone()));
+    let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
     let connection = Connection {
         gateway: gateway.clone(),
         client: client.clone(),

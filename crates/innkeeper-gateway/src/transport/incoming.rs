@@ -74,6 +74,9 @@ pub(super) async fn respond_connected(
     let responding = async {
         let meta = read_meta(params)?;
         let identity = match modern_version(params) {
+            Some(_) if gateway.endpoints.get(client.endpoint).is_some_and(|end| end.is_legacy) => {
+                return Err(RpcError::method_not_found(method));
+            }
             Some(_) => modern_identity(&meta)?,
             None => client.identity().cloned().unwrap_or_else(unknown_identity),
         };
