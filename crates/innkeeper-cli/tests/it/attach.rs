@@ -87,6 +87,14 @@ impl Gateway {
     }
 }
 
+impl Drop for Gateway {
+    /// Ends the program of a failed test.
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 fn mode(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }
