@@ -107,6 +107,12 @@ pub(crate) struct GlobalOptions {
     /// Without this option, `tools`, `ask`, `read` and `lock --check` use the servers that start.
     #[arg(long, global = true)]
     pub(crate) strict: bool,
+    /// Start own servers, even if an `innkeeper serve` of the same configuration runs
+    ///
+    /// Without this option, `call`, `read` and `prompt` use the servers of the running `serve`, and
+    /// `serve` lets them.
+    #[arg(long, global = true)]
+    pub(crate) no_attach: bool,
     /// Print exactly one JSON value on stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,

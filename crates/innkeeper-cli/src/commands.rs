@@ -52,6 +52,9 @@ pub(crate) struct CommandContext {
     pub(crate) lock_file: Option<PathBuf>,
     /// The configuration file whose servers need the approval of the user.
     pub(crate) discovered_config: Option<PathBuf>,
+    /// The name of the socket of a running gateway; set when a configuration is loaded that commands
+    /// can share.
+    pub(crate) config_digest: Option<String>,
     /// The listener for the sign-in redirect; only `login` sets this field.
     pub(crate) redirect_listener: Option<RedirectListener>,
     /// The signal listener, once signals no longer end the process.

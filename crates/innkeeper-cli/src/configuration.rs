@@ -11,6 +11,7 @@ use innkeeper_host::{Config, ConfigError};
 
 use crate::commands::CommandContext;
 use crate::exit::CliError;
+use crate::log::LogLevel;
 use crate::output::{Output, Style};
 use crate::tool_arguments::nearest_name;
 
@@ -54,7 +55,24 @@ fn apply_options(
     context.lock_file = source.lock_file();
     context.discovered_config = source.file_to_approve().map(ToOwned::to_owned);
     apply_timeout(&mut config, context);
+    context.config_digest = shared_digest(context, source, &config);
     config
+}
+
+/// Returns the digest of a configuration whose servers several commands can share: not with options
+/// that only servers of the command itself fulfil, and not with pins.
+fn shared_digest(
+    context: &CommandContext,
+    source: &ConfigSource,
+    config: &Config,
+) -> Option<String> {
+    let global = &context.global;
+    let is_alone = global.no_attach
+        || global.strict
+        || global.log_file.is_some()
+        || global.log_level < LogLevel::Warning
+        || context.lock_file.as_ref().is_some_and(|lock| lock.exists());
+    if is_alone { None } else { crate::attach::configuration_digest(source, config) }
 }
 
 /// Returns an error if a server of the configuration has an invalid entry.

@@ -15,6 +15,7 @@ use innkeeper_host::{
 
 use tokio::sync::SetOnce;
 
+use crate::attach::{self, Attached, RequestedItem};
 use crate::commands::{CommandContext, listen_for_signals};
 use crate::configuration::print_warnings;
 use crate::exit::{CliError, CliExitCode};
@@ -36,6 +37,9 @@ pub(crate) struct HostOptions {
     pub(crate) log_level: Option<LogLevel>,
     /// The gateway whose callbacks the host gets. Default: none.
     pub(crate) gateway: Option<GatewayBuilder>,
+    /// The item of the command, if a running gateway can serve the command. Default: none, and the
+    /// command starts its servers.
+    pub(crate) attached_item: Option<RequestedItem>,
     /// Set at the first signal, after which the operation ends by itself. Default: the first signal
     /// drops the operation.
     pub(crate) stop: Option<Arc<SetOnce<()>>>,
@@ -64,26 +68,13 @@ pub(crate) async fn with_host_options<T>(
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
-    let preparation = HostPreparation::new(context)?;
-    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     // A command for one server needs all servers of its selection.
     let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
-    let builder = preparation.apply(Host::builder(config));
+    let builder = host_builder(context, config, &options).await?;
+    let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let signs_in = context.redirect_listener.is_some();
     let builder = match context.redirect_listener.take() {
         Some(browser) => builder.user_agent(browser),
-        None => builder,
-    };
-    let builder = match &options.server_requests {
-        Some(handler) => handler.register(builder),
-        None => builder,
-    };
-    let builder = match options.log_level {
-        Some(level) => builder.log_level(level),
-        None => builder,
-    };
-    let builder = match &options.gateway {
-        Some(gateway) => gateway.register(builder),
         None => builder,
     };
     // Progress lines would overwrite the sign-in URL.
@@ -132,6 +123,40 @@ pub(crate) async fn with_host_options<T>(
             value.map(|value| (value, report))
         }
     }
+}
+
+/// Returns the builder of the command's host. If a running gateway can serve the command, the only
+/// server of the host is that of the gateway.
+async fn host_builder(
+    context: &CommandContext,
+    config: Config,
+    options: &HostOptions,
+) -> Result<HostBuilder, CliError> {
+    let attached = match (&context.config_digest, &options.attached_item) {
+        (Some(digest), Some(item)) => {
+            attach::connect(&context.environment, digest, &config, item.clone()).await
+        }
+        _ => None,
+    };
+    let preparation = HostPreparation::new(context)?;
+    let builder = match attached {
+        Some(Attached { config, server, stream }) => {
+            preparation.apply_to_remote(Host::builder(config).connect(server, stream))
+        }
+        None => preparation.apply(Host::builder(config)),
+    };
+    let builder = match &options.server_requests {
+        Some(handler) => handler.register(builder),
+        None => builder,
+    };
+    let builder = match options.log_level {
+        Some(level) => builder.log_level(level),
+        None => builder,
+    };
+    Ok(match &options.gateway {
+        Some(gateway) => gateway.register(builder),
+        None => builder,
+    })
 }
 
 /// Runs the operation as [`with_host_options`] does, with the servers that start. If a server fails that the
@@ -249,14 +274,20 @@ impl HostPreparation {
         Ok(Self { supervisor: supervisor()?, state: state_dir(&context.environment), lock })
     }
 
+    /// Completes the builder of a host that starts servers.
     pub(crate) fn apply(&self, builder: HostBuilder) -> HostBuilder {
-        let builder = builder.supervisor(self.supervisor.clone());
         let builder = match &self.state {
             Some(state) => {
                 builder.ledger(state.join("running")).token_directory(state.join("tokens"))
             }
             None => builder,
         };
+        self.apply_to_remote(builder)
+    }
+
+    /// Completes the builder of a host whose servers another program started.
+    fn apply_to_remote(&self, builder: HostBuilder) -> HostBuilder {
+        let builder = builder.supervisor(self.supervisor.clone());
         match &self.lock {
             Some(lock) => builder.pins(lock.clone(), lock.policy),
             None => builder,

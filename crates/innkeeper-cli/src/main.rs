@@ -21,6 +21,7 @@ mod timestamp;
 mod activity;
 mod approval;
 mod atomic_file;
+mod attach;
 mod builtin;
 mod chat;
 mod commands;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         output,
         lock_file: None,
         discovered_config: None,
+        config_digest: None,
         redirect_listener: None,
         signals: None,
     };

@@ -147,6 +147,11 @@ struct Credentials {
 }
 
 impl Authenticator {
+    /// Returns whether a request needs a credential.
+    pub(crate) fn needs_credential(&self) -> bool {
+        matches!(self.0, Method::Credentials(_))
+    }
+
     /// Creates an authenticator for these credentials. `environment` supplies the proxies for the
     /// requests to the authorization server.
     ///

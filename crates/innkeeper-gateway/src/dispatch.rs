@@ -55,7 +55,7 @@ impl Caller {
 
 /// The offering for one request. The hosts of the caller run on until the value is dropped.
 #[derive(Debug)]
-struct CallerOffering {
+pub(crate) struct CallerOffering {
     view: Arc<View>,
     offering: Arc<Offering>,
 }
@@ -110,7 +110,10 @@ impl GatewayInner {
 
     /// Returns what the endpoint of a caller offers. Starts the servers of the caller that do not run
     /// yet.
-    async fn offering(self: &Arc<Self>, caller: &Caller) -> Result<CallerOffering, RpcError> {
+    pub(crate) async fn offering(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> Result<CallerOffering, RpcError> {
         let view = self.view(&caller.principal, caller.client.as_ref()).await?;
         let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
         Ok(CallerOffering { view, offering })

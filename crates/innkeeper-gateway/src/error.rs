@@ -1,5 +1,7 @@
 //! The JSON-RPC errors that clients receive.
 
+use std::time::Duration;
+
 use innkeeper_host::CallError;
 use innkeeper_host::display_safe;
 use innkeeper_protocol::envelope::code;
@@ -12,9 +14,33 @@ use crate::rate_limits::RateExceeded;
 /// specification.
 const REJECTED: i64 = -32_000;
 
+/// Why a request of a client failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The request is not usable.
+    Request,
+    /// No offered item has the name.
+    UnknownItem,
+    /// The client calls too often.
+    Rate { retry_after: Duration },
+    /// The server responded with an error.
+    Server,
+    /// The server is not ready, or ended.
+    Unavailable,
+    /// The server did not respond in time.
+    Timeout,
+    /// The response of the server is invalid.
+    Protocol,
+    /// The host does not forward the result.
+    Withheld,
+    /// The gateway cannot respond.
+    Internal,
+}
+
 /// The error of one request of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct RpcError {
+    pub(crate) kind: ErrorKind,
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Option<Box<RawValue>>,
@@ -22,7 +48,9 @@ pub(crate) struct RpcError {
 
 impl RpcError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        let is_internal = code == code::INTERNAL_ERROR;
+        let kind = if is_internal { ErrorKind::Internal } else { ErrorKind::Request };
+        Self { kind, code, message: message.into(), data: None }
     }
 
     /// The parameters of the request are not usable.
@@ -37,15 +65,18 @@ impl RpcError {
 
     /// No offered item has this name. A denied item has the same error.
     pub(crate) fn unknown_item(kind: &str, name: &str) -> Self {
-        Self::invalid_params(format!("unknown {kind} `{}`", display_safe(name)))
+        let error = Self::invalid_params(format!("unknown {kind} `{}`", display_safe(name)));
+        Self { kind: ErrorKind::UnknownItem, ..error }
     }
 
     /// The client calls a tool too often. The tool did not run.
     pub(crate) fn from_rate(exceeded: RateExceeded) -> Self {
-        let seconds = exceeded.retry_after().as_secs_f64();
+        let retry_after = exceeded.retry_after();
+        let seconds = retry_after.as_secs_f64();
         let data = json!({ "kind": "rate", "retryAfterSeconds": seconds, "mayHaveRun": false });
         let message = exceeded.to_string();
-        Self { code: REJECTED, message, data: to_raw_value(&data).ok() }
+        let kind = ErrorKind::Rate { retry_after };
+        Self { kind, code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
     /// The request needs capabilities that the client does not declare.
@@ -54,7 +85,7 @@ impl RpcError {
             missing.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
         let message = format!("the client does not declare: {}", missing.join(", "));
         let data = to_raw_value(&json!({ "requiredCapabilities": required })).ok();
-        Self { code: code::MISSING_REQUIRED_CLIENT_CAPABILITY, message, data }
+        Self { data, ..Self::new(code::MISSING_REQUIRED_CLIENT_CAPABILITY, message) }
     }
 
     /// The gateway stopped the server during the call.
@@ -64,39 +95,41 @@ impl RpcError {
              `serve.limits.memory`"
         );
         let data = json!({ "kind": "unavailable", "server": server, "mayHaveRun": true });
-        Self { code: code::INTERNAL_ERROR, message, data: to_raw_value(&data).ok() }
+        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        Self { kind, code: code::INTERNAL_ERROR, message, data }
     }
 
     /// Converts the error of a call to the item that the client knows as `name`.
     pub(crate) fn from_call_error(error: CallError, name: &str) -> Self {
         let message = error.to_string();
-        let (code, data) = match error {
+        let (kind, data) = match error {
             // The error object of the server, as the server sent it.
             CallError::Server { error, .. } => {
-                return Self { code: error.code, message: error.message, data: error.data };
+                let (kind, code) = (ErrorKind::Server, error.code);
+                return Self { kind, code, message: error.message, data: error.data };
             }
             CallError::Routing(_) | CallError::Validation { .. } => {
                 let problem = message.replacen("invalid arguments for", "invalid parameters of", 1);
                 return Self::invalid_params(problem);
             }
             CallError::Unavailable { server, may_have_run, .. } => (
-                code::INTERNAL_ERROR,
+                ErrorKind::Unavailable,
                 json!({ "kind": "unavailable", "server": &*server, "mayHaveRun": may_have_run }),
             ),
             CallError::Timeout { server, .. } => (
-                code::INTERNAL_ERROR,
+                ErrorKind::Timeout,
                 json!({ "kind": "timeout", "server": &*server, "mayHaveRun": true }),
             ),
             CallError::Protocol { server, .. } => (
-                code::INTERNAL_ERROR,
+                ErrorKind::Protocol,
                 json!({ "kind": "protocol", "server": &*server, "mayHaveRun": true }),
             ),
             CallError::Withheld { server, .. } => (
-                code::INTERNAL_ERROR,
+                ErrorKind::Withheld,
                 json!({ "kind": "withheld", "server": &*server, "mayHaveRun": true }),
             ),
         };
         tracing::debug!(item = name, message, "request of a client failed");
-        Self { code, message, data: to_raw_value(&data).ok() }
+        Self { kind, code: code::INTERNAL_ERROR, message, data: to_raw_value(&data).ok() }
     }
 }

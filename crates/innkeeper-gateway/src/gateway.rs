@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 use tokio::time::sleep;
 
+use crate::metrics::GatewayMetrics;
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::policy::ToolPolicy;
@@ -127,7 +128,12 @@ impl GatewayBuilder {
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
             .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
-            .map(|(name, options)| Endpoint { name, options })
+            .map(|(name, options)| Endpoint { name, options, is_legacy: false })
+            .chain(options.connection_servers.iter().map(|server| Endpoint {
+                name: None,
+                options: EndpointOptions::for_server(server),
+                is_legacy: true,
+            }))
             .collect();
         let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
         let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
@@ -153,6 +159,7 @@ impl GatewayBuilder {
             parked_calls: ParkedCalls::new(),
             stored_results: StoredResults::new(),
             computations: Computations::default(),
+            metrics: GatewayMetrics::new(),
             policy: self.policy,
             rate_limits: self.rates,
             tasks: GatewayTasks::default(),
@@ -171,6 +178,8 @@ pub(crate) struct Endpoint {
     /// `None` for `/mcp`.
     pub(crate) name: Option<String>,
     pub(crate) options: EndpointOptions,
+    /// Whether clients use the legacy era only: it changes no result of a server of either era.
+    pub(crate) is_legacy: bool,
 }
 
 /// The servers of a host as one MCP server. Clones share the gateway.
@@ -193,6 +202,7 @@ pub(crate) struct GatewayInner {
     pub(crate) parked_calls: ParkedCalls,
     pub(crate) stored_results: StoredResults,
     pub(crate) computations: Computations,
+    pub(crate) metrics: GatewayMetrics,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) tasks: GatewayTasks,
@@ -214,6 +224,11 @@ impl GatewayInner {
         failed
             .next()
             .map(|(name, status)| format!("required server `{name}` is {}", status.state.as_str()))
+    }
+
+    /// Returns the host of all clients.
+    pub(crate) fn shared_host(&self) -> &Host {
+        &self.shared.host
     }
 
     /// Returns the client of a gateway that has only one.
@@ -245,7 +260,27 @@ impl Gateway {
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        transport::connection::serve(&self.0, principal, reader, writer).await
+        transport::connection::serve(&self.0, (principal, 0), reader, writer).await
+    }
+
+    /// Works like [`Self::serve_connection`], with the items of one server under their own names.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the connection, or an error of the kind `NotFound` unless the server is
+    /// one of [`GatewayOptions::connection_servers`].
+    pub async fn serve_server_connection(
+        &self,
+        principal: Principal,
+        server: &str,
+        reader: impl AsyncRead + Send + Unpin,
+        writer: impl AsyncWrite + Send + Unpin,
+    ) -> std::io::Result<()> {
+        let options = &self.0.options;
+        let position = options.connection_servers.iter().position(|name| name == server);
+        let position = position.ok_or(std::io::ErrorKind::NotFound)?;
+        let endpoint = 1 + options.named_endpoints.len() + position;
+        transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
     }
 
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.

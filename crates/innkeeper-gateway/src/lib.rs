@@ -20,6 +20,7 @@ mod test_config;
 
 mod error;
 mod json_text;
+mod metrics;
 mod options;
 
 mod gateway_tools;
@@ -49,6 +50,8 @@ mod gateway;
 mod dispatch;
 
 mod transport;
+
+mod rest;
 
 mod router;
 mod server;

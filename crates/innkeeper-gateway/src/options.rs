@@ -30,6 +30,12 @@ pub struct EndpointOptions {
 }
 
 impl EndpointOptions {
+    /// Returns the options of an endpoint with one server under its own names.
+    pub(crate) fn for_server(name: &str) -> Self {
+        let servers = Some(vec![name.to_owned()]);
+        Self { names: NameStyle::Flat, servers, ..Self::default() }
+    }
+
     pub(crate) fn has_server(&self, name: &str) -> bool {
         self.servers.as_ref().is_none_or(|servers| servers.iter().any(|server| server == name))
     }
@@ -64,6 +70,9 @@ pub struct GatewayOptions {
     pub endpoint: EndpointOptions,
     /// The endpoints at `/mcp/NAME`.
     pub named_endpoints: Vec<(String, EndpointOptions)>,
+    /// The servers of [`Gateway::serve_server_connection`](crate::Gateway::serve_server_connection).
+    /// Default: none.
+    pub connection_servers: Vec<String>,
     /// The servers without which the gateway is not ready. Default: none.
     pub required_servers: Vec<String>,
     /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
@@ -91,6 +100,7 @@ impl Default for GatewayOptions {
         Self {
             endpoint: EndpointOptions::default(),
             named_endpoints: Vec::new(),
+            connection_servers: Vec::new(),
             required_servers: Vec::new(),
             max_body_bytes: 8 << 20,
             max_head_bytes: 64 << 10,

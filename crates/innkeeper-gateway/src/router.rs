@@ -12,9 +12,11 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::auth::Authenticator;
 use crate::gateway::GatewayInner;
+use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::origin::OriginCheck;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
+use crate::rest::{self, Problem, RestClient, RestResource};
 use crate::transport::http::{self as mcp, HttpTransport};
 
 /// Who may send requests over HTTP.
@@ -26,14 +28,6 @@ pub struct HttpAccess {
     pub origin: OriginCheck,
 }
 
-/// The part of the transport that a request is for.
-#[derive(Clone, Copy, Debug)]
-enum Target {
-    Mcp,
-    SseStream,
-    SseMessages,
-}
-
 /// The state of all routes.
 #[derive(Debug)]
 struct Routes {
@@ -41,9 +35,24 @@ struct Routes {
     access: HttpAccess,
 }
 
+/// What a request is for.
+enum Target {
+    /// MCP at the endpoint.
+    Mcp,
+    /// The stream of HTTP+SSE at the endpoint.
+    SseStream,
+    /// A message for a stream of HTTP+SSE.
+    SseMessages,
+    /// Plain HTTP at the endpoint.
+    Rest(RestResource),
+    /// The metrics of the process.
+    Metrics,
+}
+
 /// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/sse`, `/sse/NAME` and `/messages` for
-/// HTTP+SSE, the metadata of the protected resource for
-/// clients that sign in (RFC 9728), `/healthz` and `/readyz` for operators.
+/// HTTP+SSE, `/tools` and `/openapi.json` for plain HTTP, the same under `/endpoints/NAME`, the
+/// metadata of the protected resource for clients that sign in (RFC 9728), `/metrics`, `/healthz` and
+/// `/readyz` for operators.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
     let metadata = access
         .authenticator
@@ -52,6 +61,13 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
     let router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/{name}", any(named_endpoint))
+        .route("/openapi.json", any(description))
+        .route("/tools", any(tools))
+        .route("/tools/{tool}", any(tool))
+        .route("/endpoints/{name}/openapi.json", any(named_description))
+        .route("/endpoints/{name}/tools", any(named_tools))
+        .route("/endpoints/{name}/tools/{tool}", any(named_tool))
+        .route("/metrics", any(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/sse", any(default_sse_stream))
@@ -65,39 +81,83 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
     }
 }
 
-async fn default_endpoint(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(Some(0), Target::Mcp, request).await
+type RoutesState = State<Arc<Routes>>;
+
+async fn default_endpoint(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::Mcp, request).await
 }
 
 async fn named_endpoint(
-    State(routes): State<Arc<Routes>>,
+    State(routes): RoutesState,
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    let endpoint = routes.transport.gateway.endpoint_index(&name);
-    routes.handle(endpoint, Target::Mcp, request).await
+    routes.handle(Some(&name), Target::Mcp, request).await
 }
 
-async fn default_sse_stream(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(Some(0), Target::SseStream, request).await
+async fn default_sse_stream(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::SseStream, request).await
 }
 
 async fn named_sse_stream(
-    State(routes): State<Arc<Routes>>,
+    State(routes): RoutesState,
     Path(name): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    let endpoint = routes.transport.gateway.endpoint_index(&name);
-    routes.handle(endpoint, Target::SseStream, request).await
+    routes.handle(Some(&name), Target::SseStream, request).await
 }
 
 /// The endpoint of a message is that of its stream.
-async fn sse_messages(State(routes): State<Arc<Routes>>, request: Request) -> Response<Body> {
-    routes.handle(Some(0), Target::SseMessages, request).await
+async fn sse_messages(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::SseMessages, request).await
 }
 
 async fn unknown_path() -> Rejection {
     Rejection::new(StatusCode::NOT_FOUND, "no such path; the path of MCP is `/mcp`")
+}
+
+async fn description(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::Rest(RestResource::Description), request).await
+}
+
+async fn tools(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::Rest(RestResource::Tools), request).await
+}
+
+async fn tool(
+    State(routes): RoutesState,
+    Path(tool): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(None, Target::Rest(RestResource::Tool(tool)), request).await
+}
+
+async fn named_description(
+    State(routes): RoutesState,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Some(&name), Target::Rest(RestResource::Description), request).await
+}
+
+async fn named_tools(
+    State(routes): RoutesState,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Some(&name), Target::Rest(RestResource::Tools), request).await
+}
+
+async fn named_tool(
+    State(routes): RoutesState,
+    Path((name, tool)): Path<(String, String)>,
+    request: Request,
+) -> Response<Body> {
+    routes.handle(Some(&name), Target::Rest(RestResource::Tool(tool)), request).await
+}
+
+async fn metrics(State(routes): RoutesState, request: Request) -> Response<Body> {
+    routes.handle(None, Target::Metrics, request).await
 }
 
 impl Routes {
@@ -105,7 +165,7 @@ impl Routes {
     /// client does not learn whether the endpoint exists.
     async fn handle(
         &self,
-        endpoint: Option<usize>,
+        endpoint: Option<&str>,
         target: Target,
         request: Request,
     ) -> Response<Body> {
@@ -118,24 +178,22 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
+        let is_problem = matches!(target, Target::Rest(_) | Target::Metrics);
         let admitted = self.admit(&parts).await.and_then(|principal| {
+            let index = match endpoint {
+                None => Some(0),
+                Some(name) => self.transport.gateway.endpoint_index(name),
+            };
             let unknown = || {
                 let message = "no endpoint has this name; `serve.endpoints` has the names";
                 Rejection::new(StatusCode::NOT_FOUND, message)
             };
-            Ok((principal, endpoint.ok_or_else(unknown)?))
+            Ok((principal, index.ok_or_else(unknown)?))
         });
         let mut response = match admitted {
-            Ok((principal, endpoint)) => {
+            Ok((principal, index)) => {
                 let request = Request::from_parts(parts, body);
-                let transport = &self.transport;
-                match target {
-                    Target::Mcp => mcp::handle(transport, endpoint, principal, request).await,
-                    Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
-                    Target::SseMessages => {
-                        mcp::receive_message(transport, principal, request).await
-                    }
-                }
+                self.respond((index, target), principal, request).await
             }
             Err(rejection) => {
                 tracing::info!(
@@ -143,17 +201,65 @@ impl Routes {
                     reason = rejection.message(),
                     "request of a client rejected"
                 );
-                rejection.into_response()
+                if is_problem {
+                    Problem::from_rejection(&rejection).into_response()
+                } else {
+                    rejection.into_response()
+                }
             }
         };
         response.headers_mut().extend(shared);
         response
     }
 
+    async fn respond(
+        &self,
+        (endpoint, target): (usize, Target),
+        principal: Principal,
+        request: Request,
+    ) -> Response<Body> {
+        let transport = &self.transport;
+        match target {
+            Target::Mcp => mcp::handle(transport, endpoint, principal, request).await,
+            Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
+            Target::SseMessages => mcp::receive_message(transport, principal, request).await,
+            Target::Rest(resource) => {
+                let needs_credential = self.access.authenticator.needs_credential();
+                let transport = transport.clone();
+                let client = RestClient { transport, endpoint, principal, needs_credential };
+                let (parts, body) = request.into_parts();
+                rest::handle(&client, resource, &parts, body).await
+            }
+            Target::Metrics => self.metrics(request.method()),
+        }
+    }
+
+    /// Returns the metrics of the host that all clients share, and of the gateway.
+    fn metrics(&self, method: &Method) -> Response<Body> {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Problem::method_not_allowed(&Method::GET).into_response();
+        }
+        let gateway = &self.transport.gateway;
+        let gauges = GatewayGauges {
+            sessions: self.transport.sessions.count(),
+            parked_calls: gateway.parked_calls.remove_expired(),
+        };
+        // The names of the metrics of several hosts would repeat.
+        let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
+        let mut response = plain(StatusCode::OK, text);
+        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
-        self.access.origin.check(parts)?;
-        let principal = self.access.authenticator.authenticate(parts).await?;
-        self.transport.gateway.rate_limits.count_request(&principal)?;
+        let gateway = &self.transport.gateway;
+        let count = |reason| move |_: &Rejection| gateway.metrics.count_rejection(reason);
+        self.access.origin.check(parts).inspect_err(count(RejectionReason::Origin))?;
+        let principal = self.access.authenticator.authenticate(parts).await;
+        let principal = principal.inspect_err(count(RejectionReason::Authentication))?;
+        let counted = gateway.rate_limits.count_request(&principal).map_err(Rejection::from);
+        counted.inspect_err(count(RejectionReason::Rate))?;
         Ok(principal)
     }
 }

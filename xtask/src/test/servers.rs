@@ -17,6 +17,8 @@ const CLIENTS_PACKAGE_LOCK: &str = include_str!("../../clients/package-lock.json
 const CLIENTS_REQUIREMENTS: &str = include_str!("../../clients/requirements.txt");
 /// `uvx`, at an exact version.
 const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
+/// The tester of HTTP APIs from their description.
+const SCHEMATHESIS_REQUIREMENTS: &str = include_str!("../../servers/schemathesis-requirements.txt");
 /// The tests only read the packages; their dependencies are not installed.
 const BENCHMARK_REQUIREMENTS: &str = include_str!("../../benchmarks/requirements.txt");
 
@@ -47,6 +49,9 @@ pub(crate) fn install_servers() -> TaskResult {
         install_venv(dir, CLIENTS_REQUIREMENTS)
     })?;
     install_uv()?;
+    install_once(&home.join("schemathesis"), SCHEMATHESIS_REQUIREMENTS, |dir| {
+        install_venv(dir, SCHEMATHESIS_REQUIREMENTS)
+    })?;
     install_benchmarks(&home)?;
     install_trajectory_benchmarks().map(drop)
 }

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::channel;
 
 use super::CommandContext;
 use crate::activity::ActivityLine;
+use crate::attach::RequestedItem;
 use crate::cli::{CallArgs, ResultForm};
 use crate::configuration::{config_for_item, load_config, server_instead_of_item};
 use crate::content::{
@@ -15,7 +16,7 @@ use crate::content::{
 };
 use crate::error_chain::error_chain;
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::with_host;
+use crate::hosting::{HostOptions, with_host_options};
 use crate::output::{Output, Style, escape_inline};
 use crate::tool_arguments::ArgumentInput;
 
@@ -24,7 +25,10 @@ const PROGRESS_CAPACITY: usize = 16;
 
 pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
-    let (config, _) = config_for_item(&config, &args.target, "tool")?;
+    let (config, server) = config_for_item(&config, &args.target, "tool")?;
+    let tool = own_name(&args.target, server.as_deref());
+    let options =
+        HostOptions { attached_item: Some(RequestedItem::Tool(tool)), ..HostOptions::default() };
     let input =
         ArgumentInput::read(&args.arguments, args.json_args.as_deref(), std::io::stdin().lock())?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
@@ -44,7 +48,13 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
         shown?;
         if is_error { Err(CliError::without_message(CliExitCode::Failed)) } else { Ok(()) }
     };
-    with_host(context, config, operation).await.map(drop)
+    with_host_options(context, config, options, operation).await.map(drop)
+}
+
+/// Returns the own name of an item, from a target with the name of its server or without.
+pub(super) fn own_name(target: &str, server: Option<&str>) -> String {
+    let own = server.and_then(|server| target.get(server.len() + 1..));
+    own.unwrap_or(target).to_owned()
 }
 
 /// Rejects the name of a server that is not the bare name of a tool too.

@@ -5,19 +5,25 @@ use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
 
 use super::CommandContext;
-use super::call::call_error;
+use super::call::{call_error, own_name};
+use crate::attach::RequestedItem;
 use crate::cli::PromptArgs;
 use crate::configuration::{config_for_item, load_config, server_instead_of_item};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
-use crate::hosting::with_host;
+use crate::hosting::{HostOptions, with_host_options};
 use crate::output::Output;
 use crate::tool_arguments::ArgumentInput;
 
 pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
     let config = load_config(context)?;
     let target = prompt_name(&config, &args.target);
-    let (config, _) = config_for_item(&config, &target, "prompt")?;
+    let (config, server) = config_for_item(&config, &target, "prompt")?;
+    let prompt = own_name(&target, server.as_deref());
+    let options = HostOptions {
+        attached_item: Some(RequestedItem::Prompt(prompt)),
+        ..HostOptions::default()
+    };
     let input = ArgumentInput::read(&args.arguments, None, std::io::stdin().lock())?;
     let arguments = string_arguments(input)?;
     let blobs = BlobDirectory::new(args.save.as_deref())?;
@@ -33,7 +39,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
         }
         print_messages(output, &blobs, skim::member(got.get(), "messages").unwrap_or("[]"))
     };
-    with_host(context, config, operation).await.map(drop)
+    with_host_options(context, config, options, operation).await.map(drop)
 }
 
 /// Returns the complete name of a prompt; the name of the only server may be omitted if the

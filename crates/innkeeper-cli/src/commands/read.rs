@@ -6,11 +6,12 @@ use innkeeper_protocol::skim;
 
 use super::CommandContext;
 use super::call::call_error;
+use crate::attach::RequestedItem;
 use crate::cli::ReadArgs;
 use crate::configuration::{config_for_server, load_config};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
 use crate::exit::CliError;
-use crate::hosting::{with_failed_servers, with_host};
+use crate::hosting::{HostOptions, with_failed_servers, with_host_options};
 use crate::output::{Output, Style};
 
 pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result<(), CliError> {
@@ -32,7 +33,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
         let contents = skim::member(got.get(), "contents").unwrap_or("[]");
         print_contents(output, &blobs, contents)
     };
-    with_host(context, config, operation).await.map(drop)
+    let options =
+        HostOptions { attached_item: Some(RequestedItem::Resource), ..HostOptions::default() };
+    with_host_options(context, config, options, operation).await.map(drop)
 }
 
 /// Converts an error of a read to an error with the next step.

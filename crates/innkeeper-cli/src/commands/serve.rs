@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
 use super::CommandContext;
+use crate::attach::AttachListener;
 use crate::cli::{NamesArg, ServeArgs};
 use crate::configuration::load_config;
 use crate::exit::CliError;
@@ -24,7 +25,7 @@ use crate::hosting::{
     HostOptions, HostPreparation, print_failed_servers, ready_servers, warn_leftovers,
     with_available_servers,
 };
-use crate::output::Output;
+use crate::output::{Output, Style};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
@@ -36,6 +37,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let mut private = PrivateServerCounts::default();
     let mut options = GatewayOptions::from_config(&serve);
     let required = config.servers.iter().filter(|(_, server)| server.required);
+    options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     check_supported(&config, &serve)?;
     // A server that does not start must not take the others from the clients.
@@ -60,6 +62,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let access = access(&serve, &context.environment)?;
     // An address in use is an error before the servers start.
     let listener = if args.on_stdio { None } else { Some(listen(serve.listen).await?) };
+    let attach = if listener.is_some() { bind_socket(context, &serve).await? } else { None };
     let stop = Arc::new(SetOnce::new());
     let host_options = HostOptions {
         gateway: Some(builder.clone()),
@@ -73,11 +76,36 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             None => serve_stdio(&gateway, &stop).await,
             Some(listener) => {
                 let servers = describe_servers(ready_servers(host), private);
-                serve_http(&gateway, &servers, (listener, access), &stop, output).await
+                let serving = serve_http(&gateway, &servers, (listener, access), &stop, output);
+                let Some(attach) = attach else { return serving.await };
+                tokio::select! {
+                    served = serving => served,
+                    () = attach.serve(&gateway, host) => Ok(()),
+                }
             }
         }
     };
     with_available_servers(context, config, host_options, operation).await
+}
+
+/// Opens the socket for other commands with this configuration. A gateway whose tools have rates has
+/// no socket: commands with servers of their own have no rates.
+async fn bind_socket(
+    context: &mut CommandContext,
+    serve: &ServeConfig,
+) -> Result<Option<AttachListener>, CliError> {
+    let Some(digest) = context.config_digest.as_deref().filter(|_| serve.rate.tools.is_empty())
+    else {
+        return Ok(None);
+    };
+    let problem = match AttachListener::bind(&context.environment, digest).await {
+        Ok(Some(listener)) => return Ok(Some(listener)),
+        Ok(None) => return Ok(None),
+        Err(error) => error,
+    };
+    let text = format!("other commands cannot use these servers: {problem}");
+    context.output.labelled_status(Style::Note, "note", &text)?;
+    Ok(None)
 }
 
 /// Returns the settings of the configuration and the command line.

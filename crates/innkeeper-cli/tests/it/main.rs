@@ -12,6 +12,8 @@ mod server_requests;
 mod activity;
 mod arguments;
 mod ask;
+#[cfg(unix)]
+mod attach;
 mod builtin_servers;
 mod certificates;
 mod chat;

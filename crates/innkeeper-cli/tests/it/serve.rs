@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::innkeeper;
+use crate::real_servers::install_dir;
 
 /// A directory with the configuration of fixture servers.
 struct TestEnv {
@@ -322,4 +323,49 @@ fn an_address_in_use_is_an_error_with_the_address() {
     let refused = test_env.run(&["--listen", &address]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr_of(&refused).contains(&address), "{}", stderr_of(&refused));
+}
+
+/// The client has a key, so that the tester tries requests without the key too.
+#[test]
+fn a_tester_of_the_description_finds_no_difference_to_the_behaviour() {
+    let node = json!({ "type": "object", "required": ["name"], "properties": {
+        "name": { "type": "string", "maxLength": 5 },
+        "children": { "type": "array", "items": { "$ref": "#/$defs/node" }, "maxItems": 2 },
+    }});
+    let tree = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object", "properties": { "root": { "$ref": "#/$defs/node" } },
+        "required": ["root"], "additionalProperties": false, "$defs": { "node": node },
+    });
+    let choice = json!({ "type": "object", "required": ["kind"], "properties": {
+        "kind": { "enum": ["a", "b"] }, "count": { "type": "integer", "minimum": 1, "maximum": 9 },
+    }});
+    let sum = json!({ "type": "object", "properties": { "sum": { "type": "number" } } });
+    let tools = json!([
+        { "name": "tree", "title": "Tree", "description": "Nested.", "inputSchema": tree },
+        { "name": "choice", "inputSchema": choice },
+        { "name": "with/slash", "inputSchema": { "type": "object" }, "outputSchema": sum },
+    ]);
+    let sha256 = "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9";
+    let serve = json!({ "auth": { "apiKeys": [{ "principal": "ci", "sha256": sha256 }] } });
+    let test_env = TestEnv::new(fixture("a").with("--tools", tools), &serve);
+    let gateway = test_env.serve();
+    let url = format!("http://{}", gateway.address);
+    assert!(gateway.get("/openapi.json").0.starts_with("HTTP/1.1 401"));
+    assert!(gateway.get("/metrics").0.starts_with("HTTP/1.1 401"));
+    #[expect(clippy::disallowed_methods, reason = "the program is found where it is installed")]
+    let mut tester =
+        std::process::Command::new(install_dir().join("schemathesis/bin/schemathesis"));
+    let output = tester
+        .args(["run", &format!("{url}/openapi.json"), "--seed", "1", "--max-examples", "15"])
+        .args(["--request-timeout", "10", "--no-color"])
+        .args(["--header", "Authorization: Bearer 0123456789abcdef0123456789abcdef"])
+        .current_dir(test_env.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert!(report.contains("No issues found") && report.contains("Tested: 3"), "{report}");
+    gateway.terminate();
 }

@@ -190,5 +190,5 @@ fn unknown_resource(request: &ClientRequest<'_>, uri: &str) -> RpcError {
     };
     let message = format!("unknown resource `{}`", innkeeper_host::display_safe(uri));
     let data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
-    RpcError { code, message, data }
+    RpcError { data, ..RpcError::new(code, message) }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::forwarding::complete_result;
 use super::gateway_tools::{ToolOutput, parse};
 use super::{Caller, ClientRequest, Reply};
-use crate::error::RpcError;
+use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::{
     DEFAULT_MATCHES, DEFAULT_PAGE_BYTES, GatewayTool, MAX_MATCHES, MAX_PAGE_BYTES,
@@ -154,7 +154,8 @@ impl GatewayInner {
                 Era::Modern => envelope::code::INVALID_PARAMS,
             };
             let data = to_raw_value(&json!({ "uri": uri })).ok();
-            return Some(Err(RpcError { code, message: not_stored(uri), data }));
+            let (kind, message) = (ErrorKind::UnknownItem, not_stored(uri));
+            return Some(Err(RpcError { kind, code, message, data }));
         };
         let content = json!({ "uri": uri, "mimeType": stored.mime_type(), "text": stored.text });
         let mut result = json!({ "contents": [content] });

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::GatewayInner;
 use super::sharing::ViewKey;
-use crate::error::RpcError;
+use crate::error::{ErrorKind, RpcError};
 use crate::server_use::{InUse, ProcessState, ServerUse};
 use crate::upstream::Upstream;
 
@@ -174,7 +174,8 @@ impl GatewayInner {
         let not_started = |error: &dyn std::fmt::Display| {
             let data = json!({ "kind": "unavailable", "server": &**name, "mayHaveRun": false });
             let message = format!("server `{name}` did not start: {error}");
-            RpcError { code: code::INTERNAL_ERROR, message, data: to_raw_value(&data).ok() }
+            let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+            RpcError { kind, code: code::INTERNAL_ERROR, message, data }
         };
         let Some(process) = server_use.process().cloned() else {
             return Err(not_started(&"the gateway does not stop it"));

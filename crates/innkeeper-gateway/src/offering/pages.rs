@@ -47,6 +47,11 @@ impl ItemList {
         Self { items, fingerprint: hasher.finish() }
     }
 
+    /// Returns all items.
+    pub(crate) fn items(&self) -> &[ListItem] {
+        &self.items
+    }
+
     /// Returns whether both lists have the same items.
     pub(crate) fn has_same_items(&self, other: &Self) -> bool {
         self.items == other.items

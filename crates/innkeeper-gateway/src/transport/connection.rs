@@ -15,6 +15,7 @@ use super::incoming::{self, Connected};
 use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
@@ -30,17 +31,14 @@ const MAX_WRITE_BYTES: usize = 256 << 10;
 /// with so many is read no further.
 const MAX_UNANSWERED_REQUESTS: usize = MAX_REQUESTS_IN_FLIGHT + MAX_QUEUED_MESSAGES;
 
-/// The endpoint of connections.
-const ENDPOINT: usize = 0;
-
 /// Serves one client until the end of its output.
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
-    principal: Principal,
+    (principal, endpoint): (Principal, usize),
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
 ) -> io::Result<()> {
-    let (connection, messages) = Connection::new(gateway, principal, ENDPOINT);
+    let (connection, messages) = Connection::new(gateway, principal, endpoint);
     let client = connection.client.clone();
     if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
@@ -218,6 +216,7 @@ impl Connection {
             return;
         }
         let connected = Connected {
+            transport: ClientTransport::Connection,
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
         };

@@ -10,6 +10,7 @@ mod sse;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use innkeeper_protocol::http::{PROTOCOL_VERSION, SESSION_ID};
 use innkeeper_protocol::{Era, Incoming, Message, Revision, envelope};
@@ -18,6 +19,7 @@ use super::incoming;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::rejection::Rejection;
 use body::BodyReader;
 use response::{rejected, rpc_error_response};
 use session::Sessions;
@@ -30,7 +32,7 @@ pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
     sse_sessions: SseSessions,
-    bodies: BodyReader,
+    pub(crate) bodies: BodyReader,
 }
 
 impl HttpTransport {
@@ -100,7 +102,7 @@ async fn post(
     body: Body,
 ) -> Response<Body> {
     if !is_json(headers) {
-        return not_json();
+        return not_json().into_response();
     }
     let accepted = Accepted::from_headers(headers);
     if !accepted.json {
@@ -111,7 +113,7 @@ async fn post(
     }
     let (body, reservation) = match transport.bodies.read(&principal, body).await {
         Ok(read) => read,
-        Err(response) => return response,
+        Err(rejection) => return rejection.into_response(),
     };
     let message = match parse(&body) {
         Ok(message) => message,
@@ -155,14 +157,17 @@ fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
     })
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case("application/json")
 }
 
-fn not_json() -> Response<Body> {
-    rejected(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the `Content-Type` must be `application/json`")
+pub(crate) fn not_json() -> Rejection {
+    Rejection::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the `Content-Type` must be `application/json`",
+    )
 }
 
 /// Returns a header that occurs once and is text.

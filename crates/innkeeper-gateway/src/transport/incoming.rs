@@ -13,6 +13,7 @@ use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
 use crate::dispatch::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -22,6 +23,7 @@ pub(super) const MAX_INITIALIZE_BYTES: usize = 64 << 10;
 /// The connection or session of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Connected {
+    pub(super) transport: ClientTransport,
     pub(super) client: Arc<Client>,
     pub(super) subscription: Option<Arc<Subscription>>,
 }
@@ -52,7 +54,7 @@ pub(super) fn unsupported_version(requested: &str) -> RpcError {
     let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
     let message =
         format!("unsupported protocol version `{}`", innkeeper_host::display_safe(requested));
-    RpcError { code: envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message, data }
+    RpcError { data, ..RpcError::new(envelope::code::UNSUPPORTED_PROTOCOL_VERSION, message) }
 }
 
 /// Handles a request of a client with a connection or session. Returns the response line, or `None`
@@ -76,9 +78,13 @@ pub(super) async fn respond_started(
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Option<Bytes> {
     let client = &connected.client;
+    let counted = gateway.metrics.start_request(connected.transport, method);
     let guard = match started {
         Ok(guard) => guard,
-        Err(rejection) => return Some(response_line(id, &Err(rejection_error(rejection, id)))),
+        Err(rejection) => {
+            let reply = counted.finish(Err(rejection_error(rejection, id)));
+            return Some(response_line(id, &reply));
+        }
     };
     let responding = async {
         if method == method::INITIALIZE
@@ -90,6 +96,9 @@ pub(super) async fn respond_started(
         }
         let meta = read_meta(params)?;
         let identity = match modern_version(params) {
+            Some(_) if gateway.endpoints.get(client.endpoint).is_some_and(|end| end.is_legacy) => {
+                return Err(RpcError::method_not_found(method));
+            }
             Some(_) => modern_identity(&meta)?,
             None => client.identity().cloned().unwrap_or_else(unknown_identity),
         };
@@ -103,7 +112,7 @@ pub(super) async fn respond_started(
     tokio::select! {
         biased;
         () = guard.cancelled() => None,
-        reply = responding => Some(response_line(id, &reply)),
+        reply = responding => Some(response_line(id, &counted.finish(reply))),
     }
 }
 
@@ -115,7 +124,8 @@ pub(super) async fn respond_stateless(
     sink: &MessageSink,
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Reply {
-    gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+    let counted = gateway.metrics.start_request(ClientTransport::Http, method);
+    counted.finish(gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await)
 }
 
 pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, RpcError> {
@@ -170,7 +180,7 @@ fn write_error(
     id: Option<&RequestId>,
     error: &RpcError,
 ) -> Result<(), serde_json::Error> {
-    let RpcError { code, message, data } = error;
+    let RpcError { kind: _, code, message, data } = error;
     let id = id.map_or(ErrorId::Null, ErrorId::Request);
     envelope::write_error_with_data(line, id, *code, message, data.as_deref())
 }

@@ -1,14 +1,9 @@
 //! Streamable HTTP: sessions, event streams and resumption.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use innkeeper_gateway::HttpAccess;
-use innkeeper_gateway::auth::Authenticator;
-use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -22,9 +17,7 @@ struct HttpClient {
 
 impl HttpClient {
     fn new(gateway: &TestGateway) -> Self {
-        let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
-        let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
-        Self { router: gateway.gateway.router(access), session: None }
+        Self { router: gateway.router(), session: None }
     }
 
     /// Connects a client with a session.

@@ -11,6 +11,7 @@ mod limits;
 mod lossless;
 mod names;
 mod questions;
+mod rest;
 mod rmcp_client;
 mod search;
 mod setup;

@@ -1,10 +1,14 @@
 //! Test environment: a gateway before fixture servers, and clients that speak JSON.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, Principal};
+use axum::Router;
+use innkeeper_gateway::auth::Authenticator;
+use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
 use innkeeper_host::config::Share;
 use innkeeper_host::{Config, Environment, Host, HostBuilder, Supervisor};
 use innkeeper_testkit::{Fixture, ProcessTag, built_program, fixture, mcp_json, tagged_processes};
@@ -34,6 +38,11 @@ impl TestEnv {
 
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// The path of the journal of a fixture server.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.directory.path().join("journal")
     }
 
     /// A fixture server with the process tag of this test.
@@ -91,6 +100,13 @@ pub(crate) struct TestGateway {
 }
 
 impl TestGateway {
+    /// The HTTP routes for the local user.
+    pub(crate) fn router(&self) -> Router {
+        let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
+        let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
+        self.gateway.router(access)
+    }
+
     /// Returns the client's end of a connection with lines, and the task that serves the client.
     pub(crate) fn connection(
         &self,

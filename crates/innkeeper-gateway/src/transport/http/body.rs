@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -45,24 +44,21 @@ impl BodyReader {
     }
 
     /// Reads a body. The memory is reserved until the reservation is dropped.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         &self,
         principal: &Principal,
         body: Body,
-    ) -> Result<(Bytes, Reservation), Response> {
+    ) -> Result<(Bytes, Reservation), Rejection> {
         let reading = timeout(self.time, self.read_all(principal, body)).await;
-        let rejection = match reading {
-            Ok(Ok(read)) => return Ok(read),
-            Ok(Err(rejection)) => rejection,
-            Err(_) => Rejection::new(
+        reading.unwrap_or_else(|_| {
+            Err(Rejection::new(
                 StatusCode::REQUEST_TIMEOUT,
                 format!(
                     "the body did not arrive within {} s (`serve.limits.requestSeconds`)",
                     self.time.as_secs_f64()
                 ),
-            ),
-        };
-        Err(rejection.into_response())
+            ))
+        })
     }
 
     async fn read_all(
@@ -135,7 +131,7 @@ mod tests {
 
     async fn status(reader: &BodyReader, body: Body) -> Result<usize, StatusCode> {
         let read = reader.read(&Principal::new("ann"), body).await;
-        read.map(|(body, _)| body.len()).map_err(|response| response.status())
+        read.map(|(body, _)| body.len()).map_err(|rejection| rejection.status())
     }
 
     #[tokio::test]

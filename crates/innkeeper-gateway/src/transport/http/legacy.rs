@@ -16,6 +16,7 @@ use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
 use crate::event_stream::EventStream;
 use crate::gateway::GatewayInner;
+use crate::metrics::{ClientTransport, RejectionReason};
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
@@ -101,7 +102,10 @@ async fn initialize(
 ) -> Response<Body> {
     let session = match transport.sessions.create(principal, endpoint) {
         Ok(session) => session,
-        Err(rejection) => return rejection.into_response(),
+        Err(rejection) => {
+            transport.gateway.metrics.count_rejection(RejectionReason::Sessions);
+            return rejection.into_response();
+        }
     };
     match transport.gateway.add_legacy_subscriber(&session.client).await {
         Ok(subscription) => {
@@ -133,6 +137,7 @@ async fn initialize(
 
 fn connected(session: &Session) -> incoming::Connected {
     incoming::Connected {
+        transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
     }
@@ -236,7 +241,7 @@ async fn respond(
             // The requests sent messages at their end.
             finish(&stream, line);
             session.remember(&stream);
-            return stream.read_after(0).map_or_else(accepted, logged_events);
+            return first_events(transport, &stream);
         }
     }
     session.remember(&stream);
@@ -245,7 +250,13 @@ async fn respond(
         finish(&finished, responding.await);
         drop(activity);
     });
-    stream.read_after(0).map_or_else(accepted, logged_events)
+    first_events(transport, &stream)
+}
+
+/// Returns all events of the stream of a request.
+fn first_events(transport: &HttpTransport, stream: &Arc<EventStream>) -> Response<Body> {
+    let metrics = &transport.gateway.metrics;
+    stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, metrics))
 }
 
 /// Adds the responses to a stream and ends it.
@@ -305,7 +316,7 @@ pub(super) fn get(
             reader
         }
     };
-    logged_events(reader.with_activity(session.activity()))
+    logged_events(reader.with_activity(session.activity()), &transport.gateway.metrics)
 }
 
 /// Ends a session.

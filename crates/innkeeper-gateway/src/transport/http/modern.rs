@@ -62,6 +62,7 @@ async fn request(
     let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let sink = if accepts.events { MessageSink::Queue(sender) } else { MessageSink::None };
     let gateway = from.transport.gateway.clone();
+    let metrics = &from.transport.gateway.metrics;
     let (request_id, method) = (id.clone(), method.to_owned());
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
     let reservation = from.reservation;
@@ -86,11 +87,11 @@ async fn request(
                 return json_response(status, incoming::response_line(&id, &reply));
             };
             let line = incoming::response_line(&id, &reply);
-            return running_events(first, messages, Box::pin(std::future::ready(line)));
+            return running_events(first, messages, Box::pin(std::future::ready(line)), metrics);
         }
     };
     let line = async move { incoming::response_line(&id, &responding.await) };
-    running_events(first, messages, Box::pin(line))
+    running_events(first, messages, Box::pin(line), metrics)
 }
 
 /// Checks the headers and the `_meta` of a request.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::RpcError;
 use crate::event_stream::EventReader;
+use crate::metrics::{GatewayMetrics, OpenStream};
 use crate::rejection::Rejection;
 
 use super::super::incoming::error_line;
@@ -90,14 +91,15 @@ pub(super) fn named_event(name: &str, text: &str) -> Bytes {
 }
 
 /// Returns the events of a stream with a log, each with its id.
-pub(super) fn logged_events(reader: EventReader) -> Response<Body> {
-    let events = stream::unfold(reader, |mut reader| async move {
+pub(super) fn logged_events(reader: EventReader, metrics: &GatewayMetrics) -> Response<Body> {
+    let open = metrics.open_stream();
+    let events = stream::unfold((reader, open), |(mut reader, open)| async move {
         match timeout(KEEP_ALIVE, reader.next()).await {
-            Err(_) => Some((Ok::<_, Infallible>(keep_alive()), reader)),
+            Err(_) => Some((Ok::<_, Infallible>(keep_alive()), (reader, open))),
             Ok(None) => None,
             Ok(Some(next)) => {
                 let id = format!("{}-{}", reader.stream_number(), next.position);
-                Some((Ok(event(Some(&id), &next.message)), reader))
+                Some((Ok(event(Some(&id), &next.message)), (reader, open)))
             }
         }
     });
@@ -108,6 +110,7 @@ pub(super) fn logged_events(reader: EventReader) -> Response<Body> {
 struct RunningRequest<F> {
     request: Option<F>,
     messages: mpsc::Receiver<Bytes>,
+    _open: OpenStream,
 }
 
 /// Returns the messages of a request and then its response. Dropping the body cancels the request.
@@ -115,8 +118,10 @@ pub(super) fn running_events(
     first: Bytes,
     messages: mpsc::Receiver<Bytes>,
     request: impl Future<Output = Bytes> + Send + Unpin + 'static,
+    metrics: &GatewayMetrics,
 ) -> Response<Body> {
-    let running = (Some(first), RunningRequest { request: Some(request), messages });
+    let _open = metrics.open_stream();
+    let running = (Some(first), RunningRequest { request: Some(request), messages, _open });
     let events = stream::unfold(running, |(first, mut running)| async move {
         if let Some(first) = first {
             return Some((Ok::<_, Infallible>(event(None, &first)), (None, running)));

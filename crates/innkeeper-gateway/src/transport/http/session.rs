@@ -113,6 +113,11 @@ impl Sessions {
         Self { by_id: RwLock::default(), slots: Quota::new(maximum), random: SystemRandom::new() }
     }
 
+    /// Returns the number of sessions.
+    pub(crate) fn count(&self) -> usize {
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Reserves the place of a session, and returns the place with an id that nobody can guess.
     pub(crate) fn reserve(
         &self,

@@ -160,7 +160,7 @@ pub(crate) async fn receive_message(
         return only_methods("POST", "use POST for the messages of an open stream");
     }
     if !is_json(&parts.headers) {
-        return not_json();
+        return not_json().into_response();
     }
     let session = session_id(parts.uri.query().unwrap_or_default())
         .and_then(|id| transport.sse_sessions.find(id, &principal));
@@ -172,7 +172,7 @@ pub(crate) async fn receive_message(
     };
     let (body, memory) = match transport.bodies.read(&principal, body).await {
         Ok(read) => read,
-        Err(response) => return response,
+        Err(rejection) => return rejection.into_response(),
     };
     let message = match parse(&body) {
         Ok(message) => message,

@@ -1,0 +1,29 @@
+//! Uses the servers of a running `innkeeper serve` of the same configuration.
+//!
+//! The gateway listens on a socket that only its user reaches. The name of the socket is a digest of
+//! the configuration: after a change, no command finds the socket, and each starts its own servers. A
+//! connection is for one server. Its first line names the server and the item; the response says
+//! whether the server is ready and has the item; MCP messages follow.
+
+mod digest;
+mod greeting;
+
+#[cfg(unix)]
+mod directory;
+
+#[cfg(unix)]
+mod client;
+#[cfg(unix)]
+mod listener;
+#[cfg(not(unix))]
+mod unsupported;
+
+pub(crate) use digest::configuration_digest;
+pub(crate) use greeting::RequestedItem;
+
+#[cfg(unix)]
+pub(crate) use client::{Attached, connect};
+#[cfg(unix)]
+pub(crate) use listener::AttachListener;
+#[cfg(not(unix))]
+pub(crate) use unsupported::{AttachListener, Attached, connect};

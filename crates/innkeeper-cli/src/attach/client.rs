@@ -1,0 +1,58 @@
+//! The side of a command.
+
+use innkeeper_host::config::{ServerConfig, TransportConfig};
+use innkeeper_host::{Config, Environment};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+
+use super::directory::{check, is_same_user, socket_path};
+use super::greeting::{self, Greeting, RequestedItem, Welcome};
+
+/// A connection to a server of a running gateway.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// The configuration of a host that uses the connection.
+    pub(crate) config: Config,
+    /// The name of the server.
+    pub(crate) server: String,
+    pub(crate) stream: BufReader<UnixStream>,
+}
+
+/// Connects to the only server of a configuration. Returns `None` if no gateway with this digest
+/// runs, or if its server is not ready or does not have the item: the command then starts its own
+/// server, which reports the problem.
+pub(crate) async fn connect(
+    environment: &Environment,
+    digest: &str,
+    config: &Config,
+    item: RequestedItem,
+) -> Option<Attached> {
+    let mut servers = config.servers.values();
+    let server =
+        servers.next().filter(|_| servers.next().is_none() && config.invalid.is_empty())?;
+    let socket = socket_path(environment, digest)?;
+    check(&socket).ok()?;
+    let stream = UnixStream::connect(&socket).await.ok().filter(is_same_user)?;
+    let mut stream = BufReader::new(stream);
+    let greeting = Greeting { server: server.name.clone(), item };
+    greeting::write(&mut stream, &greeting).await.ok()?;
+    let welcome: Welcome = greeting::read(&mut stream).await.ok()?;
+    if !welcome.ready {
+        return None;
+    }
+    let name = server.name.clone();
+    let server = connected_server(server);
+    let mut config = config.clone();
+    config.servers.insert(name.clone(), server);
+    tracing::info!(server = name, "a running `innkeeper serve` has the server");
+    Some(Attached { config, server: name, stream })
+}
+
+/// Returns the settings of a server at the other end of a connection: those of its process are the
+/// gateway's.
+fn connected_server(server: &ServerConfig) -> ServerConfig {
+    let transport = TransportConfig::InProcess;
+    let (sandbox, headers_helper, oauth) = (None, Vec::new(), None);
+    let limits = Default::default();
+    ServerConfig { transport, sandbox, limits, headers_helper, oauth, ..server.clone() }
+}

@@ -1,0 +1,85 @@
+//! The first line of each side of a connection.
+
+use std::io;
+use std::time::Duration;
+
+use innkeeper_host::{Host, ServerState};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+};
+use tokio::time::timeout;
+
+/// Maximum size of a first line in bytes: enough for two names.
+const MAX_GREETING_BYTES: u64 = 4 << 10;
+
+/// Maximum time for a first line; the other end is on this machine.
+const GREETING_TIME: Duration = Duration::from_secs(2);
+
+/// The item that a command is for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RequestedItem {
+    /// A tool by its own name.
+    Tool(String),
+    /// A prompt by its own name.
+    Prompt(String),
+    /// A resource: servers may have resources that they do not list.
+    Resource,
+}
+
+/// The first line of a command.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Greeting {
+    pub(super) server: String,
+    pub(super) item: RequestedItem,
+}
+
+/// The first line of the gateway.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Welcome {
+    /// Whether the gateway can do for the command what servers of its own would do.
+    pub(super) ready: bool,
+}
+
+impl Greeting {
+    /// Returns whether the server is ready and has the item.
+    pub(super) fn is_served_by(&self, host: &Host) -> bool {
+        let status = host.status();
+        let is_ready =
+            status.get(&*self.server).is_some_and(|status| status.state == ServerState::Ready);
+        let catalog = host.catalog();
+        let listing = catalog.server(&self.server).and_then(|server| server.listing());
+        is_ready
+            && listing.is_some_and(|listing| match &self.item {
+                RequestedItem::Tool(name) => {
+                    listing.tools.iter().any(|tool| tool.view.name == *name)
+                }
+                RequestedItem::Prompt(name) => {
+                    listing.prompts.iter().any(|prompt| prompt.view.name == *name)
+                }
+                RequestedItem::Resource => true,
+            })
+    }
+}
+
+/// Writes a first line.
+pub(super) async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    line: &impl Serialize,
+) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    timeout(GREETING_TIME, writer.write_all(&text)).await?
+}
+
+/// Reads a first line.
+pub(super) async fn read<T: DeserializeOwned>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<T> {
+    let mut line = Vec::new();
+    let mut limited = reader.take(MAX_GREETING_BYTES);
+    timeout(GREETING_TIME, limited.read_until(b'\n', &mut line)).await??;
+    Ok(serde_json::from_slice(&line)?)
+}

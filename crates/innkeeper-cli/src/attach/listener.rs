@@ -1,0 +1,99 @@
+//! The side of the gateway.
+
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use innkeeper_gateway::{Gateway, Principal};
+use innkeeper_host::{Environment, Host};
+use tokio::io::{BufReader, split};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::directory::{create, is_same_user, socket_path};
+use super::greeting::{self, Greeting, Welcome};
+
+/// Maximum number of open connections; more wait in the queue of the system.
+const MAX_CONNECTIONS: usize = 64;
+
+/// The socket of a gateway. The file is removed at the end.
+#[derive(Debug)]
+pub(crate) struct AttachListener {
+    listener: UnixListener,
+    path: PathBuf,
+    inode: u64,
+}
+
+impl AttachListener {
+    /// Listens on the socket of a digest, in place of a socket that a killed gateway left. Returns
+    /// `None` if another gateway listens there, or if the user has no home directory.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be created, or others can open its directory.
+    pub(crate) async fn bind(environment: &Environment, digest: &str) -> io::Result<Option<Self>> {
+        let Some(path) = socket_path(environment, digest) else { return Ok(None) };
+        create(&path)?;
+        if path.symlink_metadata().is_ok() {
+            if UnixStream::connect(&path).await.is_ok() {
+                return Ok(None);
+            }
+            std::fs::remove_file(&path)?;
+        }
+        let listener = UnixListener::bind(&path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let inode = path.symlink_metadata()?.ino();
+        Ok(Some(Self { listener, path, inode }))
+    }
+
+    /// Serves commands until the future is dropped.
+    pub(crate) async fn serve(&self, gateway: &Gateway, host: &Host) {
+        let mut commands = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(()) = commands.next() => {}
+                accepted = self.listener.accept(), if commands.len() < MAX_CONNECTIONS => {
+                    match accepted {
+                        Ok((stream, _)) if is_same_user(&stream) => {
+                            commands.push(serve_command(stream, gateway, host));
+                        }
+                        Ok(_) => tracing::warn!("connection of another user rejected"),
+                        Err(error) => {
+                            tracing::warn!(%error, "no more commands use this gateway");
+                            std::future::pending::<()>().await;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn serve_command(stream: UnixStream, gateway: &Gateway, host: &Host) {
+    let (reader, mut writer) = split(stream);
+    let mut reader = BufReader::new(reader);
+    let served = async {
+        let greeting: Greeting = greeting::read(&mut reader).await?;
+        let ready = greeting.is_served_by(host);
+        greeting::write(&mut writer, &Welcome { ready }).await?;
+        if !ready {
+            return Ok(());
+        }
+        let user = Principal::local_user();
+        gateway.serve_server_connection(user, &greeting.server, reader, writer).await
+    };
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "connection of a command ended");
+    }
+}
+
+impl Drop for AttachListener {
+    fn drop(&mut self) {
+        // Another gateway may have replaced the file.
+        let is_own = self.path.symlink_metadata().is_ok_and(|file| file.ino() == self.inode);
+        if is_own && let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::debug!(%error, "the socket was not removed");
+        }
+    }
+}

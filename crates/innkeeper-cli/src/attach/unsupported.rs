@@ -1,0 +1,43 @@
+//! Platforms without Unix sockets: each command starts its own servers.
+
+use std::io;
+
+use innkeeper_gateway::Gateway;
+use innkeeper_host::{Config, Environment, Host};
+use tokio::io::DuplexStream;
+
+use super::greeting::RequestedItem;
+
+/// A connection to a server of a running gateway.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    pub(crate) config: Config,
+    pub(crate) server: String,
+    pub(crate) stream: DuplexStream,
+}
+
+#[expect(clippy::unused_async, reason = "the signature on other platforms")]
+pub(crate) async fn connect(
+    _: &Environment,
+    _: &str,
+    _: &Config,
+    _: RequestedItem,
+) -> Option<Attached> {
+    None
+}
+
+/// The socket of a gateway.
+#[derive(Debug)]
+pub(crate) enum AttachListener {}
+
+impl AttachListener {
+    #[expect(clippy::unused_async, reason = "the signature on other platforms")]
+    pub(crate) async fn bind(_: &Environment, _: &str) -> io::Result<Option<Self>> {
+        Ok(None)
+    }
+
+    #[expect(clippy::unused_async, reason = "the signature on other platforms")]
+    pub(crate) async fn serve(&self, _: &Gateway, _: &Host) {
+        match *self {}
+    }
+}

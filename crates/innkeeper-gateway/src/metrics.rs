@@ -1,0 +1,213 @@
+//! Counts of the gateway, in the Prometheus text format 0.0.4.
+//!
+//! A count is one atomic operation; only the reader of the metrics takes locks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use innkeeper_protocol::method;
+
+use crate::error::{ErrorKind, RpcError};
+
+/// The methods with a count of their own.
+const METHODS: [&str; 14] = [
+    method::INITIALIZE,
+    method::SERVER_DISCOVER,
+    method::PING,
+    method::TOOLS_LIST,
+    method::TOOLS_CALL,
+    method::PROMPTS_LIST,
+    method::PROMPTS_GET,
+    method::RESOURCES_LIST,
+    method::RESOURCES_TEMPLATES_LIST,
+    method::RESOURCES_READ,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+    method::COMPLETION_COMPLETE,
+    method::SUBSCRIPTIONS_LISTEN,
+];
+
+/// The label of all other methods: the names are text of clients.
+const OTHER_METHOD: &str = "other";
+
+const METHOD_COUNT: usize = METHODS.len() + 1;
+
+/// The outcomes of a request; the last is that of a request without a response.
+const OUTCOMES: [&str; 11] = [
+    "ok",
+    "invalid",
+    "unknown_item",
+    "rate",
+    "server",
+    "unavailable",
+    "timeout",
+    "protocol",
+    "withheld",
+    "internal",
+    "cancelled",
+];
+
+/// How a client reaches the gateway.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClientTransport {
+    /// A connection with lines.
+    Connection,
+    /// Streamable HTTP.
+    Http,
+    /// Tools over plain HTTP.
+    Rest,
+}
+
+const TRANSPORTS: [&str; 3] = ["connection", "http", "rest"];
+
+/// Why the gateway used no part of an HTTP request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RejectionReason {
+    Origin,
+    Authentication,
+    Rate,
+    Sessions,
+}
+
+const REJECTION_REASONS: [&str; 4] = ["origin", "authentication", "rate", "sessions"];
+
+/// The counts of one gateway.
+#[derive(Debug)]
+pub(crate) struct GatewayMetrics {
+    /// By transport, method and outcome.
+    requests: Box<[AtomicU64]>,
+    rejections: [AtomicU64; REJECTION_REASONS.len()],
+    open_streams: Arc<AtomicUsize>,
+}
+
+/// The numbers that other parts of the gateway have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GatewayGauges {
+    pub(crate) sessions: usize,
+    pub(crate) parked_calls: usize,
+}
+
+impl GatewayMetrics {
+    pub(crate) fn new() -> Self {
+        let count = TRANSPORTS.len() * METHOD_COUNT * OUTCOMES.len();
+        Self {
+            requests: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            rejections: Default::default(),
+            open_streams: Arc::default(),
+        }
+    }
+
+    /// Starts a request, which counts as cancelled if the result is dropped.
+    pub(crate) fn start_request(
+        &self,
+        transport: ClientTransport,
+        method: &str,
+    ) -> CountedRequest<'_> {
+        let method = METHODS.iter().position(|known| *known == method);
+        let method = method.unwrap_or(METHODS.len());
+        let first = (transport as usize * METHOD_COUNT + method) * OUTCOMES.len();
+        let outcomes = self.requests.get(first..first + OUTCOMES.len()).unwrap_or_default();
+        CountedRequest { outcomes, outcome: OUTCOMES.len() - 1 }
+    }
+
+    pub(crate) fn count_rejection(&self, reason: RejectionReason) {
+        if let Some(count) = self.rejections.get(reason as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an event stream until the result is dropped.
+    pub(crate) fn open_stream(&self) -> OpenStream {
+        self.open_streams.fetch_add(1, Ordering::Relaxed);
+        OpenStream(self.open_streams.clone())
+    }
+
+    /// Returns the counts as text. A count of requests that is zero has no line.
+    pub(crate) fn prometheus(&self, gauges: GatewayGauges) -> String {
+        let mut text = String::new();
+        let help = "Requests of clients, by transport, method and outcome.";
+        write_family(&mut text, "requests_total", "counter", help);
+        for (index, count) in self.requests.iter().enumerate() {
+            let count = count.load(Ordering::Relaxed);
+            let outcome = OUTCOMES.get(index % OUTCOMES.len());
+            let index = index / OUTCOMES.len();
+            let method = METHODS.get(index % METHOD_COUNT).unwrap_or(&OTHER_METHOD);
+            let transport = TRANSPORTS.get(index / METHOD_COUNT);
+            if let (Some(transport), Some(outcome), 1..) = (transport, outcome, count) {
+                text.push_str(&format!(
+                    "innkeeper_gateway_requests_total{{transport=\"{transport}\",\
+                     method=\"{method}\",outcome=\"{outcome}\"}} {count}\n"
+                ));
+            }
+        }
+        let help = "HTTP requests that the gateway did not accept, by reason.";
+        write_family(&mut text, "rejections_total", "counter", help);
+        for (reason, count) in REJECTION_REASONS.iter().zip(&self.rejections) {
+            let count = count.load(Ordering::Relaxed);
+            text.push_str(&format!(
+                "innkeeper_gateway_rejections_total{{reason=\"{reason}\"}} {count}\n"
+            ));
+        }
+        let streams = self.open_streams.load(Ordering::Relaxed);
+        for (name, help, value) in [
+            ("sessions", "Number of sessions.", gauges.sessions),
+            ("parked_calls", "Calls that wait for the input of a client.", gauges.parked_calls),
+            ("open_streams", "Number of open event streams.", streams),
+        ] {
+            write_family(&mut text, name, "gauge", help);
+            text.push_str(&format!("innkeeper_gateway_{name} {value}\n"));
+        }
+        text
+    }
+}
+
+fn write_family(text: &mut String, name: &str, kind: &str, help: &str) {
+    let name = format!("innkeeper_gateway_{name}");
+    text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+}
+
+/// A request that has no outcome yet.
+#[derive(Debug)]
+pub(crate) struct CountedRequest<'m> {
+    outcomes: &'m [AtomicU64],
+    outcome: usize,
+}
+
+impl CountedRequest<'_> {
+    /// Counts the request with the outcome of its reply.
+    pub(crate) fn finish<T>(mut self, reply: Result<T, RpcError>) -> Result<T, RpcError> {
+        let outcome = match reply.as_ref().err().map(|error| error.kind) {
+            None => "ok",
+            Some(ErrorKind::Request) => "invalid",
+            Some(ErrorKind::UnknownItem) => "unknown_item",
+            Some(ErrorKind::Rate { .. }) => "rate",
+            Some(ErrorKind::Server) => "server",
+            Some(ErrorKind::Unavailable) => "unavailable",
+            Some(ErrorKind::Timeout) => "timeout",
+            Some(ErrorKind::Protocol) => "protocol",
+            Some(ErrorKind::Withheld) => "withheld",
+            Some(ErrorKind::Internal) => "internal",
+        };
+        let position = OUTCOMES.iter().position(|known| *known == outcome);
+        self.outcome = position.unwrap_or(self.outcome);
+        reply
+    }
+}
+
+impl Drop for CountedRequest<'_> {
+    fn drop(&mut self) {
+        if let Some(count) = self.outcomes.get(self.outcome) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An open event stream.
+#[derive(Debug)]
+pub(crate) struct OpenStream(Arc<AtomicUsize>);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

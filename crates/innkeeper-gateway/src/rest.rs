@@ -1,0 +1,216 @@
+//! Tools over plain HTTP: a list, one POST for each call, and their description in OpenAPI.
+//!
+//! A call takes the path of `tools/call`: the same policy, rates, validation and cancellation. A
+//! client gets no request of a server, because it cannot answer one.
+
+mod openapi;
+mod problem;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use innkeeper_protocol::request_meta::IncomingMeta;
+use innkeeper_protocol::{RequestId, Revision, method};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::client::ClientIdentity;
+use crate::dispatch::{Caller, ClientRequest, Reply, empty_object};
+use crate::gateway::GatewayInner;
+use crate::gateway_tools::GatewayTool;
+use crate::metrics::ClientTransport;
+use crate::offering::ListKind;
+use crate::principal::Principal;
+use crate::sink::MessageSink;
+use crate::transport::http::{HttpTransport, is_json, not_json};
+
+pub(crate) use problem::Problem;
+
+/// The requests of these clients have the form of this revision: arguments that do not match the
+/// schema of the tool are an error, not a result.
+const REVISION: Revision = Revision::V2025_06_18;
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RestResource {
+    /// `/openapi.json`
+    Description,
+    /// `/tools`
+    Tools,
+    /// `/tools/NAME`
+    Tool(String),
+}
+
+impl RestResource {
+    fn method(&self) -> Method {
+        match self {
+            Self::Description | Self::Tools => Method::GET,
+            Self::Tool(_) => Method::POST,
+        }
+    }
+}
+
+/// The parameters of `tools/call`.
+#[derive(serde::Serialize)]
+struct CallParams<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+}
+
+/// A client with the endpoint that it uses.
+#[derive(Debug)]
+pub(crate) struct RestClient {
+    pub(crate) transport: Arc<HttpTransport>,
+    pub(crate) endpoint: usize,
+    pub(crate) principal: Principal,
+    /// Whether a request needs a credential, for the description.
+    pub(crate) needs_credential: bool,
+}
+
+/// Handles one request. Dropping the future cancels the call at its server.
+pub(crate) async fn handle(
+    client: &RestClient,
+    resource: RestResource,
+    parts: &Parts,
+    body: Body,
+) -> Response<Body> {
+    let allowed = resource.method();
+    // The library omits the body of a response to HEAD.
+    let is_allowed =
+        parts.method == allowed || (&parts.method, &allowed) == (&Method::HEAD, &Method::GET);
+    if !is_allowed {
+        return Problem::method_not_allowed(&allowed).into_response();
+    }
+    let handled = match resource {
+        RestResource::Description => client.description().await.map(Bytes::from),
+        RestResource::Tools => client.list(parts.uri.query()).await,
+        RestResource::Tool(name) => client.call(&name, parts, body).await,
+    };
+    handled.map_or_else(Problem::into_response, |body| {
+        let mut response = Response::new(Body::from(body));
+        let kind = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    })
+}
+
+impl RestClient {
+    fn gateway(&self) -> &Arc<GatewayInner> {
+        &self.transport.gateway
+    }
+
+    fn caller(&self) -> Caller {
+        let capabilities = empty_object().into();
+        Caller {
+            principal: self.principal.clone(),
+            endpoint: self.endpoint,
+            client: None,
+            subscription: None,
+            identity: ClientIdentity { revision: REVISION, capabilities },
+        }
+    }
+
+    /// Returns the path of the endpoint, without a slash at its end.
+    fn base_path(&self) -> String {
+        let endpoint = self.gateway().endpoints.get(self.endpoint);
+        let name = endpoint.and_then(|endpoint| endpoint.name.as_deref());
+        name.map(|name| format!("/endpoints/{name}")).unwrap_or_default()
+    }
+
+    async fn request(&self, method: &str, params: &RawValue) -> Reply {
+        let counted = self.gateway().metrics.start_request(ClientTransport::Rest, method);
+        let request = ClientRequest {
+            id: &RequestId::Integer(0),
+            method,
+            params: Some(params),
+            meta: IncomingMeta::default(),
+            caller: &self.caller(),
+            sink: &MessageSink::None,
+        };
+        counted.finish(self.gateway().handle(request).await)
+    }
+
+    /// Returns a page of the tools. The only parameter of the query is `cursor`.
+    async fn list(&self, query: Option<&str>) -> Result<Bytes, Problem> {
+        let mut pairs = query.unwrap_or_default().split('&');
+        // The characters of cursors need no escapes.
+        let cursor = pairs.find_map(|pair| pair.strip_prefix("cursor="));
+        let params = cursor.map_or(json!({}), |cursor| json!({ "cursor": cursor }));
+        let params = to_raw_value(&params).unwrap_or_default();
+        let listed = self.request(method::TOOLS_LIST, &params).await;
+        listed.map(into_bytes).map_err(|error| {
+            let hint =
+                format!("omit `cursor`, to read `{}/tools` from its start", self.base_path());
+            Problem::from_error(error).with_hint(hint)
+        })
+    }
+
+    async fn call(&self, name: &str, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+        let base = self.base_path();
+        let with_hints = |problem: Problem| {
+            let hint = match problem.status() {
+                StatusCode::NOT_FOUND => {
+                    format!("`GET {base}/tools` returns the names of the tools")
+                }
+                StatusCode::BAD_REQUEST => {
+                    format!("`GET {base}/openapi.json` has the schema of the arguments")
+                }
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                    "send the arguments as a JSON object with `Content-Type: application/json`"
+                        .into()
+                }
+                _ => return problem,
+            };
+            problem.with_hint(hint)
+        };
+        // Before the body, so that an unknown tool reads nothing.
+        let caller = self.caller();
+        let offering = self.gateway().offering(&caller).await;
+        let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
+        let known = self.gateway().policy.find(&self.principal, name, |name| offering.tool(name));
+        let is_of_gateway =
+            || GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
+        if known.is_none() && !is_of_gateway() {
+            return Err(with_hints(Problem::unknown_tool(name)));
+        }
+        let read = async {
+            if !is_json(&parts.headers) {
+                return Err(not_json());
+            }
+            self.transport.bodies.read(&self.principal, body).await
+        };
+        let (body, _memory) = read
+            .await
+            .map_err(|rejection| with_hints(Problem::from_rejection(&rejection).with_tool(name)))?;
+        let arguments: Box<RawValue> = serde_json::from_slice(&body).map_err(|error| {
+            with_hints(Problem::bad_request(format!("the body is not JSON: {error}"), name))
+        })?;
+        if !arguments.get().starts_with('{') {
+            let detail = "the body must be a JSON object with the arguments of the tool".to_owned();
+            return Err(with_hints(Problem::bad_request(detail, name)));
+        }
+        let params = to_raw_value(&CallParams { name, arguments: &arguments });
+        let params = params.map_err(|error| Problem::bad_request(error.to_string(), name))?;
+        let called = self.request(method::TOOLS_CALL, &params).await;
+        called
+            .map(into_bytes)
+            .map_err(|error| with_hints(Problem::from_error(error).with_tool(name)))
+    }
+
+    /// Returns the description of the tools that the client may call.
+    async fn description(&self) -> Result<String, Problem> {
+        let caller = self.caller();
+        let offering = self.gateway().offering(&caller).await.map_err(Problem::from_error)?;
+        let tools = offering.list(ListKind::Tools).items();
+        let offered =
+            tools.iter().filter(|tool| self.gateway().policy.permits(&self.principal, &tool.name));
+        Ok(openapi::description(&self.base_path(), offered, self.needs_credential).to_string())
+    }
+}
+
+fn into_bytes(result: Box<RawValue>) -> Bytes {
+    String::from(Box::<str>::from(result)).into()
+}
