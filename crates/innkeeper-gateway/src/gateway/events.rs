@@ -92,8 +92,8 @@ fn forward_notification(
     }
 }
 
-/// Forwards a notification that belongs to no call, for example a log message, if all clients of
-/// the host are of one principal: it may contain what another client sent.
+/// Forwards a notification that belongs to no call, for example a log message, if all clients
+/// that ever used the host are of one principal: it may contain what another client sent.
 fn forward_unattributed(
     gateway: &GatewayInner,
     upstream: &Arc<Upstream>,
@@ -101,15 +101,14 @@ fn forward_unattributed(
     method: &str,
     params: Option<&RawValue>,
 ) {
-    let subscribers = gateway.subscribers.current();
-    let subscribers: Vec<_> =
-        subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)).collect();
-    let Some(first) = subscribers.first() else { return };
-    if subscribers.iter().any(|subscriber| subscriber.principal != first.principal) {
+    // Clients of the modern era over HTTP have no connection, and a server may remember a client that
+    // has gone.
+    if upstream.has_several_principals() {
         tracing::debug!(server = &**server, "notification without a call not forwarded");
         return;
     }
-    for subscriber in subscribers {
+    let subscribers = gateway.subscribers.current();
+    for subscriber in subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)) {
         // A subscription of the modern era receives only what it requested.
         let offers = gateway
             .endpoints

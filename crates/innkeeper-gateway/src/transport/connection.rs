@@ -44,7 +44,6 @@ pub(crate) async fn serve(
         sink,
         subscription: std::sync::OnceLock::new(),
         requests: GatewayTasks::default(),
-        _end: ConnectionEnd { gateway: gateway.clone(), client: client.clone() },
     };
     if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
@@ -59,7 +58,6 @@ pub(crate) async fn serve(
         // Requests in flight after this time get no response.
         drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
         client.disconnect();
-        connection.end();
         result
     };
     let writing = write(messages, writer);
@@ -93,17 +91,15 @@ struct Connection {
     sink: MessageSink,
     subscription: std::sync::OnceLock<Arc<crate::subscribers::Subscription>>,
     requests: GatewayTasks,
-    _end: ConnectionEnd,
 }
 
 /// The end of a connection, also if its future is dropped.
-struct ConnectionEnd {
-    gateway: Arc<GatewayInner>,
-    client: Arc<Client>,
-}
-
-impl Drop for ConnectionEnd {
+impl Drop for Connection {
     fn drop(&mut self) {
+        self.requests.abort();
+        if let Some(subscription) = self.subscription.get() {
+            self.gateway.end_subscriptions(subscription);
+        }
         self.gateway.end_client(&self.client);
     }
 }
@@ -204,13 +200,6 @@ impl Connection {
             drop(self.subscription.set(Arc::new(subscription)));
         }
         Ok(())
-    }
-
-    /// Ends the subscriptions of the client.
-    fn end(&self) {
-        if let Some(subscription) = self.subscription.get() {
-            self.gateway.end_subscriptions(subscription);
-        }
     }
 }
 

@@ -11,3 +11,4 @@ mod questions;
 mod search;
 mod setup;
 mod sharing;
+mod sharing_attacks;
