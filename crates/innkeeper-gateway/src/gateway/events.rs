@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use innkeeper_host::{CallReference, HostEvent};
+use innkeeper_host::{CallOptions, CallReference, HostEvent};
 use innkeeper_protocol::{method, skim};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
@@ -28,9 +28,12 @@ pub(super) fn forward_events(
                     let params = params.as_deref();
                     forward_notification(&gateway, &upstream, &server, &method, params, &call);
                 }
+                Ok(HostEvent::Ready { server, .. }) => {
+                    gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
+                    gateway.notify_changes(&upstream);
+                }
                 Ok(
                     HostEvent::CatalogChanged { .. }
-                    | HostEvent::Ready { .. }
                     | HostEvent::Unavailable { .. }
                     | HostEvent::Stopped { .. },
                 )
@@ -58,6 +61,18 @@ impl GatewayInner {
                     self.subscribers.notify_lists(view, index, changed);
                 }
             }
+        }
+    }
+}
+
+/// Subscribes again at a server that restarted: its process does not know the subscribers.
+async fn renew_subscriptions(upstream: Arc<Upstream>, server: Arc<str>) {
+    let server_use = upstream.server_use(&server);
+    let counts = server_use.subscriptions.lock().await;
+    for uri in counts.keys() {
+        let options = CallOptions::default();
+        if let Err(error) = upstream.host.subscribe_resource(uri, Some(&server), options).await {
+            tracing::warn!(server = &*server, %error, "subscription not renewed after a restart");
         }
     }
 }

@@ -208,3 +208,60 @@ async fn a_client_that_dies_with_a_subscription_does_not_keep_the_server() {
     drop(ada);
     test_env.wait_for_processes(0).await;
 }
+
+#[tokio::test]
+async fn a_subscription_outlives_a_crash_of_its_server() {
+    let test_env = TestEnv::new();
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let server = test_env
+        .fixture("a")
+        .switch("--touch")
+        .journal(&journal)
+        .with("--crash-after", 2)
+        .config_key("restart", json!({ "onFailure": { "max": 5 } }));
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.request("resources/subscribe", json!({ "uri": "fx://a/static" })).await;
+    let touch = json!({ "name": "a.touch", "arguments": { "uri": "fx://a/static" } });
+    ada.request("tools/call", touch.clone()).await;
+    ada.received("notifications/resources/updated").await;
+    let crashed = ada.respond("tools/call", touch.clone()).await;
+    assert_eq!(crashed["error"]["data"]["mayHaveRun"], true, "{crashed}");
+    let subscriptions = || {
+        let received = std::fs::read_to_string(&journal).unwrap_or_default();
+        received.matches("resources/subscribe").count()
+    };
+    let renewed = timeout(TEST_TIMEOUT, async {
+        while subscriptions() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(renewed.await.is_ok(), "the new process does not know the subscriber");
+    ada.request("tools/call", touch).await;
+    ada.received("notifications/resources/updated").await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_client_keeps_the_process_of_an_idle_server() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").switch("--ask-elicit").config_key("idleTimeout", 0.02);
+    let other = test_env.fixture("b").switch("--notes").config_key("idleTimeout", 0.02);
+    let gateway = test_env.gateway([server, other]).await;
+    test_env.wait_for_processes(0).await;
+    let mut ada = gateway.modern("ada", json!({ "elicitation": {} }));
+    let mut call = json!({ "name": "a.pid", "arguments": {} });
+    let asked = ada.request("tools/call", call.clone()).await;
+    // Several stops of another server.
+    for _ in 0..5 {
+        ada.call("b.note", json!({ "text": "x" })).await;
+        test_env.wait_for_processes(1).await;
+    }
+    call["requestState"] = asked["requestState"].clone();
+    let keys = asked["inputRequests"].as_object().unwrap().keys();
+    let accepted = json!({ "action": "accept", "content": { "name": "ada" } });
+    call["inputResponses"] = keys.map(|key| (key.clone(), accepted.clone())).collect();
+    let answered = ada.request("tools/call", call).await;
+    assert!(answered["content"].to_string().contains("accept"), "{answered}");
+    test_env.wait_for_processes(0).await;
+}
