@@ -1,7 +1,7 @@
 //! Clients that receive notifications about changes: clients of the legacy era, and subscriptions
 //! of the modern era.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use crate::json_text;
 use crate::offering::ListKind;
-use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::view::View;
 
@@ -39,66 +38,77 @@ impl ListFilter {
     }
 }
 
+/// Resources by server and URI, with whether the server has the subscription.
+type SubscribedResources = HashMap<(Arc<str>, Box<str>), bool>;
+
 /// A receiver of notifications.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    pub(crate) principal: Principal,
     pub(crate) endpoint: usize,
     pub(crate) view: Arc<View>,
     pub(crate) sink: MessageSink,
     pub(crate) lists: ListFilter,
     /// The id of the request that opened the subscription, in the modern era.
     pub(crate) subscription_id: Option<Box<RawValue>>,
-    /// Subscribed resources: server and URI.
-    resources: Mutex<HashSet<(Arc<str>, Box<str>)>>,
+    resources: Mutex<SubscribedResources>,
 }
 
 impl Subscriber {
     pub(crate) fn new(
-        principal: Principal,
         endpoint: usize,
         view: Arc<View>,
         sink: MessageSink,
         lists: ListFilter,
         subscription_id: Option<Box<RawValue>>,
     ) -> Self {
-        Self {
-            principal,
-            endpoint,
-            view,
-            sink,
-            lists,
-            subscription_id,
-            resources: Mutex::default(),
-        }
+        Self { endpoint, view, sink, lists, subscription_id, resources: Mutex::default() }
     }
 
-    fn resources(&self) -> MutexGuard<'_, HashSet<(Arc<str>, Box<str>)>> {
+    fn resources(&self) -> MutexGuard<'_, SubscribedResources> {
         self.resources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a resource. Returns `None` if there are too many, else whether the resource is new.
+    /// Adds a resource that the server does not have yet. Returns `None` if there are too many, else
+    /// whether the resource is new.
     pub(crate) fn add_resource(&self, server: &Arc<str>, uri: &str) -> Option<bool> {
         let mut resources = self.resources();
         let key = (server.clone(), uri.into());
-        if resources.contains(&key) {
+        if resources.contains_key(&key) {
             return Some(false);
         }
-        (resources.len() < MAX_SUBSCRIBED_RESOURCES).then(|| resources.insert(key))
+        (resources.len() < MAX_SUBSCRIBED_RESOURCES).then(|| resources.insert(key, false).is_none())
     }
 
-    /// Removes a resource; returns whether it was subscribed.
+    /// Records that the server has the subscription. Returns false if the subscriber removed the
+    /// resource in the meantime.
+    pub(crate) fn confirm_resource(&self, server: &Arc<str>, uri: &str) -> bool {
+        let mut resources = self.resources();
+        let confirmed = resources.get_mut(&(server.clone(), uri.into()));
+        confirmed.is_some_and(|confirmed| !std::mem::replace(confirmed, true))
+    }
+
+    /// Removes a resource; returns whether the server has the subscription.
     pub(crate) fn remove_resource(&self, server: &Arc<str>, uri: &str) -> bool {
-        self.resources().remove(&(server.clone(), uri.into()))
+        self.resources().remove(&(server.clone(), uri.into())) == Some(true)
     }
 
-    /// Removes and returns all resources.
-    pub(crate) fn take_resources(&self) -> HashSet<(Arc<str>, Box<str>)> {
-        std::mem::take(&mut self.resources())
+    /// Removes a resource that the server does not have.
+    pub(crate) fn remove_unconfirmed(&self, server: &Arc<str>, uri: &str) {
+        let key = (server.clone(), uri.into());
+        let mut resources = self.resources();
+        if resources.get(&key) == Some(&false) {
+            resources.remove(&key);
+        }
+    }
+
+    /// Removes all resources; returns those whose servers have the subscription.
+    pub(crate) fn take_resources(&self) -> Vec<(Arc<str>, Box<str>)> {
+        let resources = std::mem::take(&mut *self.resources()).into_iter();
+        resources.filter(|(_, confirmed)| *confirmed).map(|(key, _)| key).collect()
     }
 
     fn has_resource(&self, server: &Arc<str>, uri: &str) -> bool {
-        self.resources().contains(&(server.clone(), uri.into()))
+        self.resources().contains_key(&(server.clone(), uri.into()))
     }
 
     /// Sends a notification with parameters of a server or of the gateway.

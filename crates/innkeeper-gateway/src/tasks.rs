@@ -25,6 +25,11 @@ impl GatewayTasks {
         drop(tasks.spawn(future));
     }
 
+    /// Aborts all tasks at their next await.
+    pub(crate) fn abort(&self) {
+        self.tasks().abort_all();
+    }
+
     /// Waits for the end of all tasks that run now.
     pub(crate) async fn join(&self) {
         let mut running = std::mem::take(&mut *self.tasks());

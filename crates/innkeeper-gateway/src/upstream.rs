@@ -1,13 +1,15 @@
 //! A host behind the gateway, with the servers that the gateway stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use innkeeper_host::{Catalog, Host};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use crate::principal::Principal;
 use crate::server_use::ServerUse;
 
 /// The definitions of the servers that the gateway stopped, by name: clients still see them.
@@ -29,6 +31,9 @@ pub(crate) struct Upstream {
     permits: Mutex<HashMap<Arc<str>, OwnedSemaphorePermit>>,
     /// Each use of a server has a clone.
     use_count: Arc<()>,
+    /// The principal of the first client.
+    principal: OnceLock<Principal>,
+    has_several_principals: AtomicBool,
     pub(crate) started: Instant,
 }
 
@@ -49,6 +54,8 @@ impl Upstream {
             stopped: ArcSwap::default(),
             permits: Mutex::new(permits),
             use_count: Arc::default(),
+            principal: OnceLock::new(),
+            has_several_principals: AtomicBool::new(false),
             started: Instant::now(),
         }
     }
@@ -63,6 +70,23 @@ impl Upstream {
     /// Returns the names of all servers, in the order of the configuration.
     pub(crate) fn names(&self) -> &[Arc<str>] {
         &self.names
+    }
+
+    /// Returns whether a server belongs to the host.
+    pub(crate) fn has_server(&self, name: &str) -> bool {
+        self.names.iter().any(|known| **known == *name)
+    }
+
+    /// Records that a client of a principal uses the host.
+    pub(crate) fn record_principal(&self, principal: &Principal) {
+        if self.principal.get_or_init(|| principal.clone()) != principal {
+            self.has_several_principals.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether clients of several principals used the host.
+    pub(crate) fn has_several_principals(&self) -> bool {
+        self.has_several_principals.load(Ordering::Relaxed)
     }
 
     /// Returns the place of a server in its configuration: hosts that more clients share come first.

@@ -54,14 +54,14 @@ impl GatewayInner {
             Some(false) => return Ok(()),
             Some(true) => {}
         }
-        let subscribing = async {
-            let _in_use = self.use_server(&server.upstream, &server.name).await?;
-            let subscribed = server.subscribe(uri).await;
-            subscribed.map_err(|error| RpcError::from_call_error(error, uri))
-        };
-        subscribing.await.inspect_err(|_| {
-            subscriber.remove_resource(&server.name, uri);
-        })
+        let _unconfirmed = UnconfirmedResource { subscriber, server: &server.name, uri };
+        let _in_use = self.use_server(&server.upstream, &server.name).await?;
+        let subscribed = server.subscribe(uri).await;
+        subscribed.map_err(|error| RpcError::from_call_error(error, uri))?;
+        if !subscriber.confirm_resource(&server.name, uri) {
+            server.unsubscribe(uri).await;
+        }
+        Ok(())
     }
 
     /// Opens a subscription of the modern era, which lasts until the client cancels the request.
@@ -74,7 +74,6 @@ impl GatewayInner {
         let caller = request.caller;
         let offering = self.offering(caller).await?;
         let subscriber = Subscriber::new(
-            caller.principal.clone(),
             caller.endpoint,
             offering.view.clone(),
             request.sink.clone(),
@@ -115,7 +114,6 @@ impl GatewayInner {
         client: &Arc<Client>,
     ) -> Result<Subscription, RpcError> {
         Ok(self.subscribers.add(Subscriber::new(
-            client.principal.clone(),
             client.endpoint,
             self.view(&client.principal, Some(client)).await?,
             client.general.clone(),
@@ -140,6 +138,20 @@ impl GatewayInner {
                 }
             }
         });
+    }
+}
+
+/// A resource of a subscriber. Dropping the value removes the resource unless the server has the
+/// subscription.
+struct UnconfirmedResource<'a> {
+    subscriber: &'a Subscriber,
+    server: &'a Arc<str>,
+    uri: &'a str,
+}
+
+impl Drop for UnconfirmedResource<'_> {
+    fn drop(&mut self) {
+        self.subscriber.remove_unconfirmed(self.server, self.uri);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use innkeeper_host::{CallReference, HostEvent};
+use innkeeper_host::{CallOptions, CallReference, HostEvent};
 use innkeeper_protocol::{method, skim};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
@@ -28,9 +28,12 @@ pub(super) fn forward_events(
                     let params = params.as_deref();
                     forward_notification(&gateway, &upstream, &server, &method, params, &call);
                 }
+                Ok(HostEvent::Ready { server, .. }) => {
+                    gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
+                    gateway.notify_changes(&upstream);
+                }
                 Ok(
                     HostEvent::CatalogChanged { .. }
-                    | HostEvent::Ready { .. }
                     | HostEvent::Unavailable { .. }
                     | HostEvent::Stopped { .. },
                 )
@@ -58,6 +61,18 @@ impl GatewayInner {
                     self.subscribers.notify_lists(view, index, changed);
                 }
             }
+        }
+    }
+}
+
+/// Subscribes again at a server that restarted: its process does not know the subscribers.
+async fn renew_subscriptions(upstream: Arc<Upstream>, server: Arc<str>) {
+    let server_use = upstream.server_use(&server);
+    let counts = server_use.subscriptions.lock().await;
+    for uri in counts.keys() {
+        let options = CallOptions::default();
+        if let Err(error) = upstream.host.subscribe_resource(uri, Some(&server), options).await {
+            tracing::warn!(server = &*server, %error, "subscription not renewed after a restart");
         }
     }
 }
@@ -92,8 +107,8 @@ fn forward_notification(
     }
 }
 
-/// Forwards a notification that belongs to no call, for example a log message, if all clients of
-/// the host are of one principal: it may contain what another client sent.
+/// Forwards a notification that belongs to no call, for example a log message, if all clients
+/// that ever used the host are of one principal: it may contain what another client sent.
 fn forward_unattributed(
     gateway: &GatewayInner,
     upstream: &Arc<Upstream>,
@@ -101,15 +116,14 @@ fn forward_unattributed(
     method: &str,
     params: Option<&RawValue>,
 ) {
-    let subscribers = gateway.subscribers.current();
-    let subscribers: Vec<_> =
-        subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)).collect();
-    let Some(first) = subscribers.first() else { return };
-    if subscribers.iter().any(|subscriber| subscriber.principal != first.principal) {
+    // Clients of the modern era over HTTP have no connection, and a server may remember a client that
+    // has gone.
+    if upstream.has_several_principals() {
         tracing::debug!(server = &**server, "notification without a call not forwarded");
         return;
     }
-    for subscriber in subscribers {
+    let subscribers = gateway.subscribers.current();
+    for subscriber in subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)) {
         // A subscription of the modern era receives only what it requested.
         let offers = gateway
             .endpoints

@@ -187,8 +187,7 @@ impl GatewayInner {
         let mut dependencies = Vec::new();
         for dependency in self.servers.dependencies(name) {
             let mut hosts = std::iter::once(upstream).chain(&upstream.wider);
-            let owner = hosts.find(|host| host.names().iter().any(|name| **name == *dependency));
-            if let Some(owner) = owner {
+            if let Some(owner) = hosts.find(|host| host.has_server(dependency)) {
                 dependencies.push(self.use_server(owner, &dependency.as_str().into()).await?);
             }
         }
@@ -222,6 +221,9 @@ impl GatewayInner {
 
     /// Ends the servers that were unused for the longest time. Returns whether there were any.
     async fn reclaim(&self) -> bool {
+        if self.end_unviewed_hosts().await {
+            return true;
+        }
         let servers = self.unused_servers().into_iter();
         let servers = servers.map(|server| (server.last_used(), Reclaimable::Server(server)));
         let view = self.least_recent_view();

@@ -17,6 +17,7 @@ use super::{GatewayInner, events};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::principal::Principal;
+use crate::server_use::InUse;
 use crate::upstream::Upstream;
 use crate::view::View;
 
@@ -85,21 +86,25 @@ impl Scopes {
     /// Removes and returns the running hosts that `is_ended` selects.
     fn take_hosts(
         &mut self,
-        is_ended: impl Fn(&Scope, &Arc<Upstream>) -> bool,
+        is_ended: impl Fn(&HostCell, &Arc<Upstream>) -> bool,
     ) -> Vec<Arc<Upstream>> {
-        let ended = self.hosts.extract_if(|scope, cell| match cell.get() {
-            Some(Ok(upstream)) => is_ended(scope, upstream),
+        let ended = self.hosts.extract_if(|_, cell| match cell.get() {
+            Some(Ok(upstream)) => is_ended(cell, upstream),
             // A host that fails to start, or that ended during its start, is removed by its start.
             Some(Err(_)) | None => false,
         });
         ended.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
     }
 
-    /// Removes and returns the hosts that no view has, if they started before a time.
+    /// Removes and returns the hosts that no view has and no request waits for, if they started
+    /// before a time.
     fn take_unviewed(&mut self, before: Instant) -> Vec<Arc<Upstream>> {
         let views: Vec<_> = self.views.values().cloned().collect();
-        self.take_hosts(|_, upstream| {
-            upstream.started < before && !views.iter().any(|view| view.contains(upstream))
+        self.take_hosts(|cell, upstream| {
+            // A request that waits for a host has a clone of its cell until the host is in a view.
+            Arc::strong_count(cell) == 1
+                && upstream.started < before
+                && !views.iter().any(|view| view.contains(upstream))
         })
     }
 
@@ -146,6 +151,7 @@ impl GatewayInner {
         principal: &Principal,
         client: Option<&Arc<Client>>,
     ) -> Result<Arc<View>, RpcError> {
+        self.shared.record_principal(principal);
         let sharing = &self.sharing;
         if sharing.principal.is_none() && sharing.session.is_none() {
             return Ok(self.shared_view.clone());
@@ -158,10 +164,13 @@ impl GatewayInner {
                 return Ok(view.clone());
             }
             let mut upstreams = vec![self.shared.clone()];
+            let mut awaited = Vec::new();
             let (principal, client) = key.clone();
             for scope in [Scope::Principal(principal.clone()), Scope::Session(principal, client)] {
                 if sharing.servers(scope.share()).is_some() {
-                    upstreams.push(self.scoped_host(scope, upstreams.clone()).await?);
+                    let cell = self.scoped_host(scope, upstreams.clone());
+                    upstreams.push(cell.wait().await.clone()?);
+                    awaited.push(cell);
                 }
             }
             let private: Vec<_> = upstreams.iter().skip(1).cloned().collect();
@@ -178,26 +187,19 @@ impl GatewayInner {
     }
 
     /// Returns the host of a scope. Starts the host if it does not run; the start continues without
-    /// the request that it is for.
-    async fn scoped_host(
-        self: &Arc<Self>,
-        scope: Scope,
-        wider: Vec<Arc<Upstream>>,
-    ) -> Result<Arc<Upstream>, RpcError> {
-        let cell = {
-            let mut scopes = self.sharing.scopes();
-            let known = scopes.hosts.get(&scope).cloned();
-            known.unwrap_or_else(|| {
-                let cell = HostCell::default();
-                scopes.hosts.insert(scope.clone(), cell.clone());
-                let (gateway, starting) = (self.clone(), cell.clone());
-                self.tasks.spawn(async move {
-                    gateway.start_scoped_host(scope, wider, starting).await;
-                });
-                cell
-            })
-        };
-        cell.wait().await.clone()
+    /// the request that it is for. The host runs on until the clone of the cell is dropped.
+    fn scoped_host(self: &Arc<Self>, scope: Scope, wider: Vec<Arc<Upstream>>) -> HostCell {
+        let mut scopes = self.sharing.scopes();
+        let known = scopes.hosts.get(&scope).cloned();
+        known.unwrap_or_else(|| {
+            let cell = HostCell::default();
+            scopes.hosts.insert(scope.clone(), cell.clone());
+            let (gateway, starting) = (self.clone(), cell.clone());
+            self.tasks.spawn(async move {
+                gateway.start_scoped_host(scope, wider, starting).await;
+            });
+            cell
+        })
     }
 
     async fn start_scoped_host(
@@ -216,26 +218,35 @@ impl GatewayInner {
             }
             !is_current
         };
-        let result = match started {
+        // Until the cell is set, the servers that the host depends on do not stop.
+        let (result, _dependencies) = match started {
             // The session ended during the start.
-            Ok(upstream) if ended => {
+            Ok((upstream, _)) if ended => {
                 upstream.host.shutdown().await;
-                Err(RpcError::new(code::INTERNAL_ERROR, "the session has ended"))
+                let error = RpcError::new(code::INTERNAL_ERROR, "the session has ended");
+                (Err(error), Vec::new())
             }
-            started => started,
+            Ok((upstream, in_use)) => (Ok(upstream), in_use),
+            Err(error) => (Err(error), Vec::new()),
         };
         // Only this task sets the cell.
         drop(cell.set(result));
     }
 
+    /// Starts the servers of a principal or a session. Returns their host, and uses of the servers of
+    /// more clients that they depend on.
     async fn start_private_servers(
         self: &Arc<Self>,
         share: Share,
         wider: Vec<Arc<Upstream>>,
-    ) -> Result<Arc<Upstream>, RpcError> {
+    ) -> Result<(Arc<Upstream>, Vec<InUse>), RpcError> {
         let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy"));
         };
+        let mut in_use = Vec::new();
+        for name in config.servers.keys() {
+            in_use.extend(self.use_wider_dependencies(name, &wider).await);
+        }
         let with_process = config.servers.keys().filter(|name| self.servers.has_process(name));
         let with_process: Vec<Arc<str>> = with_process.map(|name| name.as_str().into()).collect();
         let permits = self.reserve_processes(with_process.len()).await?;
@@ -250,7 +261,32 @@ impl GatewayInner {
         // The cell is new.
         drop(cell.set(Arc::downgrade(&upstream)));
         self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream));
-        Ok(upstream)
+        Ok((upstream, in_use))
+    }
+
+    /// Starts the servers of more clients that a server depends on, if the gateway stopped them. A
+    /// dependency that does not start is left out, like one that failed earlier.
+    async fn use_wider_dependencies(
+        self: &Arc<Self>,
+        name: &str,
+        wider: &[Arc<Upstream>],
+    ) -> Vec<InUse> {
+        let mut in_use = Vec::new();
+        for dependency in self.servers.dependencies(name) {
+            let Some(owner) = wider.iter().find(|host| host.has_server(dependency)) else {
+                continue;
+            };
+            match self.use_server(owner, &dependency.as_str().into()).await {
+                Ok(used) => in_use.push(used),
+                Err(error) => tracing::warn!(
+                    server = name,
+                    dependency,
+                    error = error.message,
+                    "dependency of a server not started"
+                ),
+            }
+        }
+        in_use
     }
 
     /// Ends the hosts of a session.
@@ -299,6 +335,14 @@ impl GatewayInner {
         let scopes = self.sharing.scopes();
         let unused = scopes.unused_views().min_by_key(|(_, last_used)| *last_used);
         unused.map(|(key, last_used)| (key.clone(), last_used))
+    }
+
+    /// Ends the hosts that no client has, because the client left during their start, and waits for
+    /// the end. Returns whether there were any.
+    pub(super) async fn end_unviewed_hosts(&self) -> bool {
+        let ended = self.sharing.scopes().take_unviewed(Instant::now());
+        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await;
+        !ended.is_empty()
     }
 
     /// Ends the hosts of a client that no other client uses, and waits for the end.

@@ -89,18 +89,15 @@ pub(super) struct Connection {
     subscription: OnceLock<Arc<crate::subscribers::Subscription>>,
     pub(super) requests: GatewayTasks,
     unanswered: Arc<Semaphore>,
-    _end: ConnectionEnd,
 }
 
 /// The end of a connection, also if its future is dropped.
-#[derive(Debug)]
-struct ConnectionEnd {
-    gateway: Arc<GatewayInner>,
-    client: Arc<Client>,
-}
-
-impl Drop for ConnectionEnd {
+impl Drop for Connection {
     fn drop(&mut self) {
+        self.requests.abort();
+        if let Some(subscription) = self.subscription.get() {
+            self.gateway.end_subscriptions(subscription);
+        }
         self.gateway.end_client(&self.client);
     }
 }
@@ -115,7 +112,6 @@ impl Connection {
         let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let sink = MessageSink::Queue(queue);
         let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
-        let end = ConnectionEnd { gateway: gateway.clone(), client: client.clone() };
         let connection = Self {
             gateway: gateway.clone(),
             client,
@@ -123,7 +119,6 @@ impl Connection {
             subscription: OnceLock::new(),
             requests: GatewayTasks::default(),
             unanswered: Arc::new(Semaphore::new(MAX_UNANSWERED_REQUESTS)),
-            _end: end,
         };
         (connection, messages)
     }
@@ -251,13 +246,9 @@ impl Connection {
         }
         Ok(())
     }
-
-    /// Cancels the requests of the client and ends its subscriptions.
+    /// Cancels the requests of the client.
     pub(super) fn end(&self) {
         self.client.disconnect();
-        if let Some(subscription) = self.subscription.get() {
-            self.gateway.end_subscriptions(subscription);
-        }
     }
 }
 

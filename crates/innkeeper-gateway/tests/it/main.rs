@@ -16,4 +16,5 @@ mod rmcp_client;
 mod search;
 mod setup;
 mod sharing;
+mod sharing_attacks;
 mod sse;

@@ -107,13 +107,13 @@ async fn initialize(
             return rejection.into_response();
         }
     };
+    let mut opening = OpeningSession { transport, session: &session, is_open: false };
     match transport.gateway.add_legacy_subscriber(&session.client).await {
         Ok(subscription) => {
             let subscription = Arc::new(subscription);
             session.subscription.get_or_init(|| subscription);
         }
         Err(error) => {
-            transport.end_session(&session.id);
             return rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
         }
     }
@@ -124,15 +124,31 @@ async fn initialize(
             .await;
     let line = line.unwrap_or_default();
     if session.client.identity().is_none() {
-        transport.end_session(&session.id);
         return json_response(StatusCode::BAD_REQUEST, line);
     }
+    opening.is_open = true;
     let mut response = json_response(StatusCode::OK, line);
     // The id consists of ASCII characters.
     if let Ok(id) = HeaderValue::from_str(&session.id) {
         response.headers_mut().insert(SESSION_ID, id);
     }
     response
+}
+
+/// A session whose client does not have its id yet. Dropping the value ends the session, also if the
+/// client leaves before its response.
+struct OpeningSession<'a> {
+    transport: &'a HttpTransport,
+    session: &'a Session,
+    is_open: bool,
+}
+
+impl Drop for OpeningSession<'_> {
+    fn drop(&mut self) {
+        if !self.is_open {
+            self.transport.end_session(&self.session.id);
+        }
+    }
 }
 
 fn connected(session: &Session) -> incoming::Connected {

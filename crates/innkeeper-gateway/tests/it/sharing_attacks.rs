@@ -1,0 +1,267 @@
+//! Attacks on the sharing of servers: dropped connections, cancelled requests, other principals.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::Request;
+use innkeeper_gateway::auth::Authenticator;
+use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions, HttpAccess};
+use innkeeper_testkit::read_call_log;
+use serde_json::json;
+use tokio::time::timeout;
+use tower::ServiceExt;
+
+use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
+
+fn router(gateway: &TestGateway) -> Router {
+    let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
+    let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
+    gateway.gateway.router(access)
+}
+
+fn initialize_request() -> Request<Body> {
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    Request::builder()
+        .method("POST")
+        .uri("http://127.0.0.1/mcp")
+        .header("host", "127.0.0.1")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .body(Body::from(body.to_string()))
+        .unwrap()
+}
+
+/// Attack: remote | a client drops its connection while `initialize` starts the servers of its
+/// session | the session and its servers end | No process leaks
+#[tokio::test]
+async fn the_servers_of_a_session_end_if_the_client_leaves_during_initialize() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "session");
+    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
+    let router = router(&gateway);
+    let mut initializing = Box::pin(router.clone().oneshot(initialize_request()));
+    let started = tokio::select! {
+        _ = &mut initializing => false,
+        () = test_env.wait_for_processes(1) => true,
+    };
+    assert!(started, "the client leaves while its server starts");
+    drop(initializing);
+    test_env.wait_for_processes(0).await;
+    let opened = timeout(TEST_TIMEOUT, async {
+        while router.clone().oneshot(initialize_request()).await.unwrap().status() != 200 {}
+    });
+    assert!(opened.await.is_ok(), "the first session keeps its process");
+}
+
+/// Attack: remote | a client leaves while its first request starts the servers of its principal |
+/// the process ends when another principal needs it | No unbounded use
+#[tokio::test]
+async fn servers_whose_client_left_during_their_start_make_room() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "principal");
+    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
+    let mut ada = gateway.modern("ada", json!({}));
+    let call = ada.start("tools/list", json!({})).await;
+    test_env.wait_for_processes(1).await;
+    ada.notify("notifications/cancelled", json!({ "requestId": call })).await;
+    ada.close().await.unwrap();
+    let mut bob = gateway.modern("bob", json!({}));
+    // Until ada's server has started, there is no process for bob.
+    let served = timeout(TEST_TIMEOUT, async {
+        while bob.respond("tools/list", json!({})).await["result"]["tools"].is_null() {}
+    });
+    assert!(served.await.is_ok(), "ada's server keeps its process");
+}
+
+#[tokio::test]
+async fn a_private_server_starts_after_its_idle_dependency() {
+    let test_env = TestEnv::new();
+    let dependency = test_env.fixture("a").config_key("idleTimeout", 0.05);
+    let dependent = test_env
+        .fixture("b")
+        .config_key("share", "session")
+        .config_key("dependencies", json!(["a"]));
+    let gateway = test_env.gateway([dependency, dependent]).await;
+    test_env.wait_for_processes(0).await;
+    let client = gateway.initialized("ada", json!({})).await;
+    assert_eq!(test_env.process_count(), 2, "the dependency runs while the dependent runs");
+    client.close().await.unwrap();
+    test_env.wait_for_processes(0).await;
+}
+
+/// Attack: remote | a client cancels a subscription before the server has it, and leaves | the
+/// subscription of another client remains | Isolation
+#[tokio::test]
+async fn the_end_of_a_cancelled_subscription_takes_none_from_another_client() {
+    let test_env = TestEnv::new();
+    let server = test_env
+        .fixture("a")
+        .switch("--touch")
+        .with("--init-delay", 300)
+        .config_key("idleTimeout", 0.05);
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    test_env.wait_for_processes(0).await;
+    let uri = json!({ "uri": "fx://a/static" });
+    let subscribing = ada.start("resources/subscribe", uri.clone()).await;
+    test_env.wait_for_processes(1).await;
+    ada.notify("notifications/cancelled", json!({ "requestId": subscribing })).await;
+    ada.request("ping", json!({})).await;
+    bob.request("resources/subscribe", uri.clone()).await;
+    ada.request("resources/unsubscribe", uri).await;
+    ada.close().await.unwrap();
+    bob.call("a.touch", json!({ "uri": "fx://a/static" })).await;
+    let received =
+        timeout(Duration::from_secs(3), bob.received("notifications/resources/updated")).await;
+    assert!(received.is_ok(), "bob's subscription has ended");
+}
+
+/// Attack: remote | a log message of calls of one principal belongs to no call, while only a client
+/// of another principal listens | nobody gets the message | Isolation
+#[tokio::test]
+async fn a_log_message_without_a_call_does_not_reach_a_principal_that_did_not_call() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").with("--log-flood", 1).with("--slow", 50);
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let mut bob = gateway.modern("bob", json!({}));
+    let mut calls = Vec::new();
+    for _ in 0..4 {
+        calls.push(bob.start("tools/call", json!({ "name": "a.pid", "arguments": {} })).await);
+    }
+    for call in calls {
+        bob.response(&call).await;
+    }
+    ada.request("ping", json!({})).await;
+    assert!(ada.waiting.is_empty(), "{:?}", ada.waiting);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_around_idle_stops_run_exactly_once() {
+    let test_env = TestEnv::new();
+    let directory = tempfile::tempdir().unwrap();
+    let servers = ["a", "b"].map(|name| {
+        let tally = directory.path().join(name);
+        let server = test_env.fixture(name).with("--tally", tally.display());
+        let server = server.config_key("idleTimeout", 0.01);
+        if name == "b" { server.config_key("dependencies", json!(["a"])) } else { server }
+    });
+    let gateway = test_env.gateway(servers).await;
+    let mut clients = tokio::task::JoinSet::new();
+    for number in 0..8_u64 {
+        let mut client = gateway.initialized(&format!("p{}", number % 3), json!({})).await;
+        clients.spawn(async move {
+            let mut expected = Vec::new();
+            for round in 0..40_u64 {
+                let key = number * 1000 + round;
+                let name = if (number + round) % 2 == 0 { "a.tally" } else { "b.tally" };
+                let params = json!({ "name": name, "arguments": { "id": key } });
+                let id = client.start("tools/call", params).await;
+                if (number + round) % 5 == 0 {
+                    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+                } else {
+                    let response = client.response(&id).await;
+                    assert!(response["result"].is_object(), "{response}");
+                    expected.push(key);
+                }
+                tokio::time::sleep(Duration::from_millis((number * 7 + round * 13) % 60)).await;
+            }
+            expected
+        });
+    }
+    let mut expected = Vec::new();
+    while let Some(done) = clients.join_next().await {
+        expected.extend(done.unwrap());
+    }
+    test_env.wait_for_processes(0).await;
+    let logs = ["a", "b"].map(|name| read_call_log(&directory.path().join(name))).concat();
+    for key in expected {
+        let count = logs.iter().filter(|id| **id == key).count();
+        assert_eq!(count, 1, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_dies_with_a_subscription_does_not_keep_the_server() {
+    let test_env = TestEnv::new();
+    let server = test_env
+        .fixture("a")
+        .with("--progress", 50)
+        .with("--progress-delay", 20)
+        .config_key("idleTimeout", 0.05);
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.request("resources/subscribe", json!({ "uri": "fx://a/static" })).await;
+    let params = json!({ "name": "a.pid", "arguments": {}, "_meta": { "progressToken": "t" } });
+    ada.start("tools/call", params).await;
+    ada.received("notifications/progress").await;
+    drop(ada);
+    test_env.wait_for_processes(0).await;
+}
+
+#[tokio::test]
+async fn a_subscription_outlives_a_crash_of_its_server() {
+    let test_env = TestEnv::new();
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let server = test_env
+        .fixture("a")
+        .switch("--touch")
+        .journal(&journal)
+        .with("--crash-after", 2)
+        .config_key("restart", json!({ "onFailure": { "max": 5 } }));
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.request("resources/subscribe", json!({ "uri": "fx://a/static" })).await;
+    let touch = json!({ "name": "a.touch", "arguments": { "uri": "fx://a/static" } });
+    ada.request("tools/call", touch.clone()).await;
+    ada.received("notifications/resources/updated").await;
+    let crashed = ada.respond("tools/call", touch.clone()).await;
+    assert_eq!(crashed["error"]["data"]["mayHaveRun"], true, "{crashed}");
+    let subscriptions = || {
+        let received = std::fs::read_to_string(&journal).unwrap_or_default();
+        received.matches("resources/subscribe").count()
+    };
+    let renewed = timeout(TEST_TIMEOUT, async {
+        while subscriptions() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    assert!(renewed.await.is_ok(), "the new process does not know the subscriber");
+    ada.request("tools/call", touch).await;
+    ada.received("notifications/resources/updated").await;
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_its_client_keeps_the_process_of_an_idle_server() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").switch("--ask-elicit").config_key("idleTimeout", 0.02);
+    let other = test_env.fixture("b").switch("--notes").config_key("idleTimeout", 0.02);
+    let gateway = test_env.gateway([server, other]).await;
+    test_env.wait_for_processes(0).await;
+    let mut ada = gateway.modern("ada", json!({ "elicitation": {} }));
+    let mut call = json!({ "name": "a.pid", "arguments": {} });
+    let asked = ada.request("tools/call", call.clone()).await;
+    // Several stops of another server.
+    for _ in 0..5 {
+        ada.call("b.note", json!({ "text": "x" })).await;
+        test_env.wait_for_processes(1).await;
+    }
+    call["requestState"] = asked["requestState"].clone();
+    let keys = asked["inputRequests"].as_object().unwrap().keys();
+    let accepted = json!({ "action": "accept", "content": { "name": "ada" } });
+    call["inputResponses"] = keys.map(|key| (key.clone(), accepted.clone())).collect();
+    let answered = ada.request("tools/call", call).await;
+    assert!(answered["content"].to_string().contains("accept"), "{answered}");
+    test_env.wait_for_processes(0).await;
+}
