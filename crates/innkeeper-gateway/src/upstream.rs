@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use innkeeper_host::{Catalog, Host};
+use innkeeper_host::{Catalog, Host, ServerState, ShutdownReport};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -128,6 +128,28 @@ impl Upstream {
     /// Returns the permits of the processes, by server.
     pub(crate) fn permits(&self) -> MutexGuard<'_, HashMap<Arc<str>, OwnedSemaphorePermit>> {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shuts the host down. Another call waits for the same end.
+    pub(crate) async fn shut_down(&self) -> ShutdownReport {
+        let report = self.host.shutdown().await;
+        self.permits().clear();
+        report
+    }
+
+    /// Releases the permits of servers that ended by themselves. Returns whether there were any.
+    pub(crate) fn release_ended(&self) -> bool {
+        let status = self.host.status();
+        let has_ended = |name: &Arc<str>| {
+            status.get(name).is_some_and(|server| {
+                server.pid.is_none()
+                    && matches!(server.state, ServerState::Unavailable | ServerState::Shutdown)
+            })
+        };
+        let mut permits = self.permits();
+        let before = permits.len();
+        permits.retain(|name, _| !has_ended(name));
+        permits.len() < before
     }
 
     /// Returns a token that counts as a use of the host.

@@ -29,6 +29,7 @@ pub(super) fn forward_events(
                     forward_notification(&gateway, &upstream, &server, &method, params, &call);
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
+                    gateway.count_process(&upstream, &server);
                     gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
                     gateway.notify_changes(&upstream);
                 }

@@ -121,6 +121,21 @@ impl GatewayInner {
         unused
     }
 
+    /// Reserves the process of a server that started without the gateway, for example after a crash.
+    pub(super) fn count_process(&self, upstream: &Upstream, name: &Arc<str>) {
+        let server_use = upstream.server_use(name);
+        if server_use.process().is_some_and(|process| process.try_read().is_err()) {
+            // The gateway starts the server, with a permit.
+            return;
+        }
+        let mut permits = upstream.permits();
+        if self.servers.has_process(name) && !permits.contains_key(name) {
+            // The process runs, even over the maximum.
+            let permit = self.process_limits.try_reserve(1).ok().and_then(|mut one| one.pop());
+            permits.extend(permit.map(|permit| (name.clone(), permit)));
+        }
+    }
+
     /// Returns a use of a server. Starts the server if the gateway stopped it; the start continues
     /// without the request that it is for.
     pub(crate) fn use_server(
@@ -221,7 +236,8 @@ impl GatewayInner {
 
     /// Ends the servers that were unused for the longest time. Returns whether there were any.
     async fn reclaim(&self) -> bool {
-        if self.end_unviewed_hosts().await {
+        let released = self.upstreams().iter().filter(|upstream| upstream.release_ended()).count();
+        if released > 0 || self.wait_for_ending_host().await || self.end_unviewed_hosts().await {
             return true;
         }
         let servers = self.unused_servers().into_iter();

@@ -124,11 +124,13 @@ pub(crate) struct Sharing {
     pub(super) principal: Option<PrivateServers>,
     pub(super) session: Option<PrivateServers>,
     scopes: Mutex<Scopes>,
+    /// The hosts that shut down: their processes count until the end.
+    ending: Arc<Mutex<Vec<Arc<Upstream>>>>,
 }
 
 impl Sharing {
     pub(super) fn new(principal: Option<PrivateServers>, session: Option<PrivateServers>) -> Self {
-        Self { principal, session, scopes: Mutex::default() }
+        Self { principal, session, scopes: Mutex::default(), ending: Arc::default() }
     }
 
     fn scopes(&self) -> MutexGuard<'_, Scopes> {
@@ -142,6 +144,10 @@ impl Sharing {
             Share::Session => self.session.as_ref(),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GatewayInner {
@@ -222,7 +228,7 @@ impl GatewayInner {
         let (result, _dependencies) = match started {
             // The session ended during the start.
             Ok((upstream, _)) if ended => {
-                upstream.host.shutdown().await;
+                upstream.shut_down().await;
                 let error = RpcError::new(code::INTERNAL_ERROR, "the session has ended");
                 (Err(error), Vec::new())
             }
@@ -323,10 +329,20 @@ impl GatewayInner {
 
     fn shut_down_hosts(&self, hosts: Vec<Arc<Upstream>>) {
         for upstream in hosts {
+            let ending = self.sharing.ending.clone();
+            lock(&ending).push(upstream.clone());
             self.tasks.spawn(async move {
-                upstream.host.shutdown().await;
+                upstream.shut_down().await;
+                lock(&ending).retain(|other| !Arc::ptr_eq(other, &upstream));
             });
         }
+    }
+
+    /// Waits for the end of a host that shuts down. Returns whether there was one.
+    pub(super) async fn wait_for_ending_host(&self) -> bool {
+        let Some(upstream) = lock(&self.sharing.ending).pop() else { return false };
+        upstream.shut_down().await;
+        true
     }
 
     /// Returns the last use of the client that needs its hosts least, if no request, connection or
@@ -341,7 +357,7 @@ impl GatewayInner {
     /// the end. Returns whether there were any.
     pub(super) async fn end_unviewed_hosts(&self) -> bool {
         let ended = self.sharing.scopes().take_unviewed(Instant::now());
-        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await;
+        join_all(ended.iter().map(|upstream| upstream.shut_down())).await;
         !ended.is_empty()
     }
 
@@ -355,7 +371,7 @@ impl GatewayInner {
             scopes.views.remove(key);
             scopes.take_unviewed(Instant::now())
         };
-        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await;
+        join_all(ended.iter().map(|upstream| upstream.shut_down())).await;
     }
 
     /// Returns all hosts that run.
@@ -373,6 +389,6 @@ impl GatewayInner {
             let cells = std::mem::take(&mut scopes.hosts);
             cells.into_values().filter_map(|cell| cell.get()?.clone().ok()).collect()
         };
-        join_all(ended.iter().map(|upstream| upstream.host.shutdown())).await
+        join_all(ended.iter().map(|upstream| upstream.shut_down())).await
     }
 }

@@ -92,7 +92,10 @@ async fn the_list_and_the_description_have_the_tools_of_the_endpoint() {
     assert_eq!(json(called).await["content"][0]["text"], "hi");
     let (status, detail, _) =
         problem(send(&router, "GET", "/endpoints/absent/tools", "").await).await;
-    assert_eq!((status, &*detail), (404, "unknown endpoint `absent`"));
+    assert_eq!(
+        (status, &*detail),
+        (404, "no endpoint has this name; `serve.endpoints` has the names")
+    );
     let stale = problem(send(&router, "GET", "/tools?cursor=x", "").await).await;
     assert_eq!((stale.0, stale.2.contains("omit `cursor`")), (400, true));
 }

@@ -39,7 +39,7 @@ fn initialize_request() -> Request<Body> {
 }
 
 /// Attack: remote | a client drops its connection while `initialize` starts the servers of its
-/// session | the session and its servers end | No process leaks
+/// session | the session and its servers end | No orphan
 #[tokio::test]
 async fn the_servers_of_a_session_end_if_the_client_leaves_during_initialize() {
     let test_env = TestEnv::new();
@@ -62,7 +62,7 @@ async fn the_servers_of_a_session_end_if_the_client_leaves_during_initialize() {
 }
 
 /// Attack: remote | a client leaves while its first request starts the servers of its principal |
-/// the process ends when another principal needs it | No unbounded use
+/// the process ends when another principal needs it | No unbounded memory
 #[tokio::test]
 async fn servers_whose_client_left_during_their_start_make_room() {
     let test_env = TestEnv::new();
@@ -264,4 +264,33 @@ async fn a_call_that_waits_for_its_client_keeps_the_process_of_an_idle_server() 
     let answered = ada.request("tools/call", call).await;
     assert!(answered["content"].to_string().contains("accept"), "{answered}");
     test_env.wait_for_processes(0).await;
+}
+
+#[tokio::test]
+async fn a_server_that_crashed_leaves_its_place_to_others() {
+    let test_env = TestEnv::new();
+    let crashing = test_env.fixture("c").with("--crash-after", 1);
+    let private = test_env.fixture("n").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [crashing, private]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let params = json!({ "name": "c.pid", "arguments": {} });
+    let crashed = ada.respond("tools/call", params).await;
+    assert!(crashed.get("error").is_some(), "{crashed}");
+    test_env.wait_for_processes(1).await;
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    assert_ne!(bob.call("n.pid", json!({})).await, ada.call("n.pid", json!({})).await);
+}
+
+#[tokio::test]
+async fn a_session_right_after_the_end_of_another_waits_for_its_place() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
+    for _ in 0..5 {
+        let mut client = gateway.initialized("ada", json!({})).await;
+        client.call("n.pid", json!({})).await;
+        client.close().await.unwrap();
+    }
 }
