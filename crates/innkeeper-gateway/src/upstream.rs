@@ -27,6 +27,9 @@ pub(crate) struct Upstream {
     stoppable: Arc<HashSet<String>>,
     uses: Mutex<HashMap<Box<str>, Arc<ServerUse>>>,
     stopped: ArcSwap<StoppedServers>,
+    /// The last definitions of the servers that the gateway may stop: a server that ends by itself
+    /// leaves the catalog before the gateway knows.
+    last: Mutex<StoppedServers>,
     /// A permit for each process.
     permits: Mutex<HashMap<Arc<str>, OwnedSemaphorePermit>>,
     /// Each use of a server has a clone.
@@ -45,19 +48,37 @@ impl Upstream {
         permits: HashMap<Arc<str>, OwnedSemaphorePermit>,
     ) -> Self {
         let names = host.status().into_keys().collect();
-        Self {
+        let upstream = Self {
             host,
             wider,
             names,
             stoppable,
             uses: Mutex::default(),
             stopped: ArcSwap::default(),
+            last: Mutex::default(),
             permits: Mutex::new(permits),
             use_count: Arc::default(),
             principal: OnceLock::new(),
             has_several_principals: AtomicBool::new(false),
             started: Instant::now(),
+        };
+        for name in &upstream.names {
+            upstream.remember(name);
         }
+        upstream
+    }
+
+    /// Remembers the definitions of a ready server that the gateway may stop.
+    pub(crate) fn remember(&self, name: &Arc<str>) {
+        if self.stoppable.contains(&**name)
+            && let Some(catalog) = self.host.catalog().only(name)
+        {
+            self.last().insert(name.clone(), Arc::new(catalog));
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, StoppedServers> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the use of a server, which stays the same when the server restarts.
@@ -105,9 +126,11 @@ impl Upstream {
         self.stopped.load().contains_key(name)
     }
 
-    /// Keeps the definitions of a server that is about to stop. Returns whether the server is ready.
+    /// Keeps the definitions of a server that is about to stop, or that ended. Returns whether the
+    /// server was ready.
     pub(crate) fn keep_definitions(&self, name: &Arc<str>) -> bool {
-        let Some(catalog) = self.host.catalog().only(name).map(Arc::new) else { return false };
+        self.remember(name);
+        let Some(catalog) = self.last().get(name).cloned() else { return false };
         self.stopped.rcu(|stopped| {
             let mut stopped = StoppedServers::clone(stopped);
             stopped.insert(name.clone(), catalog.clone());

@@ -29,16 +29,22 @@ pub(super) fn forward_events(
                     forward_notification(&gateway, &upstream, &server, &method, params, &call);
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
+                    upstream.remember(&server);
                     gateway.count_process(&upstream, &server);
                     gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
                     gateway.notify_changes(&upstream);
                 }
-                Ok(
-                    HostEvent::CatalogChanged { .. }
-                    | HostEvent::Unavailable { .. }
-                    | HostEvent::Stopped { .. },
-                )
-                | Err(RecvError::Lagged(_)) => gateway.notify_changes(&upstream),
+                Ok(HostEvent::CatalogChanged { server }) => {
+                    upstream.remember(&server);
+                    gateway.notify_changes(&upstream);
+                }
+                Ok(HostEvent::Unavailable { server, .. }) => {
+                    gateway.notify_changes(&upstream);
+                    gateway.stop_ended(&upstream, server);
+                }
+                Ok(HostEvent::Stopped { .. }) | Err(RecvError::Lagged(_)) => {
+                    gateway.notify_changes(&upstream);
+                }
                 Ok(_) => {}
                 Err(RecvError::Closed) => return,
             }
@@ -48,7 +54,7 @@ pub(super) fn forward_events(
 
 impl GatewayInner {
     /// Tells the clients which lists changed since the last call.
-    fn notify_changes(&self, upstream: &Arc<Upstream>) {
+    pub(super) fn notify_changes(&self, upstream: &Arc<Upstream>) {
         let mut views = vec![self.shared_view.clone()];
         for subscriber in self.subscribers.current() {
             if !views.iter().any(|view| Arc::ptr_eq(view, &subscriber.view)) {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use innkeeper_host::ProcessTable;
+use innkeeper_host::{ProcessTable, ServerState};
 use innkeeper_protocol::envelope::code;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, OwnedSemaphorePermit, oneshot};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::GatewayInner;
 use super::sharing::ViewKey;
@@ -24,6 +24,9 @@ const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum interval of the search for idle servers.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time for the processes of a server that closed its output to end.
+const EXIT_TIME: Duration = Duration::from_secs(2);
 
 /// A server that nobody uses, taken for its stop.
 struct UnusedServer {
@@ -119,6 +122,35 @@ impl GatewayInner {
             }
         }
         unused
+    }
+
+    /// Treats a server with an idle timeout that ended by itself as stopped, unless the host restarts
+    /// it: its next call starts it.
+    pub(super) fn stop_ended(self: &Arc<Self>, upstream: &Arc<Upstream>, name: Arc<str>) {
+        let server_use = upstream.server_use(&name);
+        let Some(process) = server_use.process().filter(|_| self.servers.starts_on_use(&name))
+        else {
+            return;
+        };
+        let (gateway, upstream, process) = (self.clone(), upstream.clone(), process.clone());
+        self.tasks.spawn(async move {
+            // The calls in flight end with the server.
+            let mut process = process.write_owned().await;
+            let has_ended = timeout(EXIT_TIME, async {
+                while upstream.host.status().get(&name).is_some_and(|server| server.pid.is_some()) {
+                    sleep(MIN_INTERVAL).await;
+                }
+                let status = upstream.host.status();
+                status.get(&name).is_some_and(|server| server.state == ServerState::Unavailable)
+            });
+            let has_ended = has_ended.await.unwrap_or_default();
+            if has_ended && *process == ProcessState::Running && upstream.keep_definitions(&name) {
+                *process = ProcessState::Stopped;
+                upstream.permits().remove(&name);
+                drop(process);
+                gateway.notify_changes(&upstream);
+            }
+        });
     }
 
     /// Reserves the process of a server that started without the gateway, for example after a crash.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_host::Config;
-use innkeeper_host::config::TransportConfig;
+use innkeeper_host::config::{RestartPolicy, TransportConfig};
 
 /// When the gateway stops servers, and which servers need each other.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(crate) struct ServerSettings {
     /// The servers with processes of their own.
     processes: HashSet<String>,
     stoppable: Arc<HashSet<String>>,
+    /// The servers that the host restarts after a failure.
+    restarted: HashSet<String>,
 }
 
 impl ServerSettings {
@@ -26,6 +28,9 @@ impl ServerSettings {
         for (name, server) in &config.servers {
             if let Some(limit) = server.idle_timeout {
                 settings.idle_timeouts.insert(name.clone(), limit);
+            }
+            if server.restart != RestartPolicy::Never {
+                settings.restarted.insert(name.clone());
             }
             settings.dependencies.insert(name.clone(), server.dependencies.clone());
             let has_process = matches!(server.transport, TransportConfig::Stdio { .. });
@@ -42,6 +47,11 @@ impl ServerSettings {
     /// Returns the time without a use after which a server stops.
     pub(crate) fn idle_timeout(&self, name: &str) -> Option<Duration> {
         self.idle_timeouts.get(name).copied()
+    }
+
+    /// Returns whether the next use of a server starts it after its end.
+    pub(crate) fn starts_on_use(&self, name: &str) -> bool {
+        self.idle_timeouts.contains_key(name) && !self.restarted.contains(name)
     }
 
     pub(crate) fn shortest_idle_timeout(&self) -> Option<Duration> {

@@ -1,6 +1,5 @@
 //! Sharing of servers: by all clients, by the clients of a principal, by a session; idle servers.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use axum::Router;
@@ -8,9 +7,7 @@ use axum::body::Body;
 use futures_util::future::join_all;
 use http::Request;
 use http_body_util::BodyExt;
-use innkeeper_gateway::auth::Authenticator;
-use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
-use innkeeper_gateway::{GatewayBuilder, GatewayOptions, HttpAccess};
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use innkeeper_host::ServerState;
 use innkeeper_testkit::Fixture;
 use serde_json::{Value, json};
@@ -89,12 +86,6 @@ async fn private_servers_start_once_for_requests_at_the_same_time() {
 struct StatelessClient(Router);
 
 impl StatelessClient {
-    fn new(gateway: &TestGateway) -> Self {
-        let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
-        let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
-        Self(gateway.gateway.router(access))
-    }
-
     async fn call(&self, name: &str, arguments: Value) -> String {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -127,7 +118,7 @@ async fn requests_without_a_session_are_those_of_one_session_of_their_principal(
     let gateway = test_env.gateway([notes_server(&test_env, "session")]).await;
     let mut connected = gateway.initialized("local", json!({})).await;
     note(&mut connected, "of the connection").await;
-    let stateless = StatelessClient::new(&gateway);
+    let stateless = StatelessClient(gateway.router());
     stateless.call("n.note", json!({ "text": "first" })).await;
     assert_eq!(stateless.call("n.notes", json!({})).await, r#"["first"]"#);
     assert_eq!(notes(&mut connected).await, ["of the connection"]);

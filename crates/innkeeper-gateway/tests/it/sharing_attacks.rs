@@ -1,26 +1,16 @@
 //! Attacks on the sharing of servers: dropped connections, cancelled requests, other principals.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use http::Request;
-use innkeeper_gateway::auth::Authenticator;
-use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
-use innkeeper_gateway::{GatewayBuilder, GatewayOptions, HttpAccess};
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use innkeeper_testkit::read_call_log;
 use serde_json::json;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
-
-fn router(gateway: &TestGateway) -> Router {
-    let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
-    let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
-    gateway.gateway.router(access)
-}
+use crate::setup::{TEST_TIMEOUT, TestEnv, text};
 
 fn initialize_request() -> Request<Body> {
     let params = json!({
@@ -46,7 +36,7 @@ async fn the_servers_of_a_session_end_if_the_client_leaves_during_initialize() {
     let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "session");
     let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
-    let router = router(&gateway);
+    let router = gateway.router();
     let mut initializing = Box::pin(router.clone().oneshot(initialize_request()));
     let started = tokio::select! {
         _ = &mut initializing => false,
@@ -293,4 +283,28 @@ async fn a_session_right_after_the_end_of_another_waits_for_its_place() {
         client.call("n.pid", json!({})).await;
         client.close().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_idle_server_that_crashed_starts_at_its_next_call() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("c").with("--crash-after", 2).config_key("idleTimeout", 60);
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let listed = ada.request("tools/list", json!({})).await;
+    let first = ada.call("c.pid", json!({})).await;
+    let params = json!({ "name": "c.pid", "arguments": {} });
+    let crashed = ada.respond("tools/call", params.clone()).await;
+    assert_eq!(crashed["error"]["data"]["kind"], "unavailable", "{crashed}");
+    test_env.wait_for_processes(0).await;
+    let restarted = timeout(TEST_TIMEOUT, async {
+        loop {
+            let response = ada.respond("tools/call", params.clone()).await;
+            if response.get("error").is_none() {
+                return text(&response["result"]);
+            }
+        }
+    });
+    assert_ne!(restarted.await.unwrap(), first);
+    assert_eq!(ada.request("tools/list", json!({})).await, listed);
 }
