@@ -285,7 +285,27 @@ impl Gateway {
 
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.
     ///
-    /// The access checks apply to the routes for MCP.
+    /// The access checks apply to all routes but `/healthz` and `/readyz`. HTTP+SSE of 2024-11-05
+    /// works only at the root, because the path of its messages is absolute.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use innkeeper_gateway::auth::Authenticator;
+    /// use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+    /// use innkeeper_gateway::{Gateway, HttpAccess};
+    ///
+    /// async fn run(gateway: &Gateway) -> std::io::Result<()> {
+    ///     let address = Ipv4Addr::LOCALHOST;
+    ///     let origin = OriginCheck::new(address.into(), OriginSettings::default());
+    ///     let access = HttpAccess { authenticator: Authenticator::local_user(), origin };
+    ///     let app = axum::Router::new().nest("/ai", gateway.router(access));
+    ///     let listener = tokio::net::TcpListener::bind((address, 8080)).await?;
+    ///     axum::serve(listener, app).await
+    /// }
+    /// ```
     pub fn router(&self, access: HttpAccess) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));

@@ -134,6 +134,35 @@ fn decode(bytes: &[u8]) -> Vec<(String, Value)> {
     events
 }
 
+/// Proves: B1
+#[tokio::test]
+async fn an_application_nests_the_routes_beside_its_own() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway([test_env.fixture("a")]).await;
+    let router = Router::new()
+        .route("/own", axum::routing::get(async || "own"))
+        .nest("/ai", gateway.router());
+    let send = async |path: &str, body: String| {
+        let request = Request::builder()
+            .method(if body.is_empty() { "GET" } else { "POST" })
+            .uri(format!("http://127.0.0.1{path}"))
+            .header("host", "127.0.0.1")
+            .header("content-type", "application/json")
+            .body(Body::from(body))
+            .unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    };
+    assert_eq!(send("/own", String::new()).await, (StatusCode::OK, "own".to_owned()));
+    let (status, result) = send("/ai/mcp", initialize(&json!({})).to_string()).await;
+    assert!(status == StatusCode::OK && result.contains("\"innkeeper\""), "{status}: {result}");
+    let called = send("/ai/tools/a.echo", r#"{"message":"hi"}"#.to_owned()).await;
+    assert!(called.0 == StatusCode::OK && called.1.contains("hi"), "{called:?}");
+    assert_eq!(send("/mcp", "{}".to_owned()).await.0, StatusCode::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn a_session_starts_with_initialize_and_ends_with_delete() {
     let test_env = TestEnv::new();
