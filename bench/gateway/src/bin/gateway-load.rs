@@ -94,11 +94,7 @@ impl Connection {
             "clientInfo": { "name": "load", "version": "1" },
         }});
         let head = connection.post(&connection.request(&initialize.to_string())).await?;
-        let session = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
-        });
-        connection.session = session;
+        connection.session = header(&head, "mcp-session-id").map(ToOwned::to_owned);
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         connection.post(&connection.request(&initialized.to_string())).await?;
         Ok(connection)
@@ -127,17 +123,14 @@ impl Connection {
             }
             self.read().await?;
         };
-        let head = String::from_utf8_lossy(&self.buffer[..head_end]).to_ascii_lowercase();
+        let head = String::from_utf8_lossy(&self.buffer[..head_end]).into_owned();
         self.buffer.drain(..head_end + 4);
-        let value = |name: &str| {
-            head.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
-        };
-        if let Some(length) = value("content-length:") {
+        if let Some(length) = header(&head, "content-length") {
             let length: usize = length.parse().unwrap_or_default();
             while self.buffer.len() < length {
                 self.read().await?;
             }
-        } else if value("transfer-encoding:").is_some() {
+        } else if header(&head, "transfer-encoding").is_some() {
             while !self.buffer.ends_with(b"0\r\n\r\n") {
                 self.read().await?;
             }
@@ -151,6 +144,14 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// Returns the value of a header.
+fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
+    head.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
 }
 
 static MEASURING: AtomicBool = AtomicBool::new(false);
