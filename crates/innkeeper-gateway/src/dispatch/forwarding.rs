@@ -67,7 +67,7 @@ impl GatewayInner {
                 return Ok(self.forward_parkable(request, target, options, answers, call).await);
             }
         }
-        let in_use = match self.use_server(&server.upstream, &server.name).await {
+        let in_use = match self.use_offered(server).await {
             Ok(in_use) => in_use,
             Err(error) => return Ok(Err(error)),
         };
@@ -122,7 +122,7 @@ impl GatewayInner {
         let run = move |context: CallContext| async move {
             let CallContext { callback, missing, turn } = context;
             options.callback = Some(callback);
-            let in_use = gateway.use_server(&server.upstream, &server.name).await?;
+            let in_use = gateway.use_offered(&server).await?;
             turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
             let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
             if wants {

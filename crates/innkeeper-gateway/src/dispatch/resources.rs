@@ -55,7 +55,7 @@ impl GatewayInner {
             Some(true) => {}
         }
         let _unconfirmed = UnconfirmedResource { subscriber, server: &server.name, uri };
-        let _in_use = self.use_server(&server.upstream, &server.name).await?;
+        let _in_use = self.use_offered(server).await?;
         let subscribed = server.subscribe(uri).await;
         subscribed.map_err(|error| RpcError::from_call_error(error, uri))?;
         if !subscriber.confirm_resource(&server.name, uri) {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::GatewayInner;
 use super::sharing::ViewKey;
 use crate::error::{ErrorKind, RpcError};
+use crate::offering::OfferedServer;
 use crate::server_use::{InUse, ProcessState, ServerUse};
 use crate::upstream::Upstream;
 
@@ -74,7 +75,7 @@ impl UnusedServer {
     /// Stops the server. Clients still see its definitions. Returns whether it has stopped.
     async fn stop(mut self) -> bool {
         let Self { upstream, name, process } = &mut self;
-        // A server that failed has no definitions.
+        // A server that was never ready has no definitions.
         if !upstream.keep_definitions(name) {
             return false;
         }
@@ -168,9 +169,21 @@ impl GatewayInner {
         }
     }
 
+    /// Returns a use of the server of a call. Takes a lock only if the gateway may stop the server.
+    pub(crate) async fn use_offered(
+        self: &Arc<Self>,
+        server: &OfferedServer,
+    ) -> Result<InUse, RpcError> {
+        let OfferedServer { upstream, server_use, name, .. } = server;
+        match server_use.process() {
+            None => Ok(InUse::new(server_use.clone(), None, upstream.host_use())),
+            Some(_) => self.use_server(upstream, name).await,
+        }
+    }
+
     /// Returns a use of a server. Starts the server if the gateway stopped it; the start continues
     /// without the request that it is for.
-    pub(crate) fn use_server(
+    pub(super) fn use_server(
         self: &Arc<Self>,
         upstream: &Arc<Upstream>,
         name: &Arc<str>,
@@ -269,7 +282,7 @@ impl GatewayInner {
     /// Ends the servers that were unused for the longest time. Returns whether there were any.
     async fn reclaim(&self) -> bool {
         let released = self.upstreams().iter().filter(|upstream| upstream.release_ended()).count();
-        if released > 0 || self.wait_for_ending_host().await || self.end_unviewed_hosts().await {
+        if released > 0 || self.wait_for_ending_host().await || self.end_unviewed_hosts() {
             return true;
         }
         let servers = self.unused_servers().into_iter();
@@ -283,7 +296,7 @@ impl GatewayInner {
                     return false;
                 }
             }
-            Some((_, Reclaimable::View(key))) => self.end_view(&key).await,
+            Some((_, Reclaimable::View(key))) => self.end_view(&key),
         }
         true
     }

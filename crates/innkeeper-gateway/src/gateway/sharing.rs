@@ -134,7 +134,7 @@ impl Sharing {
     }
 
     fn scopes(&self) -> MutexGuard<'_, Scopes> {
-        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.scopes)
     }
 
     fn servers(&self, share: Share) -> Option<&PrivateServers> {
@@ -340,8 +340,9 @@ impl GatewayInner {
 
     /// Waits for the end of a host that shuts down. Returns whether there was one.
     pub(super) async fn wait_for_ending_host(&self) -> bool {
-        let Some(upstream) = lock(&self.sharing.ending).pop() else { return false };
+        let Some(upstream) = lock(&self.sharing.ending).last().cloned() else { return false };
         upstream.shut_down().await;
+        lock(&self.sharing.ending).retain(|other| !Arc::ptr_eq(other, &upstream));
         true
     }
 
@@ -353,16 +354,17 @@ impl GatewayInner {
         unused.map(|(key, last_used)| (key.clone(), last_used))
     }
 
-    /// Ends the hosts that no client has, because the client left during their start, and waits for
-    /// the end. Returns whether there were any.
-    pub(super) async fn end_unviewed_hosts(&self) -> bool {
+    /// Ends the hosts that no client has, because the client left during their start. Returns whether
+    /// there were any.
+    pub(super) fn end_unviewed_hosts(&self) -> bool {
         let ended = self.sharing.scopes().take_unviewed(Instant::now());
-        join_all(ended.iter().map(|upstream| upstream.shut_down())).await;
-        !ended.is_empty()
+        let has_ended = !ended.is_empty();
+        self.shut_down_hosts(ended);
+        has_ended
     }
 
-    /// Ends the hosts of a client that no other client uses, and waits for the end.
-    pub(super) async fn end_view(&self, key: &ViewKey) {
+    /// Ends the hosts of a client that no other client uses.
+    pub(super) fn end_view(&self, key: &ViewKey) {
         let ended = {
             let mut scopes = self.sharing.scopes();
             if !scopes.unused_views().any(|(unused, _)| unused == key) {
@@ -371,7 +373,7 @@ impl GatewayInner {
             scopes.views.remove(key);
             scopes.take_unviewed(Instant::now())
         };
-        join_all(ended.iter().map(|upstream| upstream.shut_down())).await;
+        self.shut_down_hosts(ended);
     }
 
     /// Returns all hosts that run.
