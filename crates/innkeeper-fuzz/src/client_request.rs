@@ -9,7 +9,7 @@ use innkeeper_protocol::request_meta::{CONNECTION_META_KEYS, IncomingMeta, META_
 use innkeeper_protocol::skim::{
     decode_key, decode_string, has_duplicate_key, member, members, remove_member, replace_member,
 };
-use innkeeper_protocol::{Incoming, Message, PageCursor, PageCursorError, envelope};
+use innkeeper_protocol::{Incoming, Message, PageCursor, PageCursorError, RequestParams, envelope};
 use serde_json::value::RawValue;
 
 /// Reads the input as one line.
@@ -18,7 +18,8 @@ pub fn client_request(line: &[u8]) {
     else {
         return;
     };
-    if let Ok(meta) = IncomingMeta::from_params(params) {
+    let read = RequestParams::from_raw(params);
+    if let Some(meta) = read.ok().and_then(|params| IncomingMeta::from_params(&params).ok()) {
         let raw = params.map_or("{}", RawValue::get);
         assert!(!has_duplicate_key(member(raw, "_meta").unwrap_or("{}")));
         check_forwarded(&meta, raw);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use innkeeper_host::LogLevel;
 use innkeeper_protocol::request_meta::IncomingMeta;
-use innkeeper_protocol::{Era, RequestId, method, skim};
+use innkeeper_protocol::{Era, RequestId, RequestParams, method, skim};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -73,7 +73,7 @@ impl Deref for CallerOffering {
 pub(crate) struct ClientRequest<'a> {
     pub(crate) id: &'a RequestId,
     pub(crate) method: &'a str,
-    pub(crate) params: Option<&'a RawValue>,
+    pub(crate) params: &'a RequestParams<'a>,
     pub(crate) meta: IncomingMeta<'a>,
     pub(crate) caller: &'a Caller,
     /// Receives the messages that belong to the request.
@@ -83,7 +83,7 @@ pub(crate) struct ClientRequest<'a> {
 impl ClientRequest<'_> {
     /// Returns a parameter as JSON text.
     fn param(&self, key: &str) -> Option<&str> {
-        skim::member(self.params?.get(), key)
+        self.raw_param(key).map(RawValue::get)
     }
 
     /// Returns a parameter that must be a string.
@@ -94,9 +94,9 @@ impl ClientRequest<'_> {
             .ok_or_else(|| RpcError::invalid_params(format!("`params/{key}` must be a string")))
     }
 
-    /// Returns a parameter as an owned value.
-    fn raw_param(&self, key: &str) -> Option<Box<RawValue>> {
-        RawValue::from_string(self.param(key)?.to_owned()).ok()
+    /// Returns a parameter as raw JSON.
+    fn raw_param(&self, key: &str) -> Option<&RawValue> {
+        self.params.get(key)
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::CallError;
 use innkeeper_host::display_safe;
+use innkeeper_protocol::ParamsError;
 use innkeeper_protocol::envelope::code;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -131,5 +132,11 @@ impl RpcError {
         };
         tracing::debug!(item = name, message, "request of a client failed");
         Self { kind, code: code::INTERNAL_ERROR, message, data: to_raw_value(&data).ok() }
+    }
+}
+
+impl From<ParamsError> for RpcError {
+    fn from(error: ParamsError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use innkeeper_protocol::request_meta::IncomingMeta;
-use innkeeper_protocol::{RequestId, Revision, method};
+use innkeeper_protocol::{RequestId, RequestParams, Revision, method};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -122,10 +122,11 @@ impl RestClient {
 
     async fn request(&self, method: &str, params: &RawValue) -> Reply {
         let counted = self.gateway().metrics.start_request(ClientTransport::Rest, method);
+        let params = &RequestParams::from_raw(Some(params))?;
         let request = ClientRequest {
             id: &RequestId::Integer(0),
             method,
-            params: Some(params),
+            params,
             meta: IncomingMeta::default(),
             caller: &self.caller(),
             sink: &MessageSink::None,

@@ -25,6 +25,7 @@ mod revision;
 
 pub mod handshake;
 pub mod request_meta;
+mod request_params;
 pub mod view;
 
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
@@ -32,6 +33,7 @@ pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
 pub use page_cursor::{PageCursor, PageCursorError};
 pub use params_error::ParamsError;
+pub use request_params::RequestParams;
 pub use revision::{Era, ParseRevisionError, Revision};
 pub use sse::{SseDecoder, SseEvent};
 pub use view::ViewError;

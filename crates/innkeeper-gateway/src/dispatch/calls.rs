@@ -39,11 +39,10 @@ impl GatewayInner {
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
         self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
         let arguments = request.raw_param("arguments");
-        let target =
-            CallTarget { server: &tool.server, item: name, digest_of: arguments.as_deref() };
+        let target = CallTarget { server: &tool.server, item: name, digest_of: arguments };
         let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
         let call = {
-            let arguments = arguments.clone();
+            let arguments = arguments.map(ToOwned::to_owned);
             move |options: CallOptions| async move {
                 let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
                 let result = host.call_tool_with(&host_name, arguments, options).await;
@@ -93,8 +92,7 @@ impl GatewayInner {
                 .map_err(|_| RpcError::invalid_params("`params/arguments` must be an object"))?,
         };
         let digest_of = request.raw_param("arguments");
-        let target =
-            CallTarget { server: &prompt.server, item: &name, digest_of: digest_of.as_deref() };
+        let target = CallTarget { server: &prompt.server, item: &name, digest_of };
         let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await

@@ -59,8 +59,8 @@ impl GatewayInner {
             }
             (Era::Modern, Era::Modern) => {
                 options.round_trips = RoundTripMode::PassThrough {
-                    input_responses: request.raw_param("inputResponses"),
-                    request_state: request.raw_param("requestState"),
+                    input_responses: request.raw_param("inputResponses").map(ToOwned::to_owned),
+                    request_state: request.raw_param("requestState").map(ToOwned::to_owned),
                 };
             }
             (Era::Modern, Era::Legacy) => {
@@ -110,7 +110,7 @@ impl GatewayInner {
             let state = request.string_param("requestState")?;
             let responses = request.raw_param("inputResponses");
             let stream = request_stream(request);
-            return self.parked_calls.resume(&state, responses.as_deref(), &identity, stream).await;
+            return self.parked_calls.resume(&state, responses, &identity, stream).await;
         }
         let stream = CurrentStream::new(request_stream(request));
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
@@ -173,7 +173,7 @@ impl GatewayInner {
         let [server] = &offering.servers[..] else {
             return Err(RpcError::method_not_found(request.method));
         };
-        let params = request.params.map(|params| {
+        let params = request.params.raw().map(|params| {
             let text = skim::remove_member(params.get(), "_meta");
             RawValue::from_string(text).unwrap_or_default()
         });

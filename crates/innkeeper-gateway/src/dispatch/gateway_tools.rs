@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_protocol::skim;
+use innkeeper_protocol::{RequestParams, skim};
 use innkeeper_toolcall::search_tools::{DescribeArguments, SearchArguments};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -72,11 +72,12 @@ impl GatewayInner {
         if found.is_none() {
             return Ok(tool_error(request, &self.unknown_tool(request, offering, &call.name)));
         }
-        let params = called_params(request.params, &call);
+        let params = called_params(request.params.raw(), &call);
+        let params = RequestParams::from_raw(Some(&params))?;
         let called = ClientRequest {
             id: request.id,
             method: request.method,
-            params: Some(&params),
+            params: &params,
             meta: request.meta.clone(),
             caller: request.caller,
             sink: request.sink,

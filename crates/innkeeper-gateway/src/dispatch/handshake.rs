@@ -33,7 +33,7 @@ pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentit
 
 impl GatewayInner {
     pub(super) async fn initialize(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let identity = read_initialize(request.params)?;
+        let identity = read_initialize(request.params.raw())?;
         let revision = identity.revision;
         let client = request.caller.client.as_ref();
         if client.is_none_or(|client| !client.initialize(identity)) {

@@ -66,9 +66,12 @@ impl GatewayInner {
 
     /// Opens a subscription of the modern era, which lasts until the client cancels the request.
     pub(super) async fn listen(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let requested = RequestedNotifications::from_params(request.params).ok_or_else(|| {
-            RpcError::invalid_params("`params/notifications` must be an object of notifications")
-        })?;
+        let requested =
+            RequestedNotifications::from_params(request.params.raw()).ok_or_else(|| {
+                RpcError::invalid_params(
+                    "`params/notifications` must be an object of notifications",
+                )
+            })?;
         let id = to_raw_value(request.id)
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use innkeeper_protocol::envelope::ErrorId;
 use innkeeper_protocol::request_meta::IncomingMeta;
-use innkeeper_protocol::{Era, ParamsError, RequestId, Revision, envelope, method};
+use innkeeper_protocol::{Era, RequestId, RequestParams, Revision, envelope, method};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -38,7 +38,7 @@ pub(super) fn modern_version(params: Option<&RawValue>) -> Option<String> {
 
 /// Returns what a request of the modern era declares in its `_meta`.
 pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity, RpcError> {
-    let required = meta.required().map_err(params_error)?;
+    let required = meta.required()?;
     let known = required.protocol_version.parse::<Revision>().ok();
     let Some(revision) = known.filter(|revision| revision.era() == Era::Modern) else {
         return Err(unsupported_version(required.protocol_version));
@@ -94,8 +94,9 @@ pub(super) async fn respond_started(
             let message = format!("the parameters of `initialize` are longer than {limit} bytes");
             return Err(RpcError::invalid_params(message));
         }
-        let meta = read_meta(params)?;
-        let identity = match modern_version(params) {
+        let params = &RequestParams::from_raw(params)?;
+        let meta = IncomingMeta::from_params(params)?;
+        let identity = match meta.protocol_version {
             Some(_) if gateway.endpoints.get(client.endpoint).is_some_and(|end| end.is_legacy) => {
                 return Err(RpcError::method_not_found(method));
             }
@@ -120,21 +121,16 @@ pub(super) async fn respond_started(
 pub(super) async fn respond_stateless(
     gateway: &Arc<GatewayInner>,
     caller: &Caller,
-    meta: IncomingMeta<'_>,
     sink: &MessageSink,
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Reply {
     let counted = gateway.metrics.start_request(ClientTransport::Http, method);
-    counted.finish(gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await)
-}
-
-pub(super) fn read_meta(params: Option<&RawValue>) -> Result<IncomingMeta<'_>, RpcError> {
-    IncomingMeta::from_params(params).map_err(params_error)
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
-pub(super) fn params_error(error: ParamsError) -> RpcError {
-    RpcError::new(error.code(), error.to_string())
+    let responding = async {
+        let params = &RequestParams::from_raw(params)?;
+        let meta = IncomingMeta::from_params(params)?;
+        gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+    };
+    counted.finish(responding.await)
 }
 
 /// Returns the identity of a client that has not sent `initialize`: no capabilities.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use innkeeper_protocol::http::ParamHeaders;
+use innkeeper_protocol::skim::has_duplicate_key;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -139,45 +140,28 @@ impl Serialize for SentArguments<'_> {
 }
 
 /// Parses JSON text and rejects a duplicate key, because a server may read either of the values.
-///
-/// The check of the keys ignores the values: `serde_json` represents a number as a map for other
-/// types than its own if any dependency enables the feature `arbitrary_precision`.
 pub(super) fn parse_unique(text: &RawValue) -> Result<Value, Violation> {
-    parse_with_floats(text).map(|(value, _)| value)
-}
-
-/// Parses JSON text like [`parse_unique`], with numbers that no check mistakes for another number.
-fn parse_for_check(text: &RawValue) -> Result<Value, Violation> {
-    let (mut value, floats) = parse_with_floats(text)?;
-    if rounded_numbers::may_occur(text.get(), floats) {
-        rounded_numbers::replace(&mut value, text.get())?;
-    }
-    Ok(value)
-}
-
-/// Returns the value and which floats occur in the value.
-fn parse_with_floats(text: &RawValue) -> Result<(Value, Floats), Violation> {
     let unchecked =
         |error: &dyn fmt::Display| Violation::of_whole_value(format!("cannot be checked: {error}"));
-    let (mut path, mut duplicate, mut floats) = (Vec::new(), None, Floats::default());
-    let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate, floats: &mut floats };
-    let mut deserializer = serde_json::Deserializer::from_str(text.get());
-    seed.deserialize(&mut deserializer).map_err(|error| match duplicate {
-        Some(pointer) => Violation::new(pointer, "duplicate key".to_owned()),
-        None => unchecked(&error),
-    })?;
+    if has_duplicate_key(text.get())
+        && let Some(pointer) = find_duplicate_key(text)
+    {
+        return Err(Violation::new(pointer, "duplicate key".to_owned()));
+    }
     let values = serde_json::from_str(text.get()).map_err(|error| unchecked(&error))?;
     if !has_finite_numbers(&values) {
         return Err(unchecked(&"number out of range"));
     }
-    Ok((values, floats))
+    Ok(values)
 }
 
-/// Which floats occur in a value.
-#[derive(Clone, Copy, Default)]
-struct Floats {
-    any: bool,
-    zero: bool,
+/// Parses JSON text like [`parse_unique`], with numbers that no check mistakes for another number.
+fn parse_for_check(text: &RawValue) -> Result<Value, Violation> {
+    let mut value = parse_unique(text)?;
+    if rounded_numbers::may_occur(text.get(), &value) {
+        rounded_numbers::replace(&mut value, text.get())?;
+    }
+    Ok(value)
 }
 
 /// Returns whether each number is in the range of a 64-bit float. Only with the feature
@@ -191,22 +175,26 @@ fn has_finite_numbers(value: &Value) -> bool {
     }
 }
 
+/// Returns the JSON pointer of the first duplicate key.
+fn find_duplicate_key(text: &RawValue) -> Option<String> {
+    let (mut path, mut duplicate) = (Vec::new(), None);
+    let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate };
+    let mut deserializer = serde_json::Deserializer::from_str(text.get());
+    // The search ends with an error.
+    seed.deserialize(&mut deserializer).err().and(duplicate)
+}
+
 /// Stops at the first duplicate key of a value.
 struct UniqueKeys<'s> {
     /// The keys and indexes that lead to the current value.
     path: &'s mut Vec<String>,
     /// The JSON pointer of the duplicate key.
     duplicate: &'s mut Option<String>,
-    floats: &'s mut Floats,
 }
 
 impl UniqueKeys<'_> {
     fn child(&mut self) -> UniqueKeys<'_> {
-        UniqueKeys {
-            path: &mut *self.path,
-            duplicate: &mut *self.duplicate,
-            floats: &mut *self.floats,
-        }
+        UniqueKeys { path: &mut *self.path, duplicate: &mut *self.duplicate }
     }
 
     fn pointer(&self) -> String {
@@ -246,8 +234,7 @@ impl<'de> Visitor<'de> for UniqueKeys<'_> {
         Ok(())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        *self.floats = Floats { any: true, zero: self.floats.zero || value == 0.0 };
+    fn visit_f64<E>(self, _value: f64) -> Result<(), E> {
         Ok(())
     }
 

@@ -11,7 +11,8 @@ use super::{
     META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROTOCOL_VERSION,
     META_SUBSCRIPTION_ID,
 };
-use crate::params_error::{self, ParamsError};
+use crate::params_error::ParamsError;
+use crate::request_params::RequestParams;
 use crate::skim;
 use crate::view::{ObjectView, ViewError, child_pointer};
 
@@ -67,20 +68,17 @@ pub struct RequiredMeta<'m> {
 }
 
 impl<'a> IncomingMeta<'a> {
-    /// Reads the `_meta` of a request's `params`, without a copy. The values of the other members of
-    /// `params` are skipped.
+    /// Reads the `_meta` of a request's `params`, without a copy.
     ///
     /// # Errors
     ///
-    /// Returns an error if `params` or `_meta` is not an object, if a member has the wrong type, or
-    /// if two members of `params`, or of an object in `_meta` at any level, have the same key. The
-    /// absence of a member is no error; see [`IncomingMeta::required`].
-    pub fn from_params(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
-        let Some(params) = params else { return Ok(Self::default()) };
-        let view = ObjectView::from_raw(params, ["_meta"])?;
-        params_error::check_keys("params", params.get())?;
-        let Some(meta) = view.get("_meta") else { return Ok(Self::default()) };
-        let pointer = view.pointer_to("_meta");
+    /// Returns an error if `_meta` is not an object, if a member has the wrong type, or if two
+    /// members of an object in `_meta`, at any level, have the same key. The absence of a member is
+    /// no error; see [`IncomingMeta::required`].
+    pub fn from_params(params: &RequestParams<'a>) -> Result<Self, ParamsError> {
+        let meta = params.get("_meta").map(RawValue::get).filter(|meta| *meta != "null");
+        let Some(meta) = meta else { return Ok(Self::default()) };
+        let pointer = child_pointer("", "_meta");
         let members = ObjectView::from_raw_at(pointer, Some(meta), PROTOCOL_KEYS)?;
         if skim::has_duplicate_key(meta) {
             return Err(ParamsError::DuplicateKey { object: "_meta" });

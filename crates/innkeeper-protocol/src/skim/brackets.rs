@@ -2,13 +2,18 @@
 //!
 //! In structured JSON, a search from one bracket or quote to the next stops every few bytes. This
 //! module converts a block into bit masks instead, and most blocks need only a bit count. The
-//! compiler can turn the comparisons into vector instructions.
+//! compiler can turn the comparisons into vector instructions. In a long string, a search for the
+//! next quote passes over many blocks at once.
+
+use memchr::memchr;
 
 const BLOCK_BYTES: usize = 64;
 
 /// Scans bytes that start outside of a string.
 pub(crate) struct BracketScanner<'a> {
     rest: &'a [u8],
+    /// Whether the last block was inside a string, from its first byte to its last.
+    in_long_string: bool,
     /// Whether the next block starts inside a string.
     in_string: bool,
     /// Whether the first byte of the next block is escaped.
@@ -18,24 +23,41 @@ pub(crate) struct BracketScanner<'a> {
 /// The brackets of one block. The lowest bit is the first byte.
 #[derive(Clone, Copy)]
 pub(crate) struct BracketMask {
+    /// The number of bytes from the start of the block to the end of the text.
+    bytes_left: usize,
     pub(crate) opens: u64,
     pub(crate) closes: u64,
 }
 
 impl<'a> BracketScanner<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, in_string: false, escaped: false }
+        Self { rest: bytes, in_long_string: false, in_string: false, escaped: false }
     }
 
-    fn scan_block(&mut self, bytes: &[u8; BLOCK_BYTES]) -> BracketMask {
+    fn scan_block(&mut self, bytes: &[u8; BLOCK_BYTES], bytes_left: usize) -> BracketMask {
         let escaped = self.escaped_bytes(mask(bytes, |byte| byte == b'\\'));
         let quotes = mask(bytes, |byte| byte == b'"') & !escaped;
         let carry = if self.in_string { u64::MAX } else { 0 };
         let strings = parity(quotes) ^ carry;
         self.in_string = strings >> (BLOCK_BYTES - 1) == 1;
+        self.in_long_string = strings == u64::MAX;
         BracketMask {
+            bytes_left,
             opens: mask(bytes, |byte| byte | 0x20 == b'{') & !strings,
             closes: mask(bytes, |byte| byte | 0x20 == b'}') & !strings,
+        }
+    }
+
+    /// Passes over the blocks of a string before the block with the next quote.
+    fn skip_string_blocks(&mut self) {
+        let quote = memchr(b'"', self.rest).unwrap_or(self.rest.len());
+        let (skipped, rest) = self.rest.split_at(quote - quote % BLOCK_BYTES);
+        if !skipped.is_empty() {
+            let backslashes = skipped.iter().rev().take_while(|byte| **byte == b'\\').count();
+            // The first backslash can itself be escaped.
+            let is_escaped = self.escaped && backslashes == skipped.len();
+            self.escaped = (backslashes % 2 == 1) != is_escaped;
+            self.rest = rest;
         }
     }
 
@@ -57,9 +79,13 @@ impl Iterator for BracketScanner<'_> {
     type Item = BracketMask;
 
     fn next(&mut self) -> Option<BracketMask> {
+        if self.in_long_string {
+            self.skip_string_blocks();
+        }
+        let bytes_left = self.rest.len();
         if let Some((block, rest)) = self.rest.split_first_chunk() {
             self.rest = rest;
-            return Some(self.scan_block(block));
+            return Some(self.scan_block(block, bytes_left));
         }
         if self.rest.is_empty() {
             return None;
@@ -67,7 +93,7 @@ impl Iterator for BracketScanner<'_> {
         let mut block = [b' '; BLOCK_BYTES];
         block[..self.rest.len()].copy_from_slice(self.rest);
         self.rest = &[];
-        Some(self.scan_block(&block))
+        Some(self.scan_block(&block, bytes_left))
     }
 }
 
@@ -88,7 +114,7 @@ impl BracketMask {
 /// Returns the end (exclusive) of the container that starts at the first byte.
 pub(crate) fn container_end(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
-    for (index, block) in BracketScanner::new(bytes).enumerate() {
+    for block in BracketScanner::new(bytes) {
         let closes = block.closes.count_ones() as usize;
         if depth > closes {
             depth = depth + block.opens.count_ones() as usize - closes;
@@ -101,7 +127,7 @@ pub(crate) fn container_end(bytes: &[u8]) -> Option<usize> {
                 depth = depth.checked_sub(1)?;
             }
             if depth == 0 {
-                return Some(index * BLOCK_BYTES + offset + 1);
+                return Some(bytes.len() - block.bytes_left + offset + 1);
             }
         }
     }

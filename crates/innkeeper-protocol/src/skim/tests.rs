@@ -182,9 +182,27 @@ fn walk(bytes: &[u8], mut each: impl FnMut(usize, i64) -> bool) {
     }
 }
 
+/// Text of the bytes that matter, with long runs of bytes that do not end a string.
 fn text() -> impl Strategy<Value = Vec<u8>> {
-    let byte = (0..6_usize).prop_map(|index| b"\"\\[]{a"[index]);
-    prop::collection::vec(byte, 0..200)
+    let byte = (0..6_usize).prop_map(|index| vec![b"\"\\[]{a"[index]]);
+    let run = prop::sample::select(b"a\\[".to_vec());
+    let run = (run, 0..200_usize).prop_map(|(byte, length)| vec![byte; length]);
+    let parts = prop::collection::vec(prop_oneof![20 => byte, 1 => run], 0..200);
+    parts.prop_map(|parts| parts.concat())
+}
+
+#[test]
+fn backslashes_in_a_long_string_escape_as_in_a_short_one() {
+    for (before, backslashes, between) in
+        (60..200).flat_map(|before| [(before, 1, 200), (before, 2, 64), (before, 200, 0)])
+    {
+        let (before, between) = ("a".repeat(before), "a".repeat(between));
+        let string = format!("{before}{}{between}", "\\".repeat(backslashes));
+        for end in ["\"}", "\\\"}\"}", "\\\\\"}"] {
+            let object = format!("{{\"{string}{end}");
+            assert_eq!(container_end(object.as_bytes()), Some(object.len()), "{object}");
+        }
+    }
 }
 
 proptest! {

@@ -1,11 +1,11 @@
 //! Properties of the requests that a server reads.
 
-use innkeeper_protocol::PageCursor;
 use innkeeper_protocol::request_meta::{
     IncomingMeta, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
     META_PROTOCOL_VERSION,
 };
 use innkeeper_protocol::skim::{member, members};
+use innkeeper_protocol::{PageCursor, RequestParams};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -35,7 +35,8 @@ proptest! {
         let meta: Map<_, _> = before.into_iter().chain(after.clone()).collect();
         let params = written(&json!({"name": "t", "_meta": meta}), pretty);
         let params = RawValue::from_string(params).unwrap();
-        let read = IncomingMeta::from_params(Some(&params)).unwrap();
+        let read = RequestParams::from_raw(Some(&params)).unwrap();
+        let read = IncomingMeta::from_params(&read).unwrap();
 
         let raw = member(params.get(), "_meta").unwrap();
         prop_assert_eq!(read.progress_token, member(raw, META_PROGRESS_TOKEN));

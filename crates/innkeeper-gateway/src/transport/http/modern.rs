@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use http::{HeaderMap, Response, StatusCode};
 use innkeeper_protocol::http::{HeaderMismatch, check_request_headers};
-use innkeeper_protocol::{Incoming, RequestId, envelope, method};
+use innkeeper_protocol::request_meta::IncomingMeta;
+use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope, method};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
@@ -68,13 +69,8 @@ async fn request(
     let reservation = from.reservation;
     let responding = async move {
         let _reservation = reservation;
-        let params = params.as_deref();
-        let meta = match incoming::read_meta(params) {
-            Ok(meta) => meta,
-            Err(error) => return Err(error),
-        };
-        let request = (&request_id, &*method, params);
-        incoming::respond_stateless(&gateway, &caller, meta, &sink, request).await
+        let request = (&request_id, &*method, params.as_deref());
+        incoming::respond_stateless(&gateway, &caller, &sink, request).await
     };
     let mut responding = Box::pin(responding);
     let first = tokio::select! {
@@ -100,8 +96,8 @@ async fn check(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<dispatch::Caller, RpcError> {
-    let meta = incoming::read_meta(params)?;
-    let version = meta.required().map_err(incoming::params_error)?.protocol_version;
+    let meta = IncomingMeta::from_params(&RequestParams::from_raw(params)?)?;
+    let version = meta.required()?.protocol_version;
     let headers = from.headers;
     // Of a repeated header, the receivers of the request could read different values.
     let repeated = headers.keys().find(|name| {

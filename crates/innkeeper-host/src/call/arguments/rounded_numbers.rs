@@ -3,12 +3,12 @@
 use innkeeper_schema::{MIN_ROUNDED_BYTES, parse_number};
 use serde_json::Value;
 
-use super::Floats;
 use crate::error::Violation;
 
-/// Whether JSON text with these floats may contain a rounded number. Reads one byte in 18, because
-/// few calls contain such a number.
-pub(super) fn may_occur(text: &str, floats: Floats) -> bool {
+/// Whether JSON text with this value may contain a rounded number. Reads one byte in 18, because few
+/// calls contain such a number.
+pub(super) fn may_occur(text: &str, value: &Value) -> bool {
+    let floats = Floats::from_value(value);
     let bytes = text.as_bytes();
     let run_contains = |at: usize| {
         let before = bytes[..at].iter().rev().take_while(|byte| is_in_number(**byte));
@@ -22,6 +22,32 @@ pub(super) fn may_occur(text: &str, floats: Floats) -> bool {
     };
     floats.any && has_long_number()
         || floats.zero && ["e-", "E-"].iter().any(|exponent| text.contains(exponent))
+}
+
+/// Which floats occur in a value.
+#[derive(Clone, Copy, Default)]
+struct Floats {
+    any: bool,
+    zero: bool,
+}
+
+impl Floats {
+    fn from_value(value: &Value) -> Self {
+        let merge = |floats: Self, other: Self| Self {
+            any: floats.any || other.any,
+            zero: floats.zero || other.zero,
+        };
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                Self { any: true, zero: number.as_f64() == Some(0.0) }
+            }
+            Value::Array(items) => items.iter().map(Self::from_value).fold(Self::default(), merge),
+            Value::Object(members) => {
+                members.values().map(Self::from_value).fold(Self::default(), merge)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Self::default(),
+        }
+    }
 }
 
 /// Replaces each number of `value`, the value of `text`, by the number to check.

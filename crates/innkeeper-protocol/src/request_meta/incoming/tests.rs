@@ -5,13 +5,19 @@ use serde_json::value::RawValue;
 use super::{IncomingMeta, RequiredMeta};
 use crate::envelope::code;
 use crate::params_error::ParamsError;
+use crate::request_params::RequestParams;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
+fn read(params: &RawValue) -> Result<IncomingMeta<'_>, ParamsError> {
+    IncomingMeta::from_params(&RequestParams::from_raw(Some(params))?)
+}
+
 fn error(params: &str) -> String {
-    let error = IncomingMeta::from_params(Some(&raw(params))).unwrap_err();
+    let params = raw(params);
+    let error = read(&params).unwrap_err();
     assert_eq!(error.code(), code::INVALID_PARAMS);
     error.to_string()
 }
@@ -28,7 +34,7 @@ const MODERN: &str = r#"{"_meta":{
 #[test]
 fn the_meta_of_a_modern_request_is_read_as_it_was_sent() {
     let params = raw(MODERN);
-    let meta = IncomingMeta::from_params(Some(&params)).unwrap();
+    let meta = read(&params).unwrap();
     assert_eq!(meta.client_info, Some(r#"{"name": "a", "extra": 1e999}"#));
     assert_eq!(meta.log_level.as_deref(), Some("debug"));
     assert_eq!(meta.progress_token, Some("12345678901234567890123"));
@@ -41,14 +47,14 @@ fn the_meta_of_a_modern_request_is_read_as_it_was_sent() {
 #[test]
 fn the_members_of_other_parties_are_forwarded_as_they_were_sent() {
     let params = raw(MODERN);
-    let meta = IncomingMeta::from_params(Some(&params)).unwrap();
+    let meta = read(&params).unwrap();
     let forwarded = meta.forwarded().unwrap();
     let members = crate::skim::members(&forwarded).collect::<Vec<_>>();
     assert_eq!(members, [("x", r#"{"n": 1.50}"#), ("traceparent", r#""00""#)]);
     let params = raw(
         r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"s","progress\u0054oken":"\u0061"}}"#,
     );
-    let meta = IncomingMeta::from_params(Some(&params)).unwrap();
+    let meta = read(&params).unwrap();
     assert_eq!((meta.progress_token, meta.subscription_id), (Some(r#""\u0061""#), Some(r#""s""#)));
     let expected = r#"{"io.modelcontextprotocol/subscriptionId":"s"}"#;
     assert_eq!(meta.forwarded().as_deref(), Some(expected));
@@ -63,17 +69,17 @@ fn nothing_is_forwarded_if_no_member_remains() {
         r#"{"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":null}}"#,
     ] {
         let params = raw(params);
-        let meta = IncomingMeta::from_params(Some(&params)).unwrap();
+        let meta = read(&params).unwrap();
         assert_eq!(meta.forwarded(), None, "{params}");
     }
-    assert_eq!(IncomingMeta::from_params(None), Ok(IncomingMeta::default()));
+    assert_eq!(IncomingMeta::from_params(&RequestParams::default()), Ok(IncomingMeta::default()));
 }
 
 #[test]
 fn a_request_without_revision_or_capabilities_is_not_modern() {
     let meta = |text: &str| {
         let params = raw(text);
-        let meta = IncomingMeta::from_params(Some(&params)).unwrap();
+        let meta = read(&params).unwrap();
         meta.required().unwrap_err().to_string()
     };
     assert_eq!(
@@ -125,9 +131,9 @@ fn a_key_that_occurs_twice_is_an_error() {
         r#"{"io.modelcontextprotocol/clientCapabilities":{"roots":{},"roots":null}}"#,
     ] {
         let params = raw(&format!("{{\"_meta\":{meta}}}"));
-        let error = IncomingMeta::from_params(Some(&params)).unwrap_err();
+        let error = read(&params).unwrap_err();
         assert_eq!(error, ParamsError::DuplicateKey { object: "_meta" });
     }
     let params = raw(r#"{"arguments":{"a":1,"a":2}}"#);
-    assert!(IncomingMeta::from_params(Some(&params)).is_ok(), "the check of the tool's schema");
+    assert!(read(&params).is_ok(), "the check of the tool's schema");
 }
