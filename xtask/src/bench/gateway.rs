@@ -1,4 +1,4 @@
-//! `bench --gateway`: compares the gateway with a bare handler and a proxy of the official SDK.
+//! `bench --gateway`: compares the gateway with a bare handler and with other proxies.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use super::report::{Samples, format_number};
 use super::runs::BenchRun;
 use super::{BenchArgs, interleave};
 use crate::program::{Program, relative_path, repository_root};
+use crate::test::install_python_clients;
 use crate::{TaskResult, figures, output};
 
 /// Default number of rounds.
@@ -29,8 +30,12 @@ enum BenchServer {
     Echo,
     /// An HTTP handler before the pipe of the server: the limit.
     Pipe,
-    /// A proxy of the official SDK.
+    /// A proxy of the official SDK with JSON responses and without sessions.
     Rmcp,
+    /// The same proxy with sessions and event streams.
+    RmcpSessions,
+    /// A proxy of FastMCP.
+    FastMcp,
     Innkeeper,
     /// Innkeeper, with progress, so that each response is an event stream.
     InnkeeperEvents,
@@ -42,6 +47,8 @@ impl BenchServer {
             Self::Echo => "HTTP echo",
             Self::Pipe => "limit",
             Self::Rmcp => "rmcp proxy",
+            Self::RmcpSessions => "rmcp (sessions)",
+            Self::FastMcp => "FastMCP proxy",
             Self::Innkeeper => "innkeeper",
             Self::InnkeeperEvents => "innkeeper (SSE)",
         }
@@ -52,9 +59,28 @@ const ALL_SERVERS: &[BenchServer] = &[
     BenchServer::Echo,
     BenchServer::Pipe,
     BenchServer::Rmcp,
+    BenchServer::RmcpSessions,
+    BenchServer::FastMcp,
     BenchServer::Innkeeper,
     BenchServer::InnkeeperEvents,
 ];
+
+/// FastMCP needs seconds for each call of this size.
+const LARGE_MESSAGE_SERVERS: &[BenchServer] = &[
+    BenchServer::Echo,
+    BenchServer::Pipe,
+    BenchServer::Rmcp,
+    BenchServer::RmcpSessions,
+    BenchServer::Innkeeper,
+    BenchServer::InnkeeperEvents,
+];
+
+/// The number of calls after which the memory of the gateway is compared with that before them.
+const MEMORY_CALLS: &str = "1000000";
+
+/// The calls for the comparison of the memory.
+const MEMORY_CASE: GatewayCase =
+    GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, servers: ALL_SERVERS };
 
 const CASES: &[GatewayCase] = &[
     GatewayCase { name: "100 B, 1 client", clients: 1, bytes: 100, servers: ALL_SERVERS },
@@ -63,8 +89,18 @@ const CASES: &[GatewayCase] = &[
     GatewayCase { name: "100 B, 256 clients", clients: 256, bytes: 100, servers: ALL_SERVERS },
     GatewayCase { name: "10 kB, 16 clients", clients: 16, bytes: 10_000, servers: ALL_SERVERS },
     GatewayCase { name: "10 kB, 64 clients", clients: 64, bytes: 10_000, servers: ALL_SERVERS },
-    GatewayCase { name: "1 MB, 16 clients", clients: 16, bytes: 1_000_000, servers: ALL_SERVERS },
-    GatewayCase { name: "1 MB, 64 clients", clients: 64, bytes: 1_000_000, servers: ALL_SERVERS },
+    GatewayCase {
+        name: "1 MB, 16 clients",
+        clients: 16,
+        bytes: 1_000_000,
+        servers: LARGE_MESSAGE_SERVERS,
+    },
+    GatewayCase {
+        name: "1 MB, 64 clients",
+        clients: 64,
+        bytes: 1_000_000,
+        servers: LARGE_MESSAGE_SERVERS,
+    },
 ];
 
 /// Builds the programs, runs the rounds and prints the table; returns the text of the page.
@@ -82,18 +118,22 @@ pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
         for case in CASES {
             for server in interleave(case.servers, round) {
                 let entry = BenchRun { case: case.name, peer: server.name(), runtime: "" };
-                samples.add(&entry, &measure(&programs, case, *server, args.seconds)?);
+                let length = format!("{}s", args.seconds);
+                samples.add(&entry, &measure(&programs, case, *server, &length)?);
             }
         }
     }
+    let memory = measure(&programs, &MEMORY_CASE, BenchServer::Innkeeper, MEMORY_CALLS)?;
+    let memory = memory_line(&memory);
     let rows = table_rows(&samples);
     if args.json {
         output::print_line(samples.json());
     } else {
         output::print_line(output::format_table(&rows));
+        output::print_line(&memory);
     }
     Ok(format!(
-        "{}, {} rounds of {} s each, medians.\n\n{}",
+        "{}, {} rounds of {} s each, medians.\n\n{}\n\n{memory}",
         figures::describe_machine(),
         args.rounds(),
         args.seconds,
@@ -101,8 +141,20 @@ pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
     ))
 }
 
+/// Returns the sentence about the memory before and after many calls.
+fn memory_line(figures: &Value) -> String {
+    let megabytes = |key: &str| figures[key].as_f64().map(|kilobytes| kilobytes / 1024.0);
+    format!(
+        "Memory of innkeeper with {}: {} MB before and {} MB after {MEMORY_CALLS} calls.",
+        MEMORY_CASE.name,
+        format_number(megabytes("start_rss_kb")),
+        format_number(megabytes("end_rss_kb")),
+    )
+}
+
 /// Builds all programs and writes the configuration of the gateway; returns their directory.
 fn build() -> TaskResult<PathBuf> {
+    install_python_clients()?;
     let target = repository_root().join("target/bench");
     for package in [
         "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway",
@@ -129,18 +181,27 @@ fn measure(
     programs: &Path,
     case: &GatewayCase,
     server: BenchServer,
-    seconds: f64,
+    length: &str,
 ) -> TaskResult<Value> {
     let GatewayCase { clients, bytes, .. } = case;
     let events = u8::from(server == BenchServer::InnkeeperEvents);
     let tool = if events == 1 { "echo_1" } else { "echo" };
     let load = Program::new(programs.join("gateway-load"))
-        .args(&format!("{clients} {bytes} {seconds} {events} {tool} --"));
+        .args(&format!("{clients} {bytes} {length} {events} {tool} --"));
     let echo = programs.join("echo");
     let load = match server {
         BenchServer::Echo => load.path_arg(&programs.join("echo-http")),
         BenchServer::Pipe => load.path_arg(&programs.join("gateway-pipe")).path_arg(&echo),
-        BenchServer::Rmcp => load.path_arg(&programs.join("gateway-rmcp")).path_arg(&echo),
+        BenchServer::Rmcp => {
+            load.path_arg(&programs.join("gateway-rmcp")).args("json").path_arg(&echo)
+        }
+        BenchServer::RmcpSessions => {
+            load.path_arg(&programs.join("gateway-rmcp")).args("sessions").path_arg(&echo)
+        }
+        BenchServer::FastMcp => load
+            .path_arg(&repository_root().join("target/test-servers/clients-venv/bin/python"))
+            .args("bench/gateway/fastmcp_proxy.py")
+            .path_arg(&echo),
         BenchServer::Innkeeper | BenchServer::InnkeeperEvents => load
             .path_arg(&programs.join("innkeeper"))
             .args("serve --names flat --listen 127.0.0.1:0 --config")

@@ -45,15 +45,24 @@ pub(crate) fn install_servers() -> TaskResult {
         &format!("{CLIENTS_PACKAGE_JSON}{CLIENTS_PACKAGE_LOCK}"),
         |dir| install_npm(dir, CLIENTS_PACKAGE_JSON, CLIENTS_PACKAGE_LOCK),
     )?;
-    install_once(&home.join("clients-venv"), CLIENTS_REQUIREMENTS, |dir| {
-        install_venv(dir, CLIENTS_REQUIREMENTS)
-    })?;
+    install_python_clients()?;
     install_uv()?;
     install_once(&home.join("schemathesis"), SCHEMATHESIS_REQUIREMENTS, |dir| {
         install_venv(dir, SCHEMATHESIS_REQUIREMENTS)
     })?;
     install_benchmarks(&home)?;
     install_trajectory_benchmarks().map(drop)
+}
+
+/// Installs the clients in Python, and returns the directory of their programs.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_python_clients() -> TaskResult<PathBuf> {
+    let venv = create_home()?.join("clients-venv");
+    install_once(&venv, CLIENTS_REQUIREMENTS, |dir| install_venv(dir, CLIENTS_REQUIREMENTS))?;
+    Ok(venv.join("bin"))
 }
 
 /// Installs `uv` and `uvx`, and returns the directory of the programs.

@@ -1,12 +1,13 @@
 //! The load: clients that call one tool in a closed loop, each on its connection.
 //!
-//! `gateway-load CLIENTS BYTES SECONDS EVENTS TOOL -- PROGRAM ARGUMENTS` starts the gateway, reads its
-//! address from its output, measures, and prints one line of JSON. With `EVENTS` 1 each call requests
-//! progress, so that the response is an event stream.
+//! `gateway-load CLIENTS BYTES LENGTH EVENTS TOOL -- PROGRAM ARGUMENTS` starts the gateway, reads its
+//! address from its output, measures, and prints one line of JSON. `LENGTH` is a time such as `0.5s`
+//! or a number of calls such as `1000000`. With `EVENTS` 1 each call requests progress, so that the
+//! response is an event stream.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -59,10 +60,10 @@ impl Gateway {
         Err(format!("{program} printed no address: {seen}"))
     }
 
-    /// Returns the peak memory in KiB.
-    fn peak_memory(&self) -> Option<u64> {
+    /// Returns a line of the memory statistics in KiB.
+    fn memory(&self, key: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().next()?.parse().ok()
     }
 }
@@ -156,6 +157,37 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 
 static MEASURING: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
+/// The number of responses during the measurement.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// How long a measurement is.
+#[derive(Clone, Copy, Debug)]
+enum Length {
+    Time(Duration),
+    Calls(u64),
+}
+
+impl Length {
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_suffix('s') {
+            Some(seconds) => {
+                Duration::try_from_secs_f64(seconds.parse().ok()?).ok().map(Self::Time)
+            }
+            None => text.parse().ok().map(Self::Calls),
+        }
+    }
+
+    async fn wait(self) {
+        match self {
+            Self::Time(time) => tokio::time::sleep(time).await,
+            Self::Calls(calls) => {
+                while CALLS.load(Ordering::Relaxed) < calls {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+        }
+    }
+}
 
 /// Calls until the end; returns the latencies in nanoseconds.
 async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u64>, String> {
@@ -171,6 +203,7 @@ async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u
             return Err(format!("not a result: {}", String::from_utf8_lossy(answer)));
         }
         if MEASURING.load(Ordering::Relaxed) {
+            CALLS.fetch_add(1, Ordering::Relaxed);
             latencies.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
         }
     }
@@ -179,7 +212,7 @@ async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u
 
 async fn measure(
     gateway: &Gateway,
-    (clients, bytes, seconds): (usize, usize, f64),
+    (clients, bytes, length): (usize, usize, Length),
     events: bool,
     tool: &str,
 ) -> Result<serde_json::Value, String> {
@@ -193,9 +226,10 @@ async fn measure(
         .map(|_| tokio::spawn(run_client(gateway.address.clone(), call.to_string(), bytes)))
         .collect();
     tokio::time::sleep(WARM_UP).await;
+    let memory = gateway.memory("VmRSS");
     MEASURING.store(true, Ordering::Relaxed);
     let start = Instant::now();
-    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+    length.wait().await;
     MEASURING.store(false, Ordering::Relaxed);
     let elapsed = start.elapsed().as_secs_f64();
     STOPPED.store(true, Ordering::Relaxed);
@@ -213,23 +247,25 @@ async fn measure(
         "per_second": count as f64 / elapsed,
         "p50_us": micros(0.5),
         "p99_us": micros(0.99),
-        "peak_rss_kb": gateway.peak_memory(),
+        "peak_rss_kb": gateway.memory("VmHWM"),
+        "start_rss_kb": memory,
+        "end_rss_kb": gateway.memory("VmRSS"),
     }))
 }
 
 fn run() -> Result<serde_json::Value, String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [clients, bytes, seconds, events, tool, dashes, command @ ..] = &args[..] else {
-        return Err("CLIENTS BYTES SECONDS EVENTS TOOL -- PROGRAM ARGUMENTS".to_owned());
+    let [clients, bytes, length, events, tool, dashes, command @ ..] = &args[..] else {
+        return Err("CLIENTS BYTES LENGTH EVENTS TOOL -- PROGRAM ARGUMENTS".to_owned());
     };
     if dashes != "--" {
         return Err("`--` precedes the program".to_owned());
     }
-    let wrong = |value: &String| format!("`{value}` is not a number");
+    let wrong = |value: &String| format!("`{value}` is no number, and no time such as `0.5s`");
     let load = (
         clients.parse().map_err(|_| wrong(clients))?,
         bytes.parse().map_err(|_| wrong(bytes))?,
-        seconds.parse().map_err(|_| wrong(seconds))?,
+        Length::parse(length).ok_or_else(|| wrong(length))?,
     );
     let gateway = Gateway::start(command)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

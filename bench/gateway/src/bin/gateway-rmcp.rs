@@ -1,5 +1,7 @@
-//! A proxy of the official SDK: its server over HTTP with JSON responses, its client before one
-//! stdio server.
+//! A proxy of the official SDK: its server over HTTP, its client before one stdio server.
+//!
+//! `gateway-rmcp json PROGRAM` has JSON responses and no sessions, `gateway-rmcp sessions PROGRAM`
+//! the defaults of the SDK: sessions and event streams.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -48,13 +50,15 @@ fn internal(error: impl ToString) -> ErrorData {
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> std::io::Result<()> {
-    let program = std::env::args().nth(1).unwrap_or_default();
+    let mut args = std::env::args().skip(1);
+    let (mode, program) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
+    let has_sessions = mode == "sessions";
     let (transport, _) =
         TokioChildProcess::builder(Command::new(program)).stderr(Stdio::null()).spawn()?;
     let client = ().serve(transport).await.map_err(std::io::Error::other)?;
     let proxy = Proxy(Arc::new(client));
     let mut config = StreamableHttpServerConfig::default();
-    (config.legacy_session_mode, config.json_response) = (false, true);
+    (config.legacy_session_mode, config.json_response) = (has_sessions, !has_sessions);
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(proxy.clone()), sessions, config);
     innkeeper_bench_gateway::serve(TowerToHyperService::new(service)).await
