@@ -48,7 +48,7 @@ impl GatewayInner {
         let caller = request.caller;
         let server = target.server;
         let answers = caller.identity.answers_requests() && request.sink.is_some();
-        let mut options = self.call_options(request);
+        let mut options = self.call_options(request, server);
         match (caller.era(), server.era) {
             (Era::Legacy, _) => {
                 if answers && let Some(client) = &caller.client {
@@ -156,11 +156,13 @@ impl GatewayInner {
         Some(server.server_use.turns.wait(client.clone(), answers, callback).await)
     }
 
-    fn call_options(&self, request: &ClientRequest<'_>) -> CallOptions {
+    fn call_options(&self, request: &ClientRequest<'_>, server: &OfferedServer) -> CallOptions {
         let caller = request.caller;
+        let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
             meta: request.meta.forwarded().and_then(|meta| RawValue::from_string(meta).ok()),
             principal: Some(caller.principal.id().clone()),
+            has_limited_share: has_other_clients && caller.principal.shares_limits(),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),
             ..CallOptions::default()
         }
