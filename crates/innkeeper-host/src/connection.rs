@@ -11,6 +11,7 @@ pub(crate) mod listing;
 pub(crate) mod log_level;
 pub(crate) mod meta;
 pub(crate) mod pass_through;
+pub(crate) mod ping;
 mod result_rejection;
 pub(crate) mod result_type;
 pub(crate) mod round_trips;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use http::Request;
+use innkeeper_host::HostEvent;
 use innkeeper_testkit::{Fixture, Journal};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -194,6 +195,46 @@ async fn a_client_with_all_permitted_calls_in_flight_leaves_some_for_another() {
         // Three quarters of eight calls, and one of two.
         assert_eq!(running, if max_concurrent == 2 { 1 } else { 6 });
     }
+}
+
+/// Attack: remote | a client calls a tool that does not end in time | the server stays available for
+/// another client | Isolation
+#[tokio::test]
+async fn a_call_that_times_out_does_not_take_the_server_from_another_client() {
+    for era in ["legacy", "modern"] {
+        let test_env = TestEnv::new();
+        let server = test_env.fixture("a").with("--era", era).config_key("timeout", 0.5);
+        let gateway = test_env.gateway([server]).await;
+        let mut events = gateway.host.events();
+        let mut greedy = gateway.initialized("greedy", json!({})).await;
+        let mut quiet = gateway.initialized("quiet", json!({})).await;
+        let slow = start_sleep(&mut greedy).await;
+        let timed_out = greedy.response(&slow).await;
+        assert_eq!(timed_out["error"]["data"]["kind"], "timeout", "{timed_out}");
+        // Longer than the server has to respond to the ping.
+        while timeout(MAX_CALL, events.recv()).await.is_ok() {}
+        assert_eq!(quiet.call("a.echo", json!({ "message": era })).await, era);
+    }
+}
+
+/// Attack: server | a server stops without an end of its process | its calls fail at once after the
+/// first timeout | No hang
+#[tokio::test]
+async fn a_server_that_does_not_respond_at_all_is_unavailable_after_a_timeout() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").switch("--stop-self").config_key("timeout", 0.5);
+    let gateway = test_env.gateway([server]).await;
+    let mut events = gateway.host.events();
+    let mut client = gateway.initialized("ada", json!({})).await;
+    let call = json!({ "name": "a.pid", "arguments": {} });
+    let timed_out = client.respond("tools/call", call.clone()).await;
+    assert_eq!(timed_out["error"]["data"]["kind"], "timeout", "{timed_out}");
+    let unavailable = timeout(TEST_TIMEOUT, async {
+        while !matches!(events.recv().await.unwrap(), HostEvent::Unavailable { .. }) {}
+    });
+    unavailable.await.unwrap();
+    let refused = client.respond("tools/call", call).await;
+    assert_eq!(refused["error"]["message"], "unknown tool `a.pid`");
 }
 
 /// Attack: remote | a client sends many calls and reads no response | another client of the server
