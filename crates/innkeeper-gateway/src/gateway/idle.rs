@@ -221,8 +221,7 @@ impl GatewayInner {
             // The request may have been cancelled.
             drop(done.send(result));
         });
-        let closing = || RpcError::new(code::INTERNAL_ERROR, "the gateway is closing");
-        started.await.unwrap_or_else(|_| Err(closing()))
+        started.await.unwrap_or_else(|_| Err(RpcError::closing()))
     }
 
     async fn start_in_turn(

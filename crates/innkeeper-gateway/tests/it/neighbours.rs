@@ -94,20 +94,20 @@ async fn measure_beside(fault: impl FnOnce(Fixture) -> Fixture, disturbance: Dis
     disturbing.abort_all();
 }
 
-/// Attack: server | a server never responds | the calls of other servers take no longer | Isolation
+/// Attack: flow control | a server never responds | the calls of other servers take no longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_hangs_does_not_slow_the_calls_of_another() {
     measure_beside(|server| server.switch("--hang-calls"), Disturbance::Silence).await;
 }
 
-/// Attack: server | a server reads no more input | the calls of other servers take no longer |
+/// Attack: flow control | a server reads no more input | the calls of other servers take no longer |
 /// Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_reading_does_not_slow_the_calls_of_another() {
     measure_beside(|server| server.switch("--stop-reading"), Disturbance::Silence).await;
 }
 
-/// Attack: server | a server sends log messages and progress without a pause | the calls of other
+/// Attack: flow control | a server sends log messages and progress without a pause | the calls of other
 /// servers take no longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_floods_does_not_slow_the_calls_of_another() {
@@ -117,7 +117,7 @@ async fn a_server_that_floods_does_not_slow_the_calls_of_another() {
     measure_beside(flood, Disturbance::Responses).await;
 }
 
-/// Attack: server | a server changes its lists without a pause | the calls of other servers take no
+/// Attack: flow control | a server changes its lists without a pause | the calls of other servers take no
 /// longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_changes_its_lists_does_not_slow_the_calls_of_another() {
@@ -125,7 +125,7 @@ async fn a_server_that_changes_its_lists_does_not_slow_the_calls_of_another() {
     measure_beside(changes, Disturbance::Responses).await;
 }
 
-/// Attack: server | a server sends lines of 16 MB | the calls of other servers take no longer |
+/// Attack: flow control | a server sends lines of 16 MB | the calls of other servers take no longer |
 /// Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_large_lines_does_not_slow_the_calls_of_another() {
@@ -134,7 +134,7 @@ async fn a_server_with_large_lines_does_not_slow_the_calls_of_another() {
     }
 }
 
-/// Attack: server | a server writes its responses slowly and in parts | the calls of other servers
+/// Attack: flow control | a server writes its responses slowly and in parts | the calls of other servers
 /// take no longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_server_does_not_slow_the_calls_of_another() {
@@ -142,7 +142,7 @@ async fn a_slow_server_does_not_slow_the_calls_of_another() {
     measure_beside(slow, Disturbance::Responses).await;
 }
 
-/// Attack: server | a server crashes at each call, and the host restarts it | the calls of other
+/// Attack: flow control | a server crashes at each call, and the host restarts it | the calls of other
 /// servers take no longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_crashes_in_a_loop_does_not_slow_the_calls_of_another() {
@@ -151,7 +151,7 @@ async fn a_server_that_crashes_in_a_loop_does_not_slow_the_calls_of_another() {
     measure_beside(crash, Disturbance::Responses).await;
 }
 
-/// Attack: server | a server exits at each call, and its next call starts it | the calls of other
+/// Attack: flow control | a server exits at each call, and its next call starts it | the calls of other
 /// servers take no longer | Isolation
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_exits_at_each_call_does_not_slow_the_calls_of_another() {
@@ -217,8 +217,8 @@ async fn a_call_that_times_out_does_not_take_the_server_from_another_client() {
     }
 }
 
-/// Attack: server | a server stops without an end of its process | its calls fail at once after the
-/// first timeout | No hang
+/// Attack: flow control | a server stops without an end of its process | its calls fail at once after the
+/// first timeout | No unbounded wait
 #[tokio::test]
 async fn a_server_that_does_not_respond_at_all_is_unavailable_after_a_timeout() {
     let test_env = TestEnv::new();
