@@ -138,8 +138,7 @@ impl GatewayBuilder {
         let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
         let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
         let with_process: Vec<Arc<str>> = with_process.collect();
-        // The host runs already, even if it has more processes than permitted.
-        let permits = process_limits.try_reserve(with_process.len()).unwrap_or_default();
+        let permits = process_limits.reserve_running(with_process.len());
         let permits = with_process.into_iter().zip(permits).collect();
         let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
         // A builder that builds two gateways passes requests to the first.

@@ -163,8 +163,7 @@ impl GatewayInner {
         }
         let mut permits = upstream.permits();
         if self.servers.has_process(name) && !permits.contains_key(name) {
-            // The process runs, even over the maximum.
-            let permit = self.process_limits.try_reserve(1).ok().and_then(|mut one| one.pop());
+            let permit = self.process_limits.reserve_running(1).pop();
             permits.extend(permit.map(|permit| (name.clone(), permit)));
         }
     }
