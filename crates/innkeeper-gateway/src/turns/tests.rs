@@ -1,10 +1,13 @@
 //! Tests of the turns of clients.
 
+use std::task::Poll;
+
 use futures_util::{FutureExt, poll};
 use innkeeper_host::ServerRequest;
 use serde_json::json;
 
 use super::*;
+use crate::sink::MessageSink;
 
 fn client(principal: &str) -> TurnClient {
     TurnClient::new(Principal::new(principal), None)
@@ -58,4 +61,59 @@ async fn while_a_call_waits_for_its_client_only_other_calls_of_the_client_run() 
     drop(second);
     resuming.await;
     assert!(turns.callback().is_some());
+}
+
+/// A session of a principal.
+fn session(principal: &str) -> TurnClient {
+    let principal = Principal::new(principal);
+    let client = Arc::new(Client::new(principal.clone(), 0, MessageSink::None));
+    TurnClient::new(principal, Some(client))
+}
+
+/// Ends the turn, and each turn after it as soon as it starts. Returns the order of the turns.
+async fn turn_order(
+    turns: &Turns,
+    first: TurnClient,
+    others: &[(&'static str, TurnClient)],
+) -> Vec<&'static str> {
+    let mut running = turns.wait(first, true, None).now_or_never();
+    let mut waiting: Vec<_> = others
+        .iter()
+        .map(|(name, client)| (*name, Box::pin(turns.wait(client.clone(), true, None))))
+        .collect();
+    for (_, call) in &mut waiting {
+        assert!(poll!(call).is_pending());
+    }
+    let mut order = Vec::new();
+    while running.take().is_some() {
+        // Twice, since a turn can end with a call that is polled later.
+        for index in (0..waiting.len()).chain(0..waiting.len()) {
+            if let Poll::Ready(turn) = poll!(&mut waiting[index].1) {
+                order.push(waiting.remove(index).0);
+                running = Some(turn);
+                break;
+            }
+        }
+        for (_, call) in &mut waiting {
+            assert!(poll!(call).is_pending());
+        }
+    }
+    drop(waiting);
+    assert!(turns.gates().is_empty() && !turns.are_awaited(), "nothing stays of clients that left");
+    order
+}
+
+/// Attack: remote | a client calls over many sessions, or many times in one, before another client
+/// calls once | the principals take turns | Isolation
+#[tokio::test]
+async fn principals_take_turns_however_many_calls_they_have() {
+    let others = || [("b", client("b")), ("c", client("c"))];
+    let sessions = ["a1", "a2", "a3"].map(|name| (name, session("a")));
+    let calls = [sessions.to_vec(), others().to_vec()].concat();
+    let order = turn_order(&Turns::default(), session("a"), &calls).await;
+    assert_eq!(order, ["a1", "b", "c", "a2", "a3"]);
+    let one = ["a1", "a2", "a3"].map(|name| (name, client("a")));
+    let calls = [one.to_vec(), others().to_vec()].concat();
+    let order = turn_order(&Turns::default(), client("a"), &calls).await;
+    assert_eq!(order, ["b", "c", "a1", "a2", "a3"]);
 }
