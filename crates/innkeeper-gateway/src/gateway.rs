@@ -143,8 +143,11 @@ impl GatewayBuilder {
         let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
         // A builder that builds two gateways passes requests to the first.
         drop(self.upstream.set(Arc::downgrade(&upstream)));
-        let endpoint_options = endpoints.iter().map(|endpoint| &endpoint.options);
-        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoint_options));
+        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
+        // Warns of items that are left out.
+        for (index, endpoint) in endpoints.iter().enumerate().filter(|(_, one)| !one.is_legacy) {
+            shared_view.offering(index, &endpoint.options);
+        }
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
