@@ -25,13 +25,10 @@ use crate::principal::Principal;
 use crate::sealed_state::{CallState, StateError, StateSealer};
 use crate::server_use::ServerUse;
 use crate::sink::MessageSink;
-use crate::turns::ParkableTurn;
+use crate::turns::{MAX_ANSWER_TIME_WHILE_AWAITED, ParkableTurn};
 
 /// Time for the client to send its responses: enough for a person to fill a form.
 pub(crate) const MAX_PARKED: Duration = Duration::from_mins(5);
-
-/// Time for the client while calls of other clients wait for its turn at the server.
-const MAX_PARKED_WHILE_AWAITED: Duration = Duration::from_mins(1);
 
 /// Maximum number of parked calls of one principal.
 pub(crate) const MAX_PARKED_PER_PRINCIPAL: usize = 32;
@@ -227,7 +224,7 @@ impl ParkableCall {
 
     fn is_expired(&self, now: Instant) -> bool {
         let is_awaited = self.server_use.turns.are_awaited();
-        now >= self.expires || (is_awaited && now >= self.parked_at + MAX_PARKED_WHILE_AWAITED)
+        now >= self.expires || (is_awaited && now >= self.parked_at + MAX_ANSWER_TIME_WHILE_AWAITED)
     }
 
     /// Runs the call until its result or until the server requests input.

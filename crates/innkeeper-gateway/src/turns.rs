@@ -4,10 +4,13 @@
 //! calls at such a server if the client answers requests, and only one of these calls runs: the
 //! others wait for the input of the client.
 
+mod limited_callback;
+
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use innkeeper_host::Callback;
 use tokio::sync::{
@@ -16,6 +19,11 @@ use tokio::sync::{
 
 use crate::client::Client;
 use crate::principal::Principal;
+use limited_callback::LimitedCallback;
+
+/// Time for the response of a client to a request of the server while calls of other clients wait for
+/// the turn: enough for a short form.
+pub(crate) const MAX_ANSWER_TIME_WHILE_AWAITED: Duration = Duration::from_mins(1);
 
 /// The client of a turn. All requests of a principal without a connection or session are of one
 /// client.
@@ -49,7 +57,7 @@ pub(crate) struct Turns {
     /// that do not.
     lock: Arc<RwLock<()>>,
     /// The number of calls that wait for the lock.
-    waiting: AtomicUsize,
+    waiting: Arc<AtomicUsize>,
     /// Wakes the calls that joined a turn and do not run yet.
     other_waits: Notify,
     /// Only one call of each principal waits for the lock, so that principals take turns; its other
@@ -121,6 +129,12 @@ impl Turns {
         });
         *self.exclusive() = Arc::downgrade(&turn);
         Turn::Exclusive(RunningCall::start(turn, callback).await)
+    }
+
+    /// Returns a callback for a call at the server: the client has [`MAX_ANSWER_TIME_WHILE_AWAITED`]
+    /// for each request of the server, and more time only while no call waits.
+    pub(crate) fn limited(&self, callback: Arc<dyn Callback>) -> Arc<dyn Callback> {
+        Arc::new(LimitedCallback { callback, waiting: self.waiting.clone() })
     }
 
     /// Returns whether calls wait for the end of a turn.

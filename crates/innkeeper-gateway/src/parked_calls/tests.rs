@@ -93,7 +93,7 @@ async fn a_parked_call_that_other_clients_wait_for_expires_after_a_minute() {
     let call = asking_call_at(server_use.clone());
     call.turn.set(Some(server_use.turns.wait(client("ada"), true, None).await));
     parked_calls.start(call).await.unwrap();
-    tokio::time::advance(MAX_PARKED_WHILE_AWAITED).await;
+    tokio::time::advance(MAX_ANSWER_TIME_WHILE_AWAITED).await;
     assert_eq!(parked_calls.remove_expired(), 1, "nobody waits");
     let mut waiting = Box::pin(server_use.turns.wait(client("bob"), false, None));
     assert!(poll!(&mut waiting).is_pending());

@@ -1,10 +1,12 @@
 //! Tests of the turns of clients.
 
+use std::future::pending;
 use std::task::Poll;
 
 use futures_util::{FutureExt, poll};
-use innkeeper_host::ServerRequest;
-use serde_json::json;
+use innkeeper_host::{CallReference, ServerRequest};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::sink::MessageSink;
@@ -116,4 +118,29 @@ async fn principals_take_turns_however_many_calls_they_have() {
     let calls = [one.to_vec(), others().to_vec()].concat();
     let order = turn_order(&Turns::default(), client("a"), &calls).await;
     assert_eq!(order, ["b", "c", "a1", "a2", "a3"]);
+}
+
+/// Attack: remote | a client leaves a request of a server unanswered | the calls of other clients of the
+/// server wait for about a minute | No unbounded wait
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_client_ends_after_a_minute_if_other_clients_wait() {
+    let turns = Turns::default();
+    let silent: Arc<dyn Callback> = Arc::new(|_: ServerRequest| pending::<Result<Value, _>>());
+    let callback = turns.limited(silent);
+    let request = || ServerRequest {
+        server: "a".into(),
+        key: None,
+        method: "elicitation/create".into(),
+        params: None,
+        call: CallReference::Unknown,
+    };
+    let mut alone = callback.respond(request());
+    assert!(timeout(10 * MAX_ANSWER_TIME_WHILE_AWAITED, &mut alone).await.is_err());
+    let _turn = take(&turns, "a", true);
+    let mut waiting = Box::pin(turns.wait(client("b"), true, None));
+    assert!(poll!(&mut waiting).is_pending());
+    let started = Instant::now();
+    assert!(callback.respond(request()).await.is_err());
+    assert_eq!(started.elapsed(), MAX_ANSWER_TIME_WHILE_AWAITED);
+    assert!(alone.now_or_never().is_some_and(|answer| answer.is_err()));
 }
