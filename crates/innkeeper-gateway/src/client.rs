@@ -4,7 +4,7 @@
 mod callback;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -93,6 +93,8 @@ pub(crate) struct Client {
     pub(crate) initialized: SetOnce<()>,
     /// Set when the client sends no more messages.
     input_ended: SetOnce<()>,
+    /// Whether the connection or session has ended.
+    has_ended: AtomicBool,
     requests: Mutex<HashMap<RequestId, Arc<SetOnce<()>>>>,
     questions: Mutex<HashMap<u64, oneshot::Sender<CallbackResult>>>,
     next_question: AtomicU64,
@@ -116,6 +118,7 @@ impl Client {
             identity: OnceLock::new(),
             initialized: SetOnce::new(),
             input_ended: SetOnce::new(),
+            has_ended: AtomicBool::new(false),
             requests: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU64::new(1),
@@ -241,6 +244,16 @@ impl Client {
         for cancelled in self.requests().values() {
             drop(cancelled.set(()));
         }
+    }
+
+    /// Records the end of the connection or session.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the connection or session has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
     }
 
     /// Sets the minimum level of log messages for the client.

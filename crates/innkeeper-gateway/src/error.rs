@@ -54,6 +54,11 @@ impl RpcError {
         Self { kind, code, message: message.into(), data: None }
     }
 
+    /// The gateway starts nothing more.
+    pub(crate) fn closing() -> Self {
+        Self::new(code::INTERNAL_ERROR, "the gateway is closing")
+    }
+
     /// The parameters of the request are not usable.
     pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(code::INVALID_PARAMS, message)

@@ -138,14 +138,16 @@ impl GatewayBuilder {
         let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
         let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
         let with_process: Vec<Arc<str>> = with_process.collect();
-        // The host runs already, even if it has more processes than permitted.
-        let permits = process_limits.try_reserve(with_process.len()).unwrap_or_default();
+        let permits = process_limits.reserve_running(with_process.len());
         let permits = with_process.into_iter().zip(permits).collect();
         let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
         // A builder that builds two gateways passes requests to the first.
         drop(self.upstream.set(Arc::downgrade(&upstream)));
-        let endpoint_options = endpoints.iter().map(|endpoint| &endpoint.options);
-        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoint_options));
+        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
+        // Warns of items that are left out.
+        for (index, endpoint) in endpoints.iter().enumerate().filter(|(_, one)| !one.is_legacy) {
+            shared_view.offering(index, &endpoint.options);
+        }
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,

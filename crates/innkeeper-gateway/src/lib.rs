@@ -61,3 +61,10 @@ pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use rejection::Rejection;
 pub use router::HttpAccess;
+
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use sealed_state::fuzz_sealed_state;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use transport::fuzz_gateway_request;

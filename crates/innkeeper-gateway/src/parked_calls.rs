@@ -25,7 +25,7 @@ use crate::principal::Principal;
 use crate::sealed_state::{CallState, StateError, StateSealer};
 use crate::server_use::ServerUse;
 use crate::sink::MessageSink;
-use crate::turns::ParkableTurn;
+use crate::turns::{MAX_ANSWER_TIME_WHILE_AWAITED, ParkableTurn};
 
 /// Time for the client to send its responses: enough for a person to fill a form.
 pub(crate) const MAX_PARKED: Duration = Duration::from_mins(5);
@@ -175,6 +175,8 @@ pub(crate) struct ParkableCall {
     turn: ParkableTurn,
     server_use: Arc<ServerUse>,
     expires: Instant,
+    /// The time of the last result that requested input.
+    parked_at: Instant,
 }
 
 /// What the future of a call uses.
@@ -204,7 +206,7 @@ impl ParkableCall {
         let callback = ParkingCallback { queue, client, missing: missing.clone() };
         let callback: Arc<dyn Callback> = Arc::new(callback);
         let future = Box::pin(call(CallContext { callback, missing, turn: turn.clone() }));
-        let (open, expires) = (Vec::new(), Instant::now() + MAX_PARKED);
+        let (open, now) = (Vec::new(), Instant::now());
         Self {
             future,
             inputs,
@@ -215,8 +217,14 @@ impl ParkableCall {
             stream,
             turn,
             server_use,
-            expires,
+            expires: now + MAX_PARKED,
+            parked_at: now,
         }
+    }
+
+    fn is_expired(&self, now: Instant) -> bool {
+        let is_awaited = self.server_use.turns.are_awaited();
+        now >= self.expires || (is_awaited && now >= self.parked_at + MAX_ANSWER_TIME_WHILE_AWAITED)
     }
 
     /// Runs the call until its result or until the server requests input.
@@ -376,6 +384,7 @@ impl ParkedCalls {
         };
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
+        call.parked_at = Instant::now();
         call.stream.set(RequestStream::NONE);
         call.turn.pause();
         let mut table = self.table();
@@ -426,7 +435,7 @@ impl ParkedCalls {
 impl ParkedTable {
     fn remove_expired(&mut self) {
         let now = Instant::now();
-        self.calls.retain(|_, call| call.expires > now);
+        self.calls.retain(|_, call| !call.is_expired(now));
     }
 }
 

@@ -22,6 +22,11 @@ impl Principal {
         Self("local".into())
     }
 
+    /// Returns whether other clients can have principals of their own: the local user is alone.
+    pub(crate) fn shares_limits(&self) -> bool {
+        *self != Self::local_user()
+    }
+
     /// Returns the id.
     pub fn id(&self) -> &Arc<str> {
         &self.0

@@ -62,8 +62,7 @@ impl Reservation {
     /// Adds to the reservation; an error changes nothing.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), QuotaExceeded> {
         let maximum = self.quota.maximum;
-        let share =
-            if self.principal == Principal::local_user() { maximum } else { maximum.div_ceil(2) };
+        let share = if self.principal.shares_limits() { maximum.div_ceil(2) } else { maximum };
         let mut used = self.quota.used();
         let own = used.by_principal.get(&self.principal).copied().unwrap_or_default();
         let (own, total) = (own.saturating_add(amount), used.total.saturating_add(amount));

@@ -88,6 +88,40 @@ impl StateSealer {
     }
 }
 
+/// Fuzz target: opens the input, and a state that the input changes: its first two bytes are a
+/// position, and each further byte is a change from there on.
+///
+/// # Panics
+///
+/// Panics if a state opens that was not sealed, or a sealed one does not open.
+#[cfg(any(test, fuzzing))]
+#[expect(clippy::expect_used, reason = "a fuzz target reports a defect with a panic")]
+pub fn fuzz_sealed_state(input: &[u8]) {
+    static SEALED: std::sync::OnceLock<(StateSealer, CallState, String)> =
+        std::sync::OnceLock::new();
+    let (sealer, state, text) = SEALED.get_or_init(|| {
+        let sealer = StateSealer::new().expect("random numbers");
+        let [server, method, item] = ["notes", "tools/call", "notes.add"].map(str::to_owned);
+        let (principal, digest) = ("ada".to_owned(), "0f".repeat(32));
+        let state =
+            CallState { call: 7, round: 1, server, method, item, principal, digest, expires: 60 };
+        let text = sealer.seal(&state).expect("a sealed state");
+        (sealer, state, text)
+    });
+    assert_eq!(sealer.open(&String::from_utf8_lossy(input)), Err(StateError::Foreign));
+    assert_eq!(sealer.open(&URL_SAFE_NO_PAD.encode(input)), Err(StateError::Foreign));
+    let Some(([high, low], changes)) = input.split_first_chunk() else { return };
+    let mut sealed = URL_SAFE_NO_PAD.decode(text).expect("base64");
+    let start = usize::from(u16::from_be_bytes([*high, *low])) % sealed.len();
+    for (byte, change) in sealed.iter_mut().skip(start).zip(changes) {
+        *byte ^= change;
+    }
+    sealed.extend(changes.iter().skip(sealed.len() - start));
+    let changed = URL_SAFE_NO_PAD.encode(sealed);
+    let expected = if changed == *text { Ok(state.clone()) } else { Err(StateError::Foreign) };
+    assert_eq!(sealer.open(&changed), expected);
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -140,6 +174,16 @@ mod tests {
             changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
             assert_eq!(sealer.open(&changed), Err(StateError::Foreign), "{index}");
+        }
+    }
+
+    #[test]
+    fn every_state_of_the_corpus_is_foreign() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/sealed_state");
+        let inputs: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().collect();
+        assert!(!inputs.is_empty());
+        for input in inputs {
+            fuzz_sealed_state(&std::fs::read(input.path()).unwrap());
         }
     }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json_text;
 use crate::offering::ListKind;
+use crate::options::EndpointOptions;
 use crate::sink::MessageSink;
 use crate::view::View;
 
@@ -62,6 +63,10 @@ impl Subscriber {
         subscription_id: Option<Box<RawValue>>,
     ) -> Self {
         Self { endpoint, view, sink, lists, subscription_id, resources: Mutex::default() }
+    }
+
+    fn is_of(&self, view: &Arc<View>, endpoint: usize) -> bool {
+        self.endpoint == endpoint && Arc::ptr_eq(&self.view, view)
     }
 
     fn resources(&self) -> MutexGuard<'_, SubscribedResources> {
@@ -148,10 +153,16 @@ impl Subscribers {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(self: &Arc<Self>, subscriber: Subscriber) -> Subscription {
+    /// Adds a subscriber of an endpoint with these options.
+    pub(crate) fn add(
+        self: &Arc<Self>,
+        subscriber: Subscriber,
+        endpoint: &EndpointOptions,
+    ) -> Subscription {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let subscriber = Arc::new(subscriber);
         self.all().insert(number, subscriber.clone());
+        subscriber.view.watch(subscriber.endpoint, endpoint);
         Subscription { owner: self.clone(), number, subscriber }
     }
 
@@ -160,10 +171,15 @@ impl Subscribers {
         self.all().values().cloned().collect()
     }
 
+    /// Returns whether an endpoint and view have a subscriber.
+    pub(crate) fn has_any(&self, view: &Arc<View>, endpoint: usize) -> bool {
+        self.all().values().any(|subscriber| subscriber.is_of(view, endpoint))
+    }
+
     /// Tells the subscribers of an endpoint and view which lists changed.
     pub(crate) fn notify_lists(&self, view: &Arc<View>, endpoint: usize, changed: [bool; 4]) {
         for subscriber in self.current() {
-            if subscriber.endpoint != endpoint || !Arc::ptr_eq(&subscriber.view, view) {
+            if !subscriber.is_of(view, endpoint) {
                 continue;
             }
             let kinds = ListKind::ALL.into_iter().zip(changed).filter(|(_, changed)| *changed);

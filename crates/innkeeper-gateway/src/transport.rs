@@ -3,3 +3,6 @@
 pub(crate) mod connection;
 pub(crate) mod http;
 mod incoming;
+
+#[cfg(any(test, fuzzing))]
+pub use http::fuzz_gateway_request;

@@ -4,16 +4,26 @@
 //! calls at such a server if the client answers requests, and only one of these calls runs: the
 //! others wait for the input of the client.
 
+mod limited_callback;
+
+use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use innkeeper_host::Callback;
 use tokio::sync::{
-    OwnedRwLockReadGuard, OwnedRwLockWriteGuard, OwnedSemaphorePermit, RwLock, Semaphore,
+    Notify, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, OwnedSemaphorePermit, RwLock, Semaphore,
 };
 
 use crate::client::Client;
 use crate::principal::Principal;
+use limited_callback::LimitedCallback;
+
+/// Time for the response of a client to a request of the server while calls of other clients wait for
+/// the turn: enough for a short form.
+pub(crate) const MAX_ANSWER_TIME_WHILE_AWAITED: Duration = Duration::from_mins(1);
 
 /// The client of a turn. All requests of a principal without a connection or session are of one
 /// client.
@@ -47,7 +57,12 @@ pub(crate) struct Turns {
     /// that do not.
     lock: Arc<RwLock<()>>,
     /// The number of calls that wait for the lock.
-    waiting: AtomicUsize,
+    waiting: Arc<AtomicUsize>,
+    /// Wakes the calls that joined a turn and do not run yet.
+    other_waits: Notify,
+    /// Only one call of each principal waits for the lock, so that principals take turns; its other
+    /// calls wait for their gate.
+    gates: Mutex<HashMap<Principal, Arc<tokio::sync::Mutex<()>>>>,
     exclusive: Mutex<Weak<ExclusiveTurn>>,
 }
 
@@ -84,16 +99,28 @@ impl Turns {
         answers_requests: bool,
         callback: Option<Arc<dyn Callback>>,
     ) -> Turn {
-        if let Some(turn) = self.joinable(&client) {
-            return Turn::Exclusive(RunningCall::start(turn, callback).await);
+        loop {
+            let mut other_waits = pin!(self.other_waits.notified());
+            other_waits.as_mut().enable();
+            let Some(turn) = self.joinable(&client) else { break };
+            tokio::select! {
+                biased;
+                // The turn ends after the running call.
+                () = other_waits => {}
+                call = RunningCall::start(turn, callback.clone()) => return Turn::Exclusive(call),
+            }
         }
         let waiting = Waiting::new(&self.waiting);
+        self.other_waits.notify_waiters();
         let lock = self.lock.clone();
+        let gate = Gate::new(self, &client.principal);
+        let first_of_principal = gate.gate.lock().await;
         if !answers_requests {
             return Turn::Shared(lock.read_owned().await);
         }
         let guard = lock.write_owned().await;
-        drop(waiting);
+        drop(first_of_principal);
+        drop((gate, waiting));
         let turn = Arc::new(ExclusiveTurn {
             client,
             _guard: guard,
@@ -104,6 +131,21 @@ impl Turns {
         Turn::Exclusive(RunningCall::start(turn, callback).await)
     }
 
+    /// Returns a callback for a call at the server: the client has [`MAX_ANSWER_TIME_WHILE_AWAITED`]
+    /// for each request of the server, and more time only while no call waits.
+    pub(crate) fn limited(&self, callback: Arc<dyn Callback>) -> Arc<dyn Callback> {
+        Arc::new(LimitedCallback { callback, waiting: self.waiting.clone() })
+    }
+
+    /// Returns whether calls wait for the end of a turn.
+    pub(crate) fn are_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    fn gates(&self) -> MutexGuard<'_, HashMap<Principal, Arc<tokio::sync::Mutex<()>>>> {
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn exclusive(&self) -> MutexGuard<'_, Weak<ExclusiveTurn>> {
         self.exclusive.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,8 +153,7 @@ impl Turns {
     /// Returns the turn that the client has, if no other call waits for its end.
     fn joinable(&self, client: &TurnClient) -> Option<Arc<ExclusiveTurn>> {
         let turn = self.exclusive().upgrade()?;
-        let is_free = self.waiting.load(Ordering::Relaxed) == 0;
-        (is_free && turn.client == *client).then_some(turn)
+        (!self.are_awaited() && turn.client == *client).then_some(turn)
     }
 
     /// Returns the callback of the running call of the client whose turn it is.
@@ -135,6 +176,30 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The gate of a principal, which exists as long as a call uses it.
+struct Gate<'a> {
+    turns: &'a Turns,
+    principal: Principal,
+    gate: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<'a> Gate<'a> {
+    fn new(turns: &'a Turns, principal: &Principal) -> Self {
+        let gate = turns.gates().entry(principal.clone()).or_default().clone();
+        Self { turns, principal: principal.clone(), gate }
+    }
+}
+
+impl Drop for Gate<'_> {
+    fn drop(&mut self) {
+        let mut gates = self.turns.gates();
+        // The table and this value have it.
+        if Arc::strong_count(&self.gate) <= 2 {
+            gates.remove(&self.principal);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a client sees: the servers of all hosts that it uses.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use innkeeper_host::Catalog;
@@ -25,32 +25,42 @@ struct CachedOffering {
 pub(crate) struct View {
     upstreams: Vec<Arc<Upstream>>,
     cached: Vec<ArcSwapOption<CachedOffering>>,
-    /// The offerings whose lists the clients know, by endpoint.
+    /// The offerings whose lists the subscribers know, by endpoint; none without subscribers.
     announced: Mutex<Vec<Option<Arc<Offering>>>>,
     last_used: Mutex<Instant>,
 }
 
 impl View {
-    pub(crate) fn new<'e>(
-        upstreams: Vec<Arc<Upstream>>,
-        endpoints: impl ExactSizeIterator<Item = &'e EndpointOptions>,
-    ) -> Self {
-        let cached = (0..endpoints.len()).map(|_| ArcSwapOption::empty()).collect();
-        let announced = Mutex::new(vec![None; endpoints.len()]);
-        let view = Self { upstreams, cached, announced, last_used: Mutex::new(Instant::now()) };
-        for (index, endpoint) in endpoints.enumerate() {
-            view.changed_lists(index, endpoint);
-        }
-        view
+    pub(crate) fn new(upstreams: Vec<Arc<Upstream>>, endpoints: usize) -> Self {
+        let cached = (0..endpoints).map(|_| ArcSwapOption::empty()).collect();
+        let announced = Mutex::new(vec![None; endpoints]);
+        Self { upstreams, cached, announced, last_used: Mutex::new(Instant::now()) }
     }
 
-    /// Returns the lists of an endpoint that changed since the last call, in the order of
-    /// [`ListKind::ALL`]. The first call reports no change.
-    pub(crate) fn changed_lists(&self, index: usize, endpoint: &EndpointOptions) -> [bool; 4] {
+    fn announced(&self) -> MutexGuard<'_, Vec<Option<Arc<Offering>>>> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches the lists of an endpoint for a subscriber, who is already registered.
+    pub(crate) fn watch(&self, index: usize, endpoint: &EndpointOptions) {
+        self.announced()[index].get_or_insert_with(|| self.offering(index, endpoint));
+    }
+
+    /// Returns the lists of an endpoint that changed since the last call or since the endpoint is
+    /// watched, in the order of [`ListKind::ALL`]. Builds nothing for an endpoint without subscribers.
+    pub(crate) fn changed_lists(
+        &self,
+        (index, endpoint): (usize, &EndpointOptions),
+        has_subscribers: impl FnOnce() -> bool,
+    ) -> [bool; 4] {
+        let mut announced = self.announced();
+        let Some(before) = announced[index].take() else { return [false; 4] };
+        // Under the lock: a subscriber that is registered later finds nothing watched.
+        if !has_subscribers() {
+            return [false; 4];
+        }
         let offering = self.offering(index, endpoint);
-        let mut announced = self.announced.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = announced[index].replace(offering.clone());
-        let Some(before) = before else { return [false; 4] };
+        announced[index] = Some(offering.clone());
         ListKind::ALL.map(|kind| !offering.list(kind).has_same_items(before.list(kind)))
     }
 
@@ -109,3 +119,6 @@ impl View {
         offering
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,12 @@ pub struct CallOptions {
     /// without a principal share their results in the same way. All calls share a result with
     /// `cacheScope: "public"`. A server gets no principal. Default: none.
     pub principal: Option<Arc<str>>,
+    /// Whether the calls of the principal leave a part of the server's `maxConcurrent` for other
+    /// principals: a call waits if the principal then had more than three times as many calls as
+    /// remain free. The first call of a principal never waits for this. Default: `false`.
+    ///
+    /// Among principals whose calls wait, the principal with the fewest running calls is next.
+    pub has_limited_share: bool,
     /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
     /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
     /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
@@ -115,9 +121,10 @@ impl CallOptions {
             let problems = vec![Violation::new("/clientCapabilities".to_owned(), message)];
             CallError::Validation { item: item.into(), problems }
         })?;
-        let principal = self.principal.clone();
+        let (principal, has_limited_share) = (self.principal.clone(), self.has_limited_share);
         let is_needed = notifications.is_some() || capabilities.is_some() || principal.is_some();
-        Ok(is_needed.then(|| Arc::new(Caller { notifications, capabilities, principal })))
+        let caller = Caller { notifications, capabilities, principal, has_limited_share };
+        Ok(is_needed.then(|| Arc::new(caller)))
     }
 
     /// Returns whether the call needs a result of its own.

@@ -1,5 +1,6 @@
 //! The connection to a ready server that calls use.
 
+pub(crate) mod call_permits;
 mod call_recorder;
 mod exchange;
 mod findings;
@@ -10,6 +11,7 @@ pub(crate) mod listing;
 pub(crate) mod log_level;
 pub(crate) mod meta;
 pub(crate) mod pass_through;
+pub(crate) mod ping;
 mod result_rejection;
 pub(crate) mod result_type;
 pub(crate) mod round_trips;
@@ -26,11 +28,12 @@ use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
+use crate::connection::call_permits::CallPermits;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::pass_through::PassThrough;
@@ -90,7 +93,7 @@ pub(crate) struct Negotiated {
 /// The limits of the requests to one server, from its configuration.
 #[derive(Debug)]
 pub(crate) struct RequestLimits {
-    pub(crate) permits: Semaphore,
+    pub(crate) permits: CallPermits,
     /// Maximum total duration of one call, regardless of progress.
     pub(crate) max_total_timeout: Duration,
     pub(crate) retry: RetryPolicy,
@@ -236,15 +239,6 @@ impl Connection {
         response
     }
 
-    pub(super) async fn acquire_permit(&self, deadline: Instant) -> Option<RequestPermit<'_>> {
-        if let Ok(permit) = self.limits.permits.try_acquire() {
-            return Some(RequestPermit { _permit: permit, waited: false });
-        }
-        let permit =
-            tokio::time::timeout_at(deadline, self.limits.permits.acquire()).await.ok()?.ok()?;
-        Some(RequestPermit { _permit: permit, waited: true })
-    }
-
     fn attempts<F>(&self, spec: &RequestSpec<'_, F>, deadline: Instant) -> Attempts {
         let max_retries = spec.retries.unwrap_or(self.limits.retry.max);
         Attempts::new(RetryPlan {
@@ -362,10 +356,4 @@ pub(crate) fn call_error(
         }
         RequestError::Timeout => CallError::Timeout { server, item: item.into(), timeout },
     }
-}
-
-/// A permit for one concurrent request to the server.
-pub(super) struct RequestPermit<'a> {
-    _permit: SemaphorePermit<'a>,
-    waited: bool,
 }

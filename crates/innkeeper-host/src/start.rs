@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_config::Config;
-use tokio::sync::{SetOnce, mpsc};
+use tokio::sync::{Semaphore, SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
-use crate::connection::log_level;
+use crate::connection::{Connection, log_level, ping};
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
@@ -185,13 +185,7 @@ impl ServerStart {
         let (session, server_capabilities) =
             (running.session.clone(), running.capabilities.clone());
         let connection = entry.connection.clone();
-        let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
-        // The process may still be working on earlier requests, so it runs until it is stopped.
-        entry.connection.instruments.timeout_streak.set_callback(move |calls| {
-            if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
-                registry.mark_unavailable(&server, UnavailableReason::Unresponsive { calls });
-            }
-        });
+        self.watch_timeouts(&connection);
         // Before the tasks that can mark the server unavailable or changed.
         self.registry.mark_ready(&self.server, entry, handle, took);
         let level = self.launcher.log_levels.get(&self.server.name);
@@ -205,6 +199,41 @@ impl ServerStart {
         let (registry, server) = (self.registry.clone(), self.server.clone());
         tasks.spawn(follow_changes(registry, server, session, server_capabilities));
         Ok(())
+    }
+
+    /// Marks the server as unavailable after too many timeouts. Its process may still be working on
+    /// earlier requests, so the process runs until it is stopped.
+    fn watch_timeouts(&self, connection: &Arc<Connection>) {
+        let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
+        let mark_unavailable = move |calls| {
+            if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
+                registry.mark_unavailable(&server, UnavailableReason::Unresponsive { calls });
+            }
+        };
+        let streak = &connection.instruments.timeout_streak;
+        if !self.launcher.pings_unresponsive {
+            return streak.set_callback(mark_unavailable);
+        }
+        let timeout = self.server.config().timeout;
+        let (watched, tasks) = (Arc::downgrade(connection), self.launcher.tasks.clone());
+        let (mark_unavailable, pinging) = (Arc::new(mark_unavailable), Arc::new(Semaphore::new(1)));
+        streak.set_callback(move |calls| {
+            // The ping that is under way decides for further timeouts too.
+            let (Some(connection), Ok(permit)) =
+                (watched.upgrade(), pinging.clone().try_acquire_owned())
+            else {
+                return;
+            };
+            let mark_unavailable = mark_unavailable.clone();
+            tasks.spawn(async move {
+                if ping::responds(&connection, timeout).await {
+                    connection.instruments.timeout_streak.reset();
+                } else {
+                    mark_unavailable(calls);
+                }
+                drop(permit);
+            });
+        });
     }
 
     /// Waits for the dependencies, whose starts have their own deadlines.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::{CallError, CallNotification, CallOptions, LogLevel, RoundTripMode};
+use innkeeper_host::{CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode};
 use innkeeper_protocol::{Era, envelope, method, skim};
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
@@ -48,13 +48,17 @@ impl GatewayInner {
         let caller = request.caller;
         let server = target.server;
         let answers = caller.identity.answers_requests() && request.sink.is_some();
-        let mut options = self.call_options(request);
+        let mut options = self.call_options(request, server);
         match (caller.era(), server.era) {
             (Era::Legacy, _) => {
                 if answers && let Some(client) = &caller.client {
                     let callback =
                         ClientCallback { client: client.clone(), sink: request.sink.clone() };
-                    options.callback = Some(Arc::new(callback));
+                    let callback: Arc<dyn Callback> = Arc::new(callback);
+                    options.callback = Some(match self.takes_turns(server) {
+                        true => server.server_use.turns.limited(callback),
+                        false => callback,
+                    });
                 }
             }
             (Era::Modern, Era::Modern) => {
@@ -141,6 +145,11 @@ impl GatewayInner {
         self.parked_calls.start(ParkableCall::new(identity, client, stream, run)).await
     }
 
+    /// Returns whether the clients of a server take turns.
+    fn takes_turns(&self, server: &OfferedServer) -> bool {
+        !server.ties_requests && self.sole_client().is_none()
+    }
+
     /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
     async fn turn(
         &self,
@@ -149,18 +158,20 @@ impl GatewayInner {
         answers: bool,
         options: &CallOptions,
     ) -> Option<Turn> {
-        if server.ties_requests || self.sole_client().is_some() {
+        if !self.takes_turns(server) {
             return None;
         }
         let callback = options.callback.clone();
         Some(server.server_use.turns.wait(client.clone(), answers, callback).await)
     }
 
-    fn call_options(&self, request: &ClientRequest<'_>) -> CallOptions {
+    fn call_options(&self, request: &ClientRequest<'_>, server: &OfferedServer) -> CallOptions {
         let caller = request.caller;
+        let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
             meta: request.meta.forwarded().and_then(|meta| RawValue::from_string(meta).ok()),
             principal: Some(caller.principal.id().clone()),
+            has_limited_share: has_other_clients && caller.principal.shares_limits(),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),
             ..CallOptions::default()
         }

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::OfferedServer;
-use crate::subscribers::{RequestedNotifications, Subscriber, Subscription};
+use crate::subscribers::{ListFilter, RequestedNotifications, Subscriber, Subscription};
 
 impl GatewayInner {
     /// Adds or removes a subscription of a client of the legacy era.
@@ -88,7 +88,8 @@ impl GatewayInner {
             server.cloned().ok_or_else(|| RpcError::unknown_item("resource", uri))
         });
         let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
-        let guard = ListenGuard { gateway: self, subscription: self.subscribers.add(subscriber) };
+        let subscription = self.subscribers.add(subscriber, self.endpoint(caller.endpoint));
+        let guard = ListenGuard { gateway: self, subscription };
         let subscriber = &guard.subscription.subscriber;
         for (uri, server) in requested.resources.iter().zip(&owners) {
             self.set_subscription(subscriber, server, uri, true).await?;
@@ -116,13 +117,10 @@ impl GatewayInner {
         self: &Arc<Self>,
         client: &Arc<Client>,
     ) -> Result<Subscription, RpcError> {
-        Ok(self.subscribers.add(Subscriber::new(
-            client.endpoint,
-            self.view(&client.principal, Some(client)).await?,
-            client.general.clone(),
-            crate::subscribers::ListFilter::ALL,
-            None,
-        )))
+        let view = self.view(&client.principal, Some(client)).await?;
+        let (endpoint, sink, lists) = (client.endpoint, client.general.clone(), ListFilter::ALL);
+        let subscriber = Subscriber::new(endpoint, view, sink, lists, None);
+        Ok(self.subscribers.add(subscriber, self.endpoint(endpoint)))
     }
 
     /// Ends all subscriptions of a subscriber at the servers.

@@ -30,7 +30,7 @@ impl GatewayCallbacks {
             CallbackCapabilities::custom(),
         ];
         // Each client has a minimum level of its own.
-        let builder = builder.log_level(LogLevel::Debug);
+        let builder = builder.log_level(LogLevel::Debug).ping_unresponsive(true);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
             builder.callback(kind, HostCallback { sole_client, upstream })

@@ -63,7 +63,8 @@ impl GatewayInner {
         }
         for view in views.iter().filter(|view| view.contains(upstream)) {
             for (index, endpoint) in self.endpoint_options().enumerate() {
-                let changed = view.changed_lists(index, endpoint);
+                let has_subscribers = || self.subscribers.has_any(view, index);
+                let changed = view.changed_lists((index, endpoint), has_subscribers);
                 if changed != [false; 4] {
                     self.subscribers.notify_lists(view, index, changed);
                 }

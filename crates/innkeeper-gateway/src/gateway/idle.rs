@@ -163,8 +163,7 @@ impl GatewayInner {
         }
         let mut permits = upstream.permits();
         if self.servers.has_process(name) && !permits.contains_key(name) {
-            // The process runs, even over the maximum.
-            let permit = self.process_limits.try_reserve(1).ok().and_then(|mut one| one.pop());
+            let permit = self.process_limits.reserve_running(1).pop();
             permits.extend(permit.map(|permit| (name.clone(), permit)));
         }
     }
@@ -221,8 +220,7 @@ impl GatewayInner {
             // The request may have been cancelled.
             drop(done.send(result));
         });
-        let closing = || RpcError::new(code::INTERNAL_ERROR, "the gateway is closing");
-        started.await.unwrap_or_else(|_| Err(closing()))
+        started.await.unwrap_or_else(|_| Err(RpcError::closing()))
     }
 
     async fn start_in_turn(

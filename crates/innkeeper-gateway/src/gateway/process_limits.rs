@@ -66,6 +66,11 @@ impl ProcessLimits {
         // A permit that is dropped becomes free at once.
         (0..count).map(|_| self.permits.clone().try_acquire_owned().map_err(|_| exceeded)).collect()
     }
+
+    /// Reserves a number of processes that run already, as far as the maximum permits.
+    pub(crate) fn reserve_running(&self, count: usize) -> Vec<OwnedSemaphorePermit> {
+        (0..count).map_while(|_| self.permits.clone().try_acquire_owned().ok()).collect()
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +86,19 @@ mod tests {
         drop(limits.try_reserve(1).unwrap());
         drop(first);
         assert_eq!(limits.try_reserve(3).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn processes_that_run_over_the_limit_count_as_far_as_it_permits() {
+        let limits = ProcessLimits::new(2, Some(100));
+        limits.record_memory(200);
+        assert_eq!(limits.reserve_running(1).len(), 1);
+        let running = limits.reserve_running(3);
+        assert_eq!(running.len(), 2);
+        limits.record_memory(0);
+        assert!(limits.try_reserve(1).is_err());
+        drop(running);
+        assert_eq!(limits.try_reserve(2).unwrap().len(), 2);
     }
 
     #[test]

@@ -126,15 +126,28 @@ pub(crate) struct Sharing {
     scopes: Mutex<Scopes>,
     /// The hosts that shut down: their processes count until the end.
     ending: Arc<Mutex<Vec<Arc<Upstream>>>>,
+    /// Set when no host may start: a start that is in progress ends.
+    closed: SetOnce<()>,
 }
 
 impl Sharing {
     pub(super) fn new(principal: Option<PrivateServers>, session: Option<PrivateServers>) -> Self {
-        Self { principal, session, scopes: Mutex::default(), ending: Arc::default() }
+        Self {
+            principal,
+            session,
+            scopes: Mutex::default(),
+            ending: Arc::default(),
+            closed: SetOnce::new(),
+        }
     }
 
     fn scopes(&self) -> MutexGuard<'_, Scopes> {
         lock(&self.scopes)
+    }
+
+    /// Waits until no host may start.
+    async fn closed(&self) {
+        self.closed.wait().await;
     }
 
     fn servers(&self, share: Share) -> Option<&PrivateServers> {
@@ -164,6 +177,7 @@ impl GatewayInner {
         }
         let client = client.filter(|_| sharing.session.is_some());
         let key = (principal.clone(), client.map(|client| client.number));
+        let is_ended = || client.is_some_and(|client| client.has_ended());
         loop {
             if let Some(view) = sharing.scopes().views.get(&key) {
                 view.touch();
@@ -171,16 +185,16 @@ impl GatewayInner {
             }
             let mut upstreams = vec![self.shared.clone()];
             let mut awaited = Vec::new();
-            let (principal, client) = key.clone();
-            for scope in [Scope::Principal(principal.clone()), Scope::Session(principal, client)] {
+            let (principal, number) = key.clone();
+            for scope in [Scope::Principal(principal.clone()), Scope::Session(principal, number)] {
                 if sharing.servers(scope.share()).is_some() {
-                    let cell = self.scoped_host(scope, upstreams.clone());
+                    let cell = self.scoped_host(scope, upstreams.clone(), is_ended)?;
                     upstreams.push(cell.wait().await.clone()?);
                     awaited.push(cell);
                 }
             }
             let private: Vec<_> = upstreams.iter().skip(1).cloned().collect();
-            let view = Arc::new(View::new(upstreams, self.endpoint_options()));
+            let view = Arc::new(View::new(upstreams, self.endpoints.len()));
             let mut scopes = sharing.scopes();
             let is_running =
                 |host: &Arc<Upstream>| scopes.running().any(|running| Arc::ptr_eq(running, host));
@@ -194,18 +208,30 @@ impl GatewayInner {
 
     /// Returns the host of a scope. Starts the host if it does not run; the start continues without
     /// the request that it is for. The host runs on until the clone of the cell is dropped.
-    fn scoped_host(self: &Arc<Self>, scope: Scope, wider: Vec<Arc<Upstream>>) -> HostCell {
+    ///
+    /// # Errors
+    ///
+    /// The client has ended: nothing would end the host.
+    fn scoped_host(
+        self: &Arc<Self>,
+        scope: Scope,
+        wider: Vec<Arc<Upstream>>,
+        is_ended: impl Fn() -> bool,
+    ) -> Result<HostCell, RpcError> {
         let mut scopes = self.sharing.scopes();
-        let known = scopes.hosts.get(&scope).cloned();
-        known.unwrap_or_else(|| {
-            let cell = HostCell::default();
-            scopes.hosts.insert(scope.clone(), cell.clone());
-            let (gateway, starting) = (self.clone(), cell.clone());
-            self.tasks.spawn(async move {
-                gateway.start_scoped_host(scope, wider, starting).await;
-            });
-            cell
-        })
+        if is_ended() {
+            return Err(session_ended());
+        }
+        if let Some(known) = scopes.hosts.get(&scope) {
+            return Ok(known.clone());
+        }
+        let cell = HostCell::default();
+        scopes.hosts.insert(scope.clone(), cell.clone());
+        let (gateway, starting) = (self.clone(), cell.clone());
+        self.tasks.spawn(async move {
+            gateway.start_scoped_host(scope, wider, starting).await;
+        });
+        Ok(cell)
     }
 
     async fn start_scoped_host(
@@ -214,7 +240,12 @@ impl GatewayInner {
         wider: Vec<Arc<Upstream>>,
         cell: HostCell,
     ) {
-        let started = self.start_private_servers(scope.share(), wider).await;
+        // Without the future of the start, the servers end at once.
+        let started = tokio::select! {
+            biased;
+            () = self.sharing.closed() => Err(RpcError::closing()),
+            started = self.start_private_servers(scope.share(), wider) => started,
+        };
         let ended = {
             let mut scopes = self.sharing.scopes();
             let is_current =
@@ -229,8 +260,7 @@ impl GatewayInner {
             // The session ended during the start.
             Ok((upstream, _)) if ended => {
                 upstream.shut_down().await;
-                let error = RpcError::new(code::INTERNAL_ERROR, "the session has ended");
-                (Err(error), Vec::new())
+                (Err(session_ended()), Vec::new())
             }
             Ok((upstream, in_use)) => (Ok(upstream), in_use),
             Err(error) => (Err(error), Vec::new()),
@@ -303,6 +333,8 @@ impl GatewayInner {
         let key = Some(client.number);
         let ended = {
             let mut scopes = self.sharing.scopes();
+            // A request of the client that is still under way starts no other host.
+            client.end();
             scopes.views.retain(|(_, client), _| *client != key);
             let scope = Scope::Session(client.principal.clone(), key);
             // A start that is in progress ends the host.
@@ -382,15 +414,26 @@ impl GatewayInner {
         std::iter::once(&self.shared).chain(scopes.running()).cloned().collect()
     }
 
-    /// Ends the hosts of all principals and sessions.
+    /// Ends the hosts of all principals and sessions. No further host starts.
     pub(super) async fn shut_down_private_hosts(&self) -> Vec<ShutdownReport> {
-        let ended: Vec<Arc<Upstream>> = {
+        // A second call finds the cell set.
+        drop(self.sharing.closed.set(()));
+        let cells: Vec<HostCell> = {
             let mut scopes = self.sharing.scopes();
             scopes.views.clear();
-            // A start that is in progress ends its host.
-            let cells = std::mem::take(&mut scopes.hosts);
-            cells.into_values().filter_map(|cell| cell.get()?.clone().ok()).collect()
+            scopes.hosts.drain().map(|(_, cell)| cell).collect()
         };
-        join_all(ended.iter().map(|upstream| upstream.shut_down())).await
+        let mut hosts = lock(&self.sharing.ending).clone();
+        for cell in cells {
+            hosts.extend(cell.wait().await.clone().ok());
+        }
+        join_all(hosts.iter().map(|upstream| upstream.shut_down())).await
     }
 }
+
+fn session_ended() -> RpcError {
+    RpcError::new(code::INTERNAL_ERROR, "the session has ended")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
 mod body;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod legacy;
 mod modern;
 mod response;
@@ -21,6 +23,8 @@ use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
+#[cfg(any(test, fuzzing))]
+pub use fuzz::gateway_request as fuzz_gateway_request;
 use response::{rejected, rpc_error_response};
 use session::Sessions;
 use sse::SseSessions;

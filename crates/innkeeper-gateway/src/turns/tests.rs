@@ -1,10 +1,15 @@
 //! Tests of the turns of clients.
 
+use std::future::pending;
+use std::task::Poll;
+
 use futures_util::{FutureExt, poll};
-use innkeeper_host::ServerRequest;
-use serde_json::json;
+use innkeeper_host::{CallReference, ServerRequest};
+use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 
 use super::*;
+use crate::sink::MessageSink;
 
 fn client(principal: &str) -> TurnClient {
     TurnClient::new(Principal::new(principal), None)
@@ -58,4 +63,84 @@ async fn while_a_call_waits_for_its_client_only_other_calls_of_the_client_run() 
     drop(second);
     resuming.await;
     assert!(turns.callback().is_some());
+}
+
+/// A session of a principal.
+fn session(principal: &str) -> TurnClient {
+    let principal = Principal::new(principal);
+    let client = Arc::new(Client::new(principal.clone(), 0, MessageSink::None));
+    TurnClient::new(principal, Some(client))
+}
+
+/// Ends the turn, and each turn after it as soon as it starts. Returns the order of the turns.
+async fn turn_order(
+    turns: &Turns,
+    first: TurnClient,
+    others: &[(&'static str, TurnClient)],
+) -> Vec<&'static str> {
+    let mut running = turns.wait(first, true, None).now_or_never();
+    let mut waiting: Vec<_> = others
+        .iter()
+        .map(|(name, client)| (*name, Box::pin(turns.wait(client.clone(), true, None))))
+        .collect();
+    for (_, call) in &mut waiting {
+        assert!(poll!(call).is_pending());
+    }
+    let mut order = Vec::new();
+    while running.take().is_some() {
+        // Twice, since a turn can end with a call that is polled later.
+        for index in (0..waiting.len()).chain(0..waiting.len()) {
+            if let Poll::Ready(turn) = poll!(&mut waiting[index].1) {
+                order.push(waiting.remove(index).0);
+                running = Some(turn);
+                break;
+            }
+        }
+        for (_, call) in &mut waiting {
+            assert!(poll!(call).is_pending());
+        }
+    }
+    drop(waiting);
+    assert!(turns.gates().is_empty() && !turns.are_awaited(), "nothing stays of clients that left");
+    order
+}
+
+/// Attack: remote | a client calls over many sessions, or many times in one, before another client
+/// calls once | the principals take turns | Isolation
+#[tokio::test]
+async fn principals_take_turns_however_many_calls_they_have() {
+    let others = || [("b", client("b")), ("c", client("c"))];
+    let sessions = ["a1", "a2", "a3"].map(|name| (name, session("a")));
+    let calls = [sessions.to_vec(), others().to_vec()].concat();
+    let order = turn_order(&Turns::default(), session("a"), &calls).await;
+    assert_eq!(order, ["a1", "b", "c", "a2", "a3"]);
+    let one = ["a1", "a2", "a3"].map(|name| (name, client("a")));
+    let calls = [one.to_vec(), others().to_vec()].concat();
+    let order = turn_order(&Turns::default(), client("a"), &calls).await;
+    assert_eq!(order, ["b", "c", "a1", "a2", "a3"]);
+}
+
+/// Attack: remote | a client leaves a request of a server unanswered | the calls of other clients of the
+/// server wait for about a minute | No unbounded wait
+#[tokio::test(start_paused = true)]
+async fn a_request_to_a_client_ends_after_a_minute_if_other_clients_wait() {
+    let turns = Turns::default();
+    let silent: Arc<dyn Callback> = Arc::new(|_: ServerRequest| pending::<Result<Value, _>>());
+    let callback = turns.limited(silent);
+    let request = || ServerRequest {
+        server: "a".into(),
+        key: None,
+        method: "elicitation/create".into(),
+        params: None,
+        call: CallReference::Unknown,
+    };
+    let mut alone = callback.respond(request());
+    assert!(timeout(10 * MAX_ANSWER_TIME_WHILE_AWAITED, &mut alone).await.is_err());
+    let _turn = take(&turns, "a", true);
+    let mut waiting = Box::pin(turns.wait(client("b"), true, None));
+    assert!(poll!(&mut waiting).is_pending());
+    let started = Instant::now();
+    assert!(callback.respond(request()).await.is_err());
+    assert_eq!(started.elapsed(), MAX_ANSWER_TIME_WHILE_AWAITED);
+    assert!(alone.now_or_never().is_some_and(|answer| answer.is_err()));
 }

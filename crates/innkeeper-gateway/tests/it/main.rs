@@ -10,6 +10,7 @@ mod large_results;
 mod limits;
 mod lossless;
 mod names;
+mod neighbours;
 mod questions;
 mod rest;
 mod rmcp_client;

@@ -187,8 +187,12 @@ async fn a_question_of_a_server_is_refused_and_the_call_has_a_result() {
         let response = tokio::time::timeout(TEST_TIMEOUT, call).await.unwrap();
         let status = response.status();
         let body = text(response).await;
-        let expected = if era == "legacy" { StatusCode::OK } else { StatusCode::BAD_GATEWAY };
+        let (expected, refusal) = match era {
+            "legacy" => (StatusCode::OK, "does not declare `elicitation/create`"),
+            _ => (StatusCode::BAD_GATEWAY, r#""requiredCapabilities":{"elicitation":{}}"#),
+        };
         assert_eq!(status, expected, "{era}: {body}");
+        assert!(body.contains(refusal), "{era}: {body}");
     }
 }
 

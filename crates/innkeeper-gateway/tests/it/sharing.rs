@@ -316,3 +316,18 @@ async fn a_call_whose_server_stops_for_its_memory_has_an_error_that_names_the_li
     assert_eq!(response["error"]["data"]["mayHaveRun"], true);
     test_env.wait_for_processes(0).await;
 }
+
+#[tokio::test]
+async fn a_host_over_the_maximum_of_processes_leaves_none_for_private_servers() {
+    let test_env = TestEnv::new();
+    let shared = ["a", "b"].map(|name| test_env.fixture(name));
+    let private = test_env.fixture("n").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let servers = shared.into_iter().chain([private]);
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
+    let mut client = gateway.modern("ada", json!({}));
+    let refused = client.respond("tools/list", json!({})).await;
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("`serve.limits.processes` permits 1"), "{refused}");
+    assert_eq!(test_env.process_count(), 2);
+}

@@ -5,10 +5,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::call_permits::RequestPermit;
 use super::call_recorder::CallRecorder;
 use super::result_type::ResultType;
 use super::round_trips::{RoundTripParams, RoundTrips};
-use super::{Connection, RequestPermit, RequestSpec, ResultRejection, round_trips, task_poll};
+use super::{Connection, RequestSpec, ResultRejection, round_trips, task_poll};
 use crate::cache::FetchedResult;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
 use crate::error::CallError;
@@ -125,8 +126,9 @@ impl<'a, F> Exchange<'a, F> {
         F: Fn(u64, RoundTripParams) -> P,
     {
         let record = &mut self.record;
-        let Some(permit) = self.connection.acquire_permit(self.deadlines.idle_deadline).await
-        else {
+        let (permits, caller) = (&self.connection.limits.permits, self.spec.caller);
+        let deadline = self.deadlines.idle_deadline;
+        let Some(permit) = permits.acquire(caller.map(|caller| &**caller), deadline).await else {
             record.counts_as_timeout = false;
             return (None, None);
         };

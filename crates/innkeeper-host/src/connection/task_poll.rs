@@ -16,7 +16,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::meta::{CallerMeta, Meta};
 use super::round_trips::{MAX_ROUND_TRIPS, gather_responses};
 use crate::callback::ClientCapabilities;
-use crate::connection::{Connection, Negotiated, RequestPermit, RequestSpec};
+use crate::connection::call_permits::RequestPermit;
+use crate::connection::{Connection, Negotiated, RequestSpec};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::retry::{Attempts, RetryNotice, RetryPlan};
@@ -185,7 +186,8 @@ impl TaskPoll<'_> {
                 drop(permit.take());
                 let responses =
                     gather_responses(self.connection, self.call, &questions, self.deadline).await?;
-                permit = self.connection.acquire_permit(self.deadline).await;
+                let caller = self.call.caller.map(|caller| &**caller);
+                permit = self.connection.limits.permits.acquire(caller, self.deadline).await;
                 if permit.is_none() {
                     return Err(RequestError::Timeout);
                 }

@@ -65,6 +65,7 @@ pub struct HostBuilder {
     environment: Option<Environment>,
     callbacks: CallbackRegistry,
     log_levels: LogLevels,
+    pings_unresponsive: bool,
     auth: AuthManager,
     events: EventPublisher,
     pin_verifier: Option<PinVerifier>,
@@ -87,6 +88,7 @@ impl HostBuilder {
             environment: None,
             callbacks: CallbackRegistry::default(),
             log_levels: LogLevels::default(),
+            pings_unresponsive: false,
             auth: AuthManager::default(),
             events: EventPublisher::new(),
             pin_verifier: None,
@@ -148,6 +150,17 @@ impl HostBuilder {
     #[must_use]
     pub fn log_level(self, level: LogLevel) -> Self {
         self.log_levels.set_all(level);
+        self
+    }
+
+    /// Sets whether timeouts make a server unavailable (`unavailableAfterTimeouts`) only if the server
+    /// then does not respond to a `ping` either, in the modern era to `server/discover`, within its
+    /// `timeout` and 5 s.
+    /// With `true`, a slow call of one remote client does not take the server from the others. Default:
+    /// `false`.
+    #[must_use]
+    pub fn ping_unresponsive(mut self, enabled: bool) -> Self {
+        self.pings_unresponsive = enabled;
         self
     }
 
@@ -311,7 +324,7 @@ impl HostBuilder {
     pub async fn start(self) -> Result<Host, StartError> {
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
-        let Self { opener, limits, connectors, .. } = self;
+        let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -341,6 +354,7 @@ impl HostBuilder {
             install_timeout: config.host.install_timeout,
             callbacks,
             log_levels,
+            pings_unresponsive,
             sign_in: auth,
             events,
             sessions: SessionDirectory::default(),

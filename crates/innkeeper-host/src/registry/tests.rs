@@ -8,11 +8,11 @@ use innkeeper_protocol::view::{TasksCapability, Tool};
 use innkeeper_testkit::InMemoryServer;
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::Semaphore;
 
 use super::*;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
+use crate::connection::call_permits::CallPermits;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
@@ -53,7 +53,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
             client_meta: ClientMeta::default(),
         },
         limits: RequestLimits {
-            permits: Semaphore::new(1),
+            permits: CallPermits::new(1),
             max_total_timeout: config.max_total_timeout,
             retry: config.retry,
         },

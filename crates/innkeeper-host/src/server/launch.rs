@@ -58,6 +58,8 @@ pub(crate) struct Launcher {
     pub(crate) install_timeout: Duration,
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) log_levels: LogLevels,
+    /// Whether a server that still responds to a ping stays ready after timeouts.
+    pub(crate) pings_unresponsive: bool,
     pub(crate) sign_in: AuthManager,
     pub(crate) events: EventPublisher,
     pub(crate) sessions: SessionDirectory,

@@ -16,6 +16,8 @@ pub(crate) struct Caller {
     pub(crate) capabilities: Option<ClientCapabilities>,
     /// The client, whose open requests of the server have limits of their own.
     pub(crate) principal: Option<Arc<str>>,
+    /// Whether the calls of the principal leave permits for other principals.
+    pub(crate) has_limited_share: bool,
 }
 
 impl Caller {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::response::{accepted, json_response, rpc_error_response, running_events};
 use super::{Accepted, HttpTransport, incoming, unexpected_message};
+use crate::client::ClientIdentity;
 use crate::dispatch;
 use crate::error::RpcError;
 use crate::principal::Principal;
@@ -90,15 +91,36 @@ async fn request(
     running_events(first, messages, Box::pin(line), metrics)
 }
 
-/// Checks the headers and the `_meta` of a request.
+/// Checks the headers and the `_meta` of a request, and the headers that repeat arguments.
 async fn check(
     from: &Caller<'_>,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<dispatch::Caller, RpcError> {
+    let identity = check_head(from.headers, method, params)?;
+    let caller = dispatch::Caller {
+        principal: from.principal.clone(),
+        endpoint: from.endpoint,
+        client: None,
+        subscription: None,
+        identity,
+    };
+    if method == method::TOOLS_CALL {
+        let gateway = &from.transport.gateway;
+        let header = |name: &str| from.headers.get(name).map(http::HeaderValue::as_bytes);
+        gateway.check_param_headers(&caller, params, header).await?;
+    }
+    Ok(caller)
+}
+
+/// Checks that the headers of a request match its body. Returns what the `_meta` declares.
+pub(super) fn check_head(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<ClientIdentity, RpcError> {
     let meta = IncomingMeta::from_params(&RequestParams::from_raw(params)?)?;
     let version = meta.required()?.protocol_version;
-    let headers = from.headers;
     // Of a repeated header, the receivers of the request could read different values.
     let repeated = headers.keys().find(|name| {
         name.as_str().starts_with("mcp-") && headers.get_all(*name).iter().nth(1).is_some()
@@ -112,19 +134,7 @@ async fn check(
     let header = |name: &str| headers.get(name).map(http::HeaderValue::as_bytes);
     let mismatch = |error: HeaderMismatch| RpcError::new(error.code(), error.to_string());
     check_request_headers(method, params, version, header).map_err(mismatch)?;
-    let identity = incoming::modern_identity(&meta)?;
-    let caller = dispatch::Caller {
-        principal: from.principal.clone(),
-        endpoint: from.endpoint,
-        client: None,
-        subscription: None,
-        identity,
-    };
-    if method == method::TOOLS_CALL {
-        let gateway = &from.transport.gateway;
-        gateway.check_param_headers(&caller, params, header).await?;
-    }
-    Ok(caller)
+    incoming::modern_identity(&meta)
 }
 
 /// Returns the status of an error response (2026-07-28, Streamable HTTP).

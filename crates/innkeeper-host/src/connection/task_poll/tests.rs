@@ -5,11 +5,12 @@ use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
 use innkeeper_testkit::InMemoryServer;
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::*;
 use crate::cache::Cache;
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry, ServerRequest};
+use crate::connection::call_permits::CallPermits;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
@@ -61,7 +62,7 @@ pub(in crate::connection) fn connection_over(
             client_meta: ClientMeta::default(),
         },
         limits: RequestLimits {
-            permits: Semaphore::new(1),
+            permits: CallPermits::new(1),
             max_total_timeout: MAX_TOTAL_TIMEOUT,
             retry: RetryPolicy { max: 3, initial_delay: delay, max_delay: delay },
         },
@@ -295,7 +296,7 @@ async fn a_task_is_a_call_under_way_with_its_permit_and_the_progress_of_its_call
         let request = peer.respond_to(method::TOOLS_CALL, created_task(json!({}))).await;
         sleep(DEFAULT_POLL_INTERVAL / 2).await;
         assert_eq!(connection.session.in_flight(), 1);
-        assert_eq!(connection.limits.permits.available_permits(), 0);
+        assert_eq!(connection.limits.permits.available(), 0);
         let progress_params = json!({"progressToken": request["id"], "progress": 1});
         peer.notify(method::PROGRESS, progress_params).await;
         assert_eq!(progress.recv().await.unwrap().progress, 1.0);
@@ -303,10 +304,7 @@ async fn a_task_is_a_call_under_way_with_its_permit_and_the_progress_of_its_call
     };
     let (result, ()) = tokio::join!(call(&connection, Some(&sender)), server_side);
     assert_eq!(result.unwrap(), json!({"x": 1}));
-    assert_eq!(
-        (connection.session.in_flight(), connection.limits.permits.available_permits()),
-        (0, 1)
-    );
+    assert_eq!((connection.session.in_flight(), connection.limits.permits.available()), (0, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,7 +332,7 @@ async fn a_user_who_takes_all_the_time_of_a_call_counts_as_no_timeout_of_the_ser
         let server_side = async {
             request_input_in(mode, &mut peer).await;
             sleep(DEFAULT_POLL_INTERVAL).await;
-            assert_eq!(connection.limits.permits.available_permits(), 1, "{mode}");
+            assert_eq!(connection.limits.permits.available(), 1, "{mode}");
         };
         let (result, ()) = tokio::join!(call(&connection, None), server_side);
         assert_timed_out(result, MAX_TOTAL_TIMEOUT);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::clock::run_while_alive;
 use super::{Endpoint, Launcher, StartClock, StartedServer, install};
 use crate::cache::Cache;
 use crate::catalog::CatalogEntry;
+use crate::connection::call_permits::CallPermits;
 use crate::connection::handshake::{
     HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
 };
@@ -74,7 +74,7 @@ impl Launcher {
                 client_meta: meta.as_deref().map(ClientMeta::from_raw).unwrap_or_default(),
             },
             limits: RequestLimits {
-                permits: Semaphore::new(config.max_concurrent),
+                permits: CallPermits::new(config.max_concurrent),
                 max_total_timeout: config.max_total_timeout,
                 retry: config.retry,
             },
