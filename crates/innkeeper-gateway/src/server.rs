@@ -15,11 +15,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::GatewayInner;
+use crate::listener::{ClientStream, GatewayListener};
 use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
 use connection_watch::ConnectionWatch;
@@ -45,6 +45,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Time for a connection without progress to say that it ends.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
 
+/// Time for the first request of a new connection when the gateway closes: its client has connected
+/// to send it.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
+
 /// Delay after a failed accept, for example without free file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -52,7 +56,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
     router: Router,
-    listener: TcpListener,
+    listener: GatewayListener,
 ) -> io::Result<()> {
     let options = &gateway.options;
     let server = Arc::new(Server {
@@ -74,20 +78,24 @@ pub(crate) async fn serve(
             accepted = accepted => accepted,
         };
         let stream = match accepted {
-            Ok((stream, _)) => stream,
+            Ok(stream) => stream,
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        // Small writes of event streams would wait for acknowledgements.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY not set");
-        }
         let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
-            server.serve_connection(stream, gateway.drained()).await;
+            match stream {
+                ClientStream::Tcp(stream) => {
+                    server.serve_connection(stream, gateway.drained()).await;
+                }
+                #[cfg(unix)]
+                ClientStream::Unix(stream) => {
+                    server.serve_connection(stream, gateway.drained()).await;
+                }
+            }
             drop(permit);
         });
     }
@@ -142,9 +150,16 @@ impl Server {
             biased;
             ended = connection.as_mut() => Some(ended),
             () = closing => {
-                // The owner of the task bounds the time.
-                connection.as_mut().graceful_shutdown();
-                Some(connection.await)
+                let first_request = timeout(FIRST_REQUEST_TIME, watch.first_request());
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => Some(ended),
+                    _ = first_request => {
+                        // The owner of the task bounds the time.
+                        connection.as_mut().graceful_shutdown();
+                        Some(connection.await)
+                    }
+                }
             }
             stall = watch.stalled() => {
                 tracing::info!(reason = %stall, "connection of a client ended");

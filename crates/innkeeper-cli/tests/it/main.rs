@@ -40,6 +40,8 @@ mod pins;
 mod planted_files;
 mod published_clients;
 mod real_servers;
+#[cfg(target_os = "linux")]
+mod service_manager;
 mod signals;
 mod text_output;
 mod tools;

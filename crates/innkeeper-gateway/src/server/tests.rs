@@ -46,10 +46,15 @@ struct TestClient {
 
 impl TestClient {
     async fn send(bytes: &[u8]) -> Self {
+        Self::send_until(bytes, std::future::pending()).await
+    }
+
+    /// Sends bytes to a server that closes.
+    async fn send_until(bytes: &[u8], closing: impl Future<Output = ()> + Send + 'static) -> Self {
         let (mut stream, far) = tokio::io::duplex(4 << 10);
         let mut serving = JoinSet::new();
         serving.spawn(async move {
-            server().serve_connection(far, std::future::pending()).await;
+            server().serve_connection(far, closing).await;
         });
         stream.write_all(bytes).await.unwrap();
         Self { stream, serving, connected: Instant::now() }
@@ -102,6 +107,17 @@ async fn a_connection_ends_if_no_request_arrives_in_time() {
     let mut idle = TestClient::send(&request("/")).await;
     idle.read_until("ok").await;
     assert!(idle.end().await <= PROGRESS_TIME + FAREWELL_TIME);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_connection_gets_its_first_response_although_the_gateway_closes() {
+    let mut client = TestClient::send_until(b"", std::future::ready(())).await;
+    sleep(FIRST_REQUEST_TIME / 2).await;
+    client.stream.write_all(&request("/")).await.unwrap();
+    client.read_until("ok").await;
+    client.end().await;
+    let silent = TestClient::send_until(b"", std::future::ready(())).await;
+    assert_eq!(silent.end().await, FIRST_REQUEST_TIME);
 }
 
 /// Attack: remote | a client sends a head one byte at a time | the time counts for the whole head |
