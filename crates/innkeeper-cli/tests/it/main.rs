@@ -20,6 +20,7 @@ mod chat;
 #[cfg(target_os = "linux")]
 mod chat_terminal;
 mod check;
+mod client_pages;
 mod command_line;
 mod command_line_server;
 mod commands;

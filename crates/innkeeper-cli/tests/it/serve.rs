@@ -67,7 +67,6 @@ pub(crate) struct HttpGateway {
 
 impl HttpGateway {
     /// Runs a command that serves HTTP.
-    #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
     pub(crate) fn start(command: &mut std::process::Command) -> Self {
         command.env("PATH", std::env::var_os("PATH").unwrap());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -101,7 +100,7 @@ impl HttpGateway {
     }
 
     /// Sends `initialize` with further headers.
-    fn initialize(&self, headers: &str) -> (String, String) {
+    pub(crate) fn initialize(&self, headers: &str) -> (String, String) {
         self.post("/mcp", headers, &initialize())
     }
 
@@ -171,7 +170,7 @@ pub(crate) fn call_on(
     body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).into()
 }
 
-fn initialize() -> Value {
+pub(crate) fn initialize() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
