@@ -1,6 +1,7 @@
 //! The sockets on which a gateway accepts clients.
 
 use std::io;
+use std::net::IpAddr;
 
 use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
@@ -38,19 +39,20 @@ pub(crate) enum ClientStream {
 }
 
 impl GatewayListener {
-    /// Waits for the next client. Dropping the future loses no client.
-    pub(crate) async fn accept(&self) -> io::Result<ClientStream> {
+    /// Waits for the next client, and returns its stream with its address. Dropping the future loses
+    /// no client.
+    pub(crate) async fn accept(&self) -> io::Result<(ClientStream, Option<IpAddr>)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // Small writes of event streams would wait for acknowledgements.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "TCP_NODELAY not set");
                 }
-                Ok(ClientStream::Tcp(stream))
+                Ok((ClientStream::Tcp(stream), Some(peer.ip())))
             }
             #[cfg(unix)]
-            Self::Unix(listener) => Ok(ClientStream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener) => Ok((ClientStream::Unix(listener.accept().await?.0), None)),
         }
     }
 }

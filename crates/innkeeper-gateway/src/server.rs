@@ -1,5 +1,6 @@
 //! The HTTP server: accepts connections within limits.
 
+mod address_limit;
 mod connection_watch;
 
 use std::io;
@@ -20,9 +21,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::gateway::GatewayInner;
 use crate::listener::{ClientStream, GatewayListener};
+use crate::metrics::ClosedConnection;
 use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
-use connection_watch::ConnectionWatch;
+use address_limit::AddressLimit;
+use connection_watch::{ConnectionWatch, Stall};
 
 /// Maximum number of open connections; more wait in the queue of the system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -66,6 +69,7 @@ pub(crate) async fn serve(
     });
     let connections = GatewayTasks::default();
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let addresses = AddressLimit::new(options.max_connections_per_address);
     loop {
         let accepted = async {
             // The semaphore is never closed.
@@ -77,26 +81,40 @@ pub(crate) async fn serve(
             () = gateway.drained() => break,
             accepted = accepted => accepted,
         };
-        let stream = match accepted {
-            Ok(stream) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
+        let Some(admitted) = addresses.admit(peer) else {
+            tracing::info!(?peer, "connection closed: too many of this address");
+            gateway.metrics.count_closed_connection(ClosedConnection::AddressLimit);
+            continue;
+        };
         let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
-            match stream {
+            let _open = (permit, admitted, gateway.metrics.open_connection());
+            let stall = match stream {
                 ClientStream::Tcp(stream) => {
-                    server.serve_connection(stream, gateway.drained()).await;
+                    server.serve_connection(stream, gateway.drained()).await
                 }
                 #[cfg(unix)]
                 ClientStream::Unix(stream) => {
-                    server.serve_connection(stream, gateway.drained()).await;
+                    server.serve_connection(stream, gateway.drained()).await
                 }
+            };
+            match stall {
+                Some(Stall::Idle) => {
+                    gateway.metrics.count_closed_connection(ClosedConnection::Idle);
+                }
+                Some(Stall::Unread) => {
+                    gateway.metrics.count_closed_connection(ClosedConnection::Unread);
+                }
+                None => {}
             }
-            drop(permit);
         });
     }
     drop(listener);
@@ -133,12 +151,12 @@ struct Server {
 
 impl Server {
     /// Serves one client until the client or the gateway closes, or until the connection makes no
-    /// progress.
+    /// progress. Returns why the connection made no progress.
     async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         closing: impl Future<Output = ()>,
-    ) {
+    ) -> Option<Stall> {
         let watch = ConnectionWatch::new(self.progress_time);
         let service = service_fn(|request: Request<Incoming>| {
             let watched = watch.start_request();
@@ -164,12 +182,15 @@ impl Server {
             stall = watch.stalled() => {
                 tracing::info!(reason = %stall, "connection of a client ended");
                 connection.as_mut().graceful_shutdown();
-                timeout(FAREWELL_TIME, connection).await.ok()
+                drop(timeout(FAREWELL_TIME, connection).await);
+                return Some(stall);
             }
         };
-        if let Some(Err(error)) = ended {
-            tracing::debug!(error, "connection ended");
-        }
+        let error = ended?.err()?;
+        tracing::debug!(error, "connection ended");
+        // The library has the same time for the head of a request.
+        let is_timeout = error.downcast_ref().is_some_and(hyper::Error::is_timeout);
+        is_timeout.then_some(Stall::Idle)
     }
 }
 

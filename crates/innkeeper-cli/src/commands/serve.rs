@@ -43,6 +43,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
+    let drain_time = options.drain_timeout;
     check_supported(&config, &serve)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
@@ -88,10 +89,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
                 let state = (&notifier, &*stop);
                 let serving = serve_http(&gateway, &servers, (listener, access), state, output);
                 let Some(attach) = attach else { return serving.await };
-                tokio::select! {
-                    served = serving => served,
-                    () = attach.serve(&gateway, host) => Ok(()),
-                }
+                let serving = async {
+                    let served = serving.await;
+                    // HTTP also ends after an error; a second call finds the cell set.
+                    drop(stop.set(()));
+                    served
+                };
+                let attached = attach.serve(&gateway, host, (&stop, drain_time));
+                tokio::join!(serving, attached).0
             }
         }
     };
