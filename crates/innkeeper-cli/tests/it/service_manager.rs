@@ -1,5 +1,6 @@
 //! Tests of `serve` under a service manager: the test process holds the listening socket.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
@@ -139,10 +140,17 @@ fn a_socket_that_serve_cannot_use_is_an_error_with_the_next_step() {
     for (socket, args, count, expected) in cases {
         let mut command = serve_command(directory.path(), socket, args);
         command.env("COUNT", count).env("LISTEN_FDNAMES", "http:https");
-        let output = command.output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{expected}: {stderr}");
-        assert!(stderr.contains(expected), "{expected}: {stderr}");
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut messages = String::new();
+        for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+            let line = line.unwrap();
+            if line.starts_with("serving ") {
+                child.kill().unwrap();
+            }
+            messages.push_str(&line);
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{expected}: {messages}");
+        assert!(messages.contains(expected), "{expected}: {messages}");
     }
 }
 
