@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use innkeeper_testkit::{Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone};
 use serde_json::{Value, json};
@@ -65,7 +65,9 @@ impl Clients {
 
     /// Waits until a condition holds for the answers.
     fn wait_for(&self, condition: impl Fn(&[u32]) -> bool) {
+        let started = Instant::now();
         while !condition(&self.pids.lock().unwrap()) {
+            assert!(started.elapsed() < Duration::from_secs(60), "too few calls");
             thread::yield_now();
         }
     }
