@@ -1,6 +1,7 @@
 //! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
 mod body;
+mod finished_streams;
 mod legacy;
 mod modern;
 mod response;
@@ -21,6 +22,7 @@ use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
+use finished_streams::FinishedStreams;
 use response::{rejected, rpc_error_response};
 use session::Sessions;
 use sse::SseSessions;
@@ -31,6 +33,7 @@ pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
+    finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
     pub(crate) bodies: BodyReader,
 }
@@ -39,7 +42,13 @@ impl HttpTransport {
     pub(crate) fn new(gateway: Arc<GatewayInner>) -> Self {
         let sessions = Sessions::new(gateway.options.max_sessions);
         let bodies = BodyReader::new(&gateway.options);
-        Self { gateway, sessions, sse_sessions: SseSessions::default(), bodies }
+        Self {
+            gateway,
+            sessions,
+            finished_streams: FinishedStreams::new(),
+            sse_sessions: SseSessions::default(),
+            bodies,
+        }
     }
 }
 
