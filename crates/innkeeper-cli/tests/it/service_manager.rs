@@ -9,11 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use innkeeper_testkit::{Fixture, Journal, ProcessTag, fixture, mcp_json, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::program::innkeeper;
 use crate::serve::{HttpGateway, call_on};

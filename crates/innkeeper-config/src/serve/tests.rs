@@ -53,7 +53,7 @@ fn the_defaults_in_the_schema_are_the_ones_that_count() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 9);
+    assert_eq!(compared, 10);
     let endpoint = &schema["endpoints"]["additionalProperties"]["properties"];
     let large = &endpoint["largeResults"]["properties"];
     let defaults = LargeResults::default();
