@@ -82,6 +82,9 @@ pub(crate) enum ClosedConnection {
     AddressLimit,
 }
 
+const FINISHED_BYTES_HELP: &str =
+    "Memory in bytes of finished event streams that clients can resume.";
+
 const CLOSE_REASONS: [&str; 3] = ["idle", "unread", "address_limit"];
 
 /// The counts of one gateway.
@@ -100,6 +103,7 @@ pub(crate) struct GatewayMetrics {
 pub(crate) struct GatewayGauges {
     pub(crate) sessions: usize,
     pub(crate) parked_calls: usize,
+    pub(crate) finished_stream_bytes: usize,
 }
 
 impl GatewayMetrics {
@@ -183,6 +187,7 @@ impl GatewayMetrics {
         for (name, help, value) in [
             ("sessions", "Number of sessions.", gauges.sessions),
             ("parked_calls", "Calls that wait for the input of a client.", gauges.parked_calls),
+            ("finished_stream_bytes", FINISHED_BYTES_HELP, gauges.finished_stream_bytes),
             ("connections", "Number of open HTTP connections.", connections),
             ("open_streams", "Number of open event streams.", streams),
         ] {

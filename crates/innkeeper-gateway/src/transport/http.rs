@@ -33,7 +33,7 @@ pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
-    finished_streams: Arc<FinishedStreams>,
+    pub(crate) finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
     pub(crate) bodies: BodyReader,
 }
