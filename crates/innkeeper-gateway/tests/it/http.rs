@@ -242,7 +242,9 @@ async fn a_lost_stream_continues_after_the_last_received_event() {
 #[tokio::test]
 async fn a_finished_stream_takes_memory_until_its_session_ends() {
     let test_env = TestEnv::new();
-    let gateway = test_env.gateway([test_env.fixture("a").with("--progress", 2)]).await;
+    // The response stream starts before the call ends.
+    let server = test_env.fixture("a").with("--progress", 2).with("--progress-delay", 50);
+    let gateway = test_env.gateway([server]).await;
     let client = HttpClient::initialized(&gateway, json!({})).await;
     let bytes = async || -> u64 {
         let request = Request::builder().uri("http://127.0.0.1/metrics").header("host", "[::1]");
