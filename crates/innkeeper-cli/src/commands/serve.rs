@@ -2,7 +2,7 @@
 
 mod stdio;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, check_exposure};
@@ -154,7 +154,7 @@ fn settings(
         Some(GatewayListener::Tcp(listener)) => serve.listen = listener.local_addr()?,
         // Like a loopback address, a Unix socket is reached from this machine only.
         #[cfg(unix)]
-        Some(GatewayListener::Unix(_)) => serve.listen = (Ipv4Addr::LOCALHOST, 0).into(),
+        Some(GatewayListener::Unix(_)) => serve.listen = (std::net::Ipv4Addr::LOCALHOST, 0).into(),
         None => {}
     }
     if let Some(names) = args.names {
