@@ -32,6 +32,7 @@ use crate::cli::{GlobalOptions, HostCommand};
 use crate::exit::CliError;
 use crate::output::Output;
 use crate::redirect_listener::RedirectListener;
+use crate::service_manager::ServiceManager;
 use crate::signals::{SignalListener, StopSignal};
 
 pub(crate) use completions::completions;
@@ -55,6 +56,8 @@ pub(crate) struct CommandContext {
     /// The name of the socket of a running gateway; set when a configuration is loaded that commands
     /// can share.
     pub(crate) config_digest: Option<String>,
+    /// The interface of the service manager; only `serve` uses it.
+    pub(crate) service_manager: ServiceManager,
     /// The listener for the sign-in redirect; only `login` sets this field.
     pub(crate) redirect_listener: Option<RedirectListener>,
     /// The signal listener, once signals no longer end the process.

@@ -36,6 +36,7 @@ mod model_selection;
 mod redirect_listener;
 mod secret_mask;
 mod server_definition;
+mod service_manager;
 mod terminal_prompter;
 mod terminal_questions;
 mod tool_arguments;
@@ -51,6 +52,7 @@ use commands::CommandContext;
 use exit::{CliError, CliExitCode};
 use log::{LineStyle, LogLevel, LogSink, TerminalStyle};
 use output::Output;
+use service_manager::ServiceManager;
 
 fn main() -> ExitCode {
     if let Some(code) = shim::run_if_requested(std::env::args_os()) {
@@ -66,7 +68,7 @@ fn main() -> ExitCode {
         Ok(line) => line,
         Err(parse_error) => return exit::report_parse_error(&parse_error, std::env::args_os()),
     };
-    let environment = Environment::from_process();
+    let (service_manager, environment) = ServiceManager::take(Environment::from_process());
     let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty())
         || environment.get("TERM") == Some("dumb");
     let mut output = Output::standard(line.global.json, plain);
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         lock_file: None,
         discovered_config: None,
         config_digest: None,
+        service_manager,
         redirect_listener: None,
         signals: None,
     };

@@ -55,6 +55,13 @@ impl Environment {
         self
     }
 
+    /// Removes the variables with these names.
+    #[must_use]
+    pub fn without_variables(mut self, names: &[&str]) -> Self {
+        self.variables.retain(|variable, _| !names.iter().any(|name| variable == *name));
+        self
+    }
+
     /// Adds the variables with these names from a `.env` file, where this environment does not set
     /// them. A file that is missing or unreadable, and an environment [without
     /// `.env`](Self::without_dotenv), add nothing.
@@ -121,6 +128,13 @@ impl fmt::Debug for Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn removed_variables_have_no_value_and_the_others_stay() {
+        let environment = Environment::from_pairs([("A", "1"), ("AB", "2"), ("B", "3")]);
+        let environment = environment.without_variables(&["A", "B", "ABSENT"]);
+        assert_eq!(environment.iter().collect::<Vec<_>>(), [("AB", "2")]);
+    }
 
     #[test]
     fn a_dotenv_file_adds_the_named_variables_that_are_not_set() {

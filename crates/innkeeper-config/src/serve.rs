@@ -110,6 +110,8 @@ pub struct ServeLimits {
     pub idle_session_time: Duration,
     /// Maximum number of open sessions. Default: 10,000.
     pub sessions: u32,
+    /// Maximum number of open connections of one remote address. Default: 256.
+    pub connections_per_address: u32,
     /// Maximum number of server processes of all clients together. Default: 256.
     pub processes: u32,
     /// Maximum memory of all server processes together, in bytes. Default: no maximum.
@@ -125,6 +127,7 @@ impl Default for ServeLimits {
             request_time: Duration::from_secs(30),
             idle_session_time: Duration::from_mins(30),
             sessions: 10_000,
+            connections_per_address: 256,
             processes: 256,
             memory: None,
         }

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::quota::Reservation;
+
 /// Maximum number of messages in the log of a stream.
 pub(crate) const MAX_LOGGED_EVENTS: usize = 256;
 
@@ -36,6 +38,8 @@ struct EventLog {
     closed: bool,
     /// Number of the current reader; an older reader ends.
     reader: u64,
+    /// The memory of a closed stream.
+    memory: Option<Reservation>,
 }
 
 impl EventLog {
@@ -116,6 +120,32 @@ impl EventStream {
     /// Returns whether the stream is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.log().closed
+    }
+
+    /// Returns the total size in bytes of the messages in the log.
+    pub(crate) fn logged_bytes(&self) -> usize {
+        self.log().bytes
+    }
+
+    /// Returns whether a reader took every message.
+    pub(crate) fn is_read(&self) -> bool {
+        let log = self.log();
+        log.read_position == log.last_position
+    }
+
+    /// Keeps the reservation of the memory of the messages as long as the messages.
+    pub(crate) fn keep_memory(&self, memory: Reservation) {
+        self.log().memory = Some(memory);
+    }
+
+    /// Removes all messages. A reader that has not read them ends, and nobody can resume the stream.
+    pub(crate) fn discard(&self) {
+        let mut log = self.log();
+        log.events.clear();
+        log.bytes = 0;
+        log.memory = None;
+        drop(log);
+        self.changed.notify_waiters();
     }
 
     /// Returns whether a message was added.

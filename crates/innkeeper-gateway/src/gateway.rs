@@ -13,10 +13,11 @@ use std::time::Duration;
 use innkeeper_host::config::{RateConfig, Share};
 use innkeeper_host::{Config, Host, HostBuilder, ServerState, ShutdownReport};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
+use crate::listener::GatewayListener;
 use crate::metrics::GatewayMetrics;
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
@@ -322,10 +323,27 @@ impl Gateway {
     /// Returns an error if the listener cannot be used.
     pub async fn serve_http(
         &self,
-        listener: TcpListener,
+        listener: impl Into<GatewayListener>,
         access: HttpAccess,
     ) -> std::io::Result<()> {
-        server::serve(&self.0, self.router(access), listener).await
+        server::serve(&self.0, self.router(access), listener.into()).await
+    }
+
+    /// Returns the reason why the gateway is not ready: a required server, or that the gateway closes.
+    pub fn not_ready(&self) -> Option<String> {
+        self.0.not_ready()
+    }
+
+    /// Waits until all required servers are ready, which may never be the case. The future can be
+    /// dropped.
+    pub async fn ready(&self) {
+        // Before the first look, so that no change stays unseen.
+        let mut events = self.0.shared_host().events();
+        while self.not_ready().is_some() {
+            if let Err(RecvError::Closed) = events.recv().await {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Stops the servers that not all clients share, after [`Self::close`]. The host of

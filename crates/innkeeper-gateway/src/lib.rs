@@ -4,6 +4,7 @@
 //! The modules stand from the bottom up: a module uses only modules before it.
 
 mod host_name;
+mod listener;
 mod principal;
 mod quota;
 mod tasks;
@@ -57,6 +58,7 @@ mod router;
 mod server;
 
 pub use gateway::{Gateway, GatewayBuilder};
+pub use listener::GatewayListener;
 pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use rejection::Rejection;

@@ -71,12 +71,30 @@ pub(crate) enum RejectionReason {
 
 const REJECTION_REASONS: [&str; 4] = ["origin", "authentication", "rate", "sessions"];
 
+/// Why the gateway ended a connection of HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ClosedConnection {
+    /// No request arrived in time, or only a part of its head.
+    Idle,
+    /// The client did not read a response.
+    Unread,
+    /// The remote address had the maximum of connections.
+    AddressLimit,
+}
+
+const FINISHED_BYTES_HELP: &str =
+    "Memory in bytes of finished event streams that clients can resume.";
+
+const CLOSE_REASONS: [&str; 3] = ["idle", "unread", "address_limit"];
+
 /// The counts of one gateway.
 #[derive(Debug)]
 pub(crate) struct GatewayMetrics {
     /// By transport, method and outcome.
     requests: Box<[AtomicU64]>,
     rejections: [AtomicU64; REJECTION_REASONS.len()],
+    closed_connections: [AtomicU64; CLOSE_REASONS.len()],
+    open_connections: Arc<AtomicUsize>,
     open_streams: Arc<AtomicUsize>,
 }
 
@@ -85,6 +103,7 @@ pub(crate) struct GatewayMetrics {
 pub(crate) struct GatewayGauges {
     pub(crate) sessions: usize,
     pub(crate) parked_calls: usize,
+    pub(crate) finished_stream_bytes: usize,
 }
 
 impl GatewayMetrics {
@@ -93,6 +112,8 @@ impl GatewayMetrics {
         Self {
             requests: (0..count).map(|_| AtomicU64::new(0)).collect(),
             rejections: Default::default(),
+            closed_connections: Default::default(),
+            open_connections: Arc::default(),
             open_streams: Arc::default(),
         }
     }
@@ -116,10 +137,20 @@ impl GatewayMetrics {
         }
     }
 
+    pub(crate) fn count_closed_connection(&self, reason: ClosedConnection) {
+        if let Some(count) = self.closed_connections.get(reason as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// Counts an event stream until the result is dropped.
-    pub(crate) fn open_stream(&self) -> OpenStream {
-        self.open_streams.fetch_add(1, Ordering::Relaxed);
-        OpenStream(self.open_streams.clone())
+    pub(crate) fn open_stream(&self) -> OpenCount {
+        OpenCount::new(&self.open_streams)
+    }
+
+    /// Counts a connection of HTTP until the result is dropped.
+    pub(crate) fn open_connection(&self) -> OpenCount {
+        OpenCount::new(&self.open_connections)
     }
 
     /// Returns the counts as text. A count of requests that is zero has no line.
@@ -142,16 +173,22 @@ impl GatewayMetrics {
         }
         let help = "HTTP requests that the gateway did not accept, by reason.";
         write_family(&mut text, "rejections_total", "counter", help);
-        for (reason, count) in REJECTION_REASONS.iter().zip(&self.rejections) {
-            let count = count.load(Ordering::Relaxed);
-            text.push_str(&format!(
-                "innkeeper_gateway_rejections_total{{reason=\"{reason}\"}} {count}\n"
-            ));
-        }
+        write_reasons(
+            &mut text,
+            "rejections_total",
+            REJECTION_REASONS.iter().zip(&self.rejections),
+        );
+        let help = "HTTP connections that the gateway ended, by reason.";
+        write_family(&mut text, "closed_connections_total", "counter", help);
+        let closed = CLOSE_REASONS.iter().zip(&self.closed_connections);
+        write_reasons(&mut text, "closed_connections_total", closed);
         let streams = self.open_streams.load(Ordering::Relaxed);
+        let connections = self.open_connections.load(Ordering::Relaxed);
         for (name, help, value) in [
             ("sessions", "Number of sessions.", gauges.sessions),
             ("parked_calls", "Calls that wait for the input of a client.", gauges.parked_calls),
+            ("finished_stream_bytes", FINISHED_BYTES_HELP, gauges.finished_stream_bytes),
+            ("connections", "Number of open HTTP connections.", connections),
             ("open_streams", "Number of open event streams.", streams),
         ] {
             write_family(&mut text, name, "gauge", help);
@@ -164,6 +201,17 @@ impl GatewayMetrics {
 fn write_family(text: &mut String, name: &str, kind: &str, help: &str) {
     let name = format!("innkeeper_gateway_{name}");
     text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+}
+
+fn write_reasons<'r>(
+    text: &mut String,
+    name: &str,
+    counts: impl Iterator<Item = (&'r &'static str, &'r AtomicU64)>,
+) {
+    for (reason, count) in counts {
+        let count = count.load(Ordering::Relaxed);
+        text.push_str(&format!("innkeeper_gateway_{name}{{reason=\"{reason}\"}} {count}\n"));
+    }
 }
 
 /// A request that has no outcome yet.
@@ -202,11 +250,18 @@ impl Drop for CountedRequest<'_> {
     }
 }
 
-/// An open event stream.
+/// An open event stream or connection.
 #[derive(Debug)]
-pub(crate) struct OpenStream(Arc<AtomicUsize>);
+pub(crate) struct OpenCount(Arc<AtomicUsize>);
 
-impl Drop for OpenStream {
+impl OpenCount {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for OpenCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

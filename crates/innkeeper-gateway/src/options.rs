@@ -83,6 +83,9 @@ pub struct GatewayOptions {
     pub request_time: Duration,
     /// Maximum number of sessions. Default: 100,000.
     pub max_sessions: usize,
+    /// Maximum number of open connections of one remote address, with an IPv6 network of 64 bits as
+    /// one address. Loopback addresses and Unix sockets have no maximum. Default: 256.
+    pub max_connections_per_address: usize,
     /// Time without a request or an open stream after which a session ends, and the servers of a
     /// principal without one. Default: 1 hour.
     pub idle_session: Duration,
@@ -106,6 +109,7 @@ impl Default for GatewayOptions {
             max_head_bytes: 64 << 10,
             request_time: Duration::from_secs(30),
             max_sessions: 100_000,
+            max_connections_per_address: 256,
             idle_session: Duration::from_hours(1),
             max_processes: 256,
             max_memory: None,
@@ -127,6 +131,7 @@ impl GatewayOptions {
             max_head_bytes: number(config.limits.header_bytes),
             request_time: config.limits.request_time,
             max_sessions: number(config.limits.sessions.into()),
+            max_connections_per_address: number(config.limits.connections_per_address.into()),
             idle_session: config.limits.idle_session_time,
             max_processes: number(config.limits.processes.into()),
             max_memory: config.limits.memory,

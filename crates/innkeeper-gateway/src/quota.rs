@@ -37,6 +37,11 @@ impl Quota {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns what all clients use.
+    pub(crate) fn total(&self) -> usize {
+        self.used().total
+    }
+
     /// Reserves an amount until the reservation is dropped.
     pub(crate) fn reserve(
         self: &Arc<Self>,

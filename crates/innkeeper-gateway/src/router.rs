@@ -243,6 +243,7 @@ impl Routes {
         let gauges = GatewayGauges {
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.parked_calls.remove_expired(),
+            finished_stream_bytes: self.transport.finished_streams.bytes(),
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);

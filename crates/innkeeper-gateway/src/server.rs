@@ -1,5 +1,6 @@
 //! The HTTP server: accepts connections within limits.
 
+mod address_limit;
 mod connection_watch;
 
 use std::io;
@@ -15,14 +16,16 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::gateway::GatewayInner;
+use crate::listener::{ClientStream, GatewayListener};
+use crate::metrics::ClosedConnection;
 use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
-use connection_watch::ConnectionWatch;
+use address_limit::AddressLimit;
+use connection_watch::{ConnectionWatch, Stall};
 
 /// Maximum number of open connections; more wait in the queue of the system.
 const MAX_CONNECTIONS: usize = 10_000;
@@ -45,6 +48,10 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Time for a connection without progress to say that it ends.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
 
+/// Time for the first request of a new connection when the gateway closes: its client has connected
+/// to send it.
+const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
+
 /// Delay after a failed accept, for example without free file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -52,7 +59,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
     router: Router,
-    listener: TcpListener,
+    listener: GatewayListener,
 ) -> io::Result<()> {
     let options = &gateway.options;
     let server = Arc::new(Server {
@@ -62,6 +69,7 @@ pub(crate) async fn serve(
     });
     let connections = GatewayTasks::default();
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let addresses = AddressLimit::new(options.max_connections_per_address);
     loop {
         let accepted = async {
             // The semaphore is never closed.
@@ -73,22 +81,40 @@ pub(crate) async fn serve(
             () = gateway.drained() => break,
             accepted = accepted => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "connection not accepted");
                 sleep(ACCEPT_RETRY_DELAY).await;
                 continue;
             }
         };
-        // Small writes of event streams would wait for acknowledgements.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY not set");
-        }
+        let Some(admitted) = addresses.admit(peer) else {
+            tracing::info!(?peer, "connection closed: too many of this address");
+            gateway.metrics.count_closed_connection(ClosedConnection::AddressLimit);
+            continue;
+        };
         let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
-            server.serve_connection(stream, gateway.drained()).await;
-            drop(permit);
+            let _open = (permit, admitted, gateway.metrics.open_connection());
+            let stall = match stream {
+                ClientStream::Tcp(stream) => {
+                    server.serve_connection(stream, gateway.drained()).await
+                }
+                #[cfg(unix)]
+                ClientStream::Unix(stream) => {
+                    server.serve_connection(stream, gateway.drained()).await
+                }
+            };
+            match stall {
+                Some(Stall::Idle) => {
+                    gateway.metrics.count_closed_connection(ClosedConnection::Idle);
+                }
+                Some(Stall::Unread) => {
+                    gateway.metrics.count_closed_connection(ClosedConnection::Unread);
+                }
+                None => {}
+            }
         });
     }
     drop(listener);
@@ -125,12 +151,12 @@ struct Server {
 
 impl Server {
     /// Serves one client until the client or the gateway closes, or until the connection makes no
-    /// progress.
+    /// progress. Returns why the connection made no progress.
     async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         closing: impl Future<Output = ()>,
-    ) {
+    ) -> Option<Stall> {
         let watch = ConnectionWatch::new(self.progress_time);
         let service = service_fn(|request: Request<Incoming>| {
             let watched = watch.start_request();
@@ -142,19 +168,29 @@ impl Server {
             biased;
             ended = connection.as_mut() => Some(ended),
             () = closing => {
-                // The owner of the task bounds the time.
-                connection.as_mut().graceful_shutdown();
-                Some(connection.await)
+                let first_request = timeout(FIRST_REQUEST_TIME, watch.first_request());
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => Some(ended),
+                    _ = first_request => {
+                        // The owner of the task bounds the time.
+                        connection.as_mut().graceful_shutdown();
+                        Some(connection.await)
+                    }
+                }
             }
             stall = watch.stalled() => {
                 tracing::info!(reason = %stall, "connection of a client ended");
                 connection.as_mut().graceful_shutdown();
-                timeout(FAREWELL_TIME, connection).await.ok()
+                drop(timeout(FAREWELL_TIME, connection).await);
+                return Some(stall);
             }
         };
-        if let Some(Err(error)) = ended {
-            tracing::debug!(error, "connection ended");
-        }
+        let error = ended?.err()?;
+        tracing::debug!(error, "connection ended");
+        // The library has the same time for the head of a request.
+        let is_timeout = error.downcast_ref().is_some_and(hyper::Error::is_timeout);
+        is_timeout.then_some(Stall::Idle)
     }
 }
 

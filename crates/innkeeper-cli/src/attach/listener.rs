@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -10,6 +11,8 @@ use innkeeper_gateway::{Gateway, Principal};
 use innkeeper_host::{Environment, Host};
 use tokio::io::{BufReader, split};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::SetOnce;
+use tokio::time::timeout;
 
 use super::directory::{create, is_same_user, socket_path};
 use super::greeting::{self, Greeting, Welcome};
@@ -47,13 +50,21 @@ impl AttachListener {
         Ok(Some(Self { listener, path, inode }))
     }
 
-    /// Serves commands until the future is dropped.
-    pub(crate) async fn serve(&self, gateway: &Gateway, host: &Host) {
+    /// Serves commands until `stop` is set; then the open connections for at most `drain_time`.
+    pub(crate) async fn serve(
+        self,
+        gateway: &Gateway,
+        host: &Host,
+        (stop, drain_time): (&SetOnce<()>, Duration),
+    ) {
         let mut commands = FuturesUnordered::new();
+        let mut accepts = true;
         loop {
+            let has_place = accepts && commands.len() < MAX_CONNECTIONS;
             tokio::select! {
+                _ = stop.wait() => break,
                 Some(()) = commands.next() => {}
-                accepted = self.listener.accept(), if commands.len() < MAX_CONNECTIONS => {
+                accepted = self.listener.accept(), if has_place => {
                     match accepted {
                         Ok((stream, _)) if is_same_user(&stream) => {
                             commands.push(serve_command(stream, gateway, host));
@@ -61,12 +72,16 @@ impl AttachListener {
                         Ok(_) => tracing::warn!("connection of another user rejected"),
                         Err(error) => {
                             tracing::warn!(%error, "no more commands use this gateway");
-                            std::future::pending::<()>().await;
+                            accepts = false;
                         }
                     }
                 }
             }
         }
+        // From now on, a command starts its own server.
+        drop(self);
+        let draining = async { while commands.next().await.is_some() {} };
+        drop(timeout(drain_time, draining).await);
     }
 }
 

@@ -1,10 +1,12 @@
 //! Platforms without Unix sockets: each command starts its own servers.
 
 use std::io;
+use std::time::Duration;
 
 use innkeeper_gateway::Gateway;
 use innkeeper_host::{Config, Environment, Host};
 use tokio::io::DuplexStream;
+use tokio::sync::SetOnce;
 
 use super::greeting::RequestedItem;
 
@@ -37,7 +39,7 @@ impl AttachListener {
     }
 
     #[expect(clippy::unused_async, reason = "the signature on other platforms")]
-    pub(crate) async fn serve(&self, _: &Gateway, _: &Host) {
-        match *self {}
+    pub(crate) async fn serve(self, _: &Gateway, _: &Host, _: (&SetOnce<()>, Duration)) {
+        match self {}
     }
 }

@@ -9,7 +9,9 @@ use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, 
 use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
-use innkeeper_gateway::{Gateway, GatewayBuilder, GatewayOptions, HttpAccess, Principal};
+use innkeeper_gateway::{
+    Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
+};
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
@@ -26,11 +28,13 @@ use crate::hosting::{
     with_available_servers,
 };
 use crate::output::{Output, Style};
+use crate::service_manager::{ServiceNotifier, ServiceState};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
     let mut config = load_config(context)?;
-    let serve = settings(&config, args)?;
+    let handed_over = take_listener(context, args)?;
+    let serve = settings(&config, args, handed_over.as_ref())?;
     if args.print_config {
         return print_settings(context, &config, &serve);
     }
@@ -39,6 +43,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let required = config.servers.iter().filter(|(_, server)| server.required);
     options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
+    let drain_time = options.drain_timeout;
     check_supported(&config, &serve)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
@@ -61,7 +66,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     };
     let access = access(&serve, &context.environment)?;
     // An address in use is an error before the servers start.
-    let listener = if args.on_stdio { None } else { Some(listen(serve.listen).await?) };
+    let listener = match handed_over {
+        _ if args.on_stdio => None,
+        Some(handed_over) => Some(handed_over),
+        None => Some(listen(serve.listen).await?),
+    };
+    let notifier = std::mem::take(&mut context.service_manager.notifier);
     let attach = if listener.is_some() { bind_socket(context, &serve).await? } else { None };
     let stop = Arc::new(SetOnce::new());
     let host_options = HostOptions {
@@ -76,12 +86,17 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             None => serve_stdio(&gateway, &stop).await,
             Some(listener) => {
                 let servers = describe_servers(ready_servers(host), private);
-                let serving = serve_http(&gateway, &servers, (listener, access), &stop, output);
+                let state = (&notifier, &*stop);
+                let serving = serve_http(&gateway, &servers, (listener, access), state, output);
                 let Some(attach) = attach else { return serving.await };
-                tokio::select! {
-                    served = serving => served,
-                    () = attach.serve(&gateway, host) => Ok(()),
-                }
+                let serving = async {
+                    let served = serving.await;
+                    // HTTP also ends after an error; a second call finds the cell set.
+                    drop(stop.set(()));
+                    served
+                };
+                let attached = attach.serve(&gateway, host, (&stop, drain_time));
+                tokio::join!(serving, attached).0
             }
         }
     };
@@ -108,11 +123,39 @@ async fn bind_socket(
     Ok(None)
 }
 
-/// Returns the settings of the configuration and the command line.
-fn settings(config: &Config, args: &ServeArgs) -> Result<ServeConfig, CliError> {
+/// Returns the socket that the service manager hands over.
+fn take_listener(
+    context: &mut CommandContext,
+    args: &ServeArgs,
+) -> Result<Option<GatewayListener>, CliError> {
+    let sockets = context.service_manager.sockets.take().filter(|_| !args.on_stdio);
+    let Some(sockets) = sockets else { return Ok(None) };
+    if args.listen.is_some() {
+        let message =
+            format!("`--listen` and a socket of the service manager{sockets} exclude each other");
+        return Err(CliError::usage(message)
+            .with_hint("remove `--listen`: the socket unit has the address"));
+    }
+    sockets.into_listener().map(Some)
+}
+
+/// Returns the settings of the configuration and the command line. A socket that the service manager
+/// hands over has precedence over `serve.listen`, and the checks of the address apply to it.
+fn settings(
+    config: &Config,
+    args: &ServeArgs,
+    handed_over: Option<&GatewayListener>,
+) -> Result<ServeConfig, CliError> {
     let mut serve = config.serve.clone().unwrap_or_default();
     if let Some(listen) = args.listen {
         serve.listen = listen;
+    }
+    match handed_over {
+        Some(GatewayListener::Tcp(listener)) => serve.listen = listener.local_addr()?,
+        // Like a loopback address, a Unix socket is reached from this machine only.
+        #[cfg(unix)]
+        Some(GatewayListener::Unix(_)) => serve.listen = (std::net::Ipv4Addr::LOCALHOST, 0).into(),
+        None => {}
     }
     if let Some(names) = args.names {
         serve.names = match names {
@@ -215,12 +258,34 @@ fn print_settings(
     Ok(context.output.print_json(&json!({ "serve": serve, "servers": servers }))?)
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
-    TcpListener::bind(address).await.map_err(|error| {
+async fn listen(address: SocketAddr) -> Result<GatewayListener, CliError> {
+    TcpListener::bind(address).await.map(GatewayListener::from).map_err(|error| {
         CliError::failure(format!("cannot listen on {address}"))
             .with_source(error)
             .with_hint("choose another address with `--listen`; port 0 selects a free port")
     })
+}
+
+/// Returns the address of a socket as clients use the address.
+fn describe_address(listener: &GatewayListener) -> Result<String, CliError> {
+    Ok(match listener {
+        GatewayListener::Tcp(listener) => format!("http://{}/mcp", listener.local_addr()?),
+        #[cfg(unix)]
+        GatewayListener::Unix(listener) => {
+            let address = listener.local_addr()?;
+            let path = address.as_pathname().map(|path| path.display().to_string());
+            format!("the Unix socket {}", path.unwrap_or_else(|| "without a path".to_owned()))
+        }
+    })
+}
+
+/// Tells the service manager when all required servers are ready, and before that, which is not.
+async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: String) {
+    if let Some(reason) = gateway.not_ready() {
+        notifier.notify(&ServiceState::Waiting(reason));
+    }
+    gateway.ready().await;
+    notifier.notify(&ServiceState::Ready(text));
 }
 
 async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliError> {
@@ -242,14 +307,20 @@ async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliErr
 async fn serve_http(
     gateway: &Gateway,
     servers: &str,
-    (listener, access): (TcpListener, HttpAccess),
-    stop: &SetOnce<()>,
+    (listener, access): (GatewayListener, HttpAccess),
+    (notifier, stop): (&ServiceNotifier, &SetOnce<()>),
     output: &mut Output,
 ) -> Result<(), CliError> {
-    let address = listener.local_addr()?;
-    output.status(&format!("serving {servers} on http://{address}/mcp"))?;
+    let text = format!("serving {servers} on {}", describe_address(&listener)?);
+    output.status(&text)?;
     let closing = async {
-        stop.wait().await;
+        tokio::select! {
+            _ = stop.wait() => {}
+            () = announce_ready(gateway, notifier, text) => {
+                stop.wait().await;
+            }
+        }
+        notifier.notify(&ServiceState::Stopping);
         gateway.close();
     };
     let (served, ()) = tokio::join!(gateway.serve_http(listener, access), closing);

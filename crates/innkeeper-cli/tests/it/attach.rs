@@ -163,6 +163,26 @@ fn a_command_with_a_running_gateway_prints_what_it_prints_without() {
 }
 
 #[test]
+fn a_call_through_the_socket_gets_its_result_although_the_gateway_ends() {
+    let test_env = TestEnv::new(fixture("a"));
+    let gateway = test_env.serve();
+    let mut command = test_env.command(&["call", "a.sleep", "ms:=1000"]);
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let call = command.spawn().unwrap();
+    let journal = test_env.path("journal");
+    while Journal::read_unchecked(&journal).count("tools/call") == 0 {
+        std::thread::yield_now();
+    }
+    gateway.terminate();
+    let called = call.wait_with_output().unwrap();
+    assert_eq!(called.status.code(), Some(0), "{}", messages(&called));
+    assert!(String::from_utf8_lossy(&called.stdout).contains("slept"));
+    assert_eq!(test_env.starts(), 1, "the command used the gateway");
+    assert!(test_env.sockets().is_empty());
+    wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+}
+
+#[test]
 fn a_command_with_another_configuration_or_other_options_starts_its_own_server() {
     let test_env = TestEnv::new(fixture("a"));
     let gateway = test_env.serve();

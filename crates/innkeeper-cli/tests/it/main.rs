@@ -20,6 +20,7 @@ mod chat;
 #[cfg(target_os = "linux")]
 mod chat_terminal;
 mod check;
+mod client_pages;
 mod command_line;
 mod command_line_server;
 mod commands;
@@ -40,6 +41,8 @@ mod pins;
 mod planted_files;
 mod published_clients;
 mod real_servers;
+#[cfg(target_os = "linux")]
+mod service_manager;
 mod signals;
 mod text_output;
 mod tools;

@@ -1,6 +1,6 @@
 //! Tests of `serve`: the program as an MCP server for clients.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Output, Stdio};
@@ -47,26 +47,8 @@ impl TestEnv {
 
 /// Starts the program with the configuration of a directory on a free port.
 pub(crate) fn serve_in(directory: &Path) -> HttpGateway {
-    #[expect(clippy::disallowed_methods, reason = "node is found where the tests find it")]
-    let path = std::env::var("PATH").unwrap();
     let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
-    let mut child = innkeeper(&args, directory)
-        .env("PATH", path)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with("serving ") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "the program ended");
-    }
-    let served = line.trim().strip_prefix("serving ").unwrap();
-    let (servers, address) = served.split_once(" on http://").unwrap();
-    let address = address.strip_suffix("/mcp").unwrap().to_owned();
-    HttpGateway { child, address, servers: servers.to_owned(), _stderr: stderr }
+    HttpGateway::start(&mut innkeeper(&args, directory))
 }
 
 /// Keys of two principals.
@@ -84,6 +66,22 @@ pub(crate) struct HttpGateway {
 }
 
 impl HttpGateway {
+    /// Runs a command that serves HTTP.
+    pub(crate) fn start(command: &mut std::process::Command) -> Self {
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("serving ") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).unwrap() > 0, "the program ended");
+        }
+        let served = line.trim().strip_prefix("serving ").unwrap();
+        let (servers, address) = served.split_once(" on ").unwrap();
+        let address = address.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+        Self { child, address, servers: servers.to_owned(), _stderr: stderr }
+    }
+
     /// Sends a request and returns the head and the body of the response.
     fn send(&self, head: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
@@ -102,7 +100,7 @@ impl HttpGateway {
     }
 
     /// Sends `initialize` with further headers.
-    fn initialize(&self, headers: &str) -> (String, String) {
+    pub(crate) fn initialize(&self, headers: &str) -> (String, String) {
         self.post("/mcp", headers, &initialize())
     }
 
@@ -118,34 +116,61 @@ impl HttpGateway {
 
     /// Calls a tool without a session and returns the text of its result.
     fn call(&self, key: &str, name: &str, arguments: &Value) -> String {
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n\
-             mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {name}",
-            self.address
-        );
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        });
-        let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
-        let message =
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-        let (_, body) = self.send(&head, &message.to_string());
-        let response: Value = serde_json::from_str(&body).unwrap();
-        response["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).into()
+        let stream = TcpStream::connect(&self.address).unwrap();
+        call_on(stream, key, (name, arguments))
+    }
+
+    /// Sends SIGTERM.
+    pub(crate) fn start_termination(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits for the end and returns the exit code.
+    pub(crate) fn wait(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
     }
 
     /// Sends SIGTERM and returns the exit code.
-    pub(crate) fn terminate(mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.child.wait().unwrap().code()
+    pub(crate) fn terminate(self) -> Option<i32> {
+        self.start_termination();
+        self.wait()
     }
 }
 
-fn initialize() -> Value {
+/// Calls a tool without a session on a new connection, and returns the text of its result.
+pub(crate) fn call_on(
+    mut stream: impl Read + Write,
+    key: &str,
+    (name, arguments): (&str, &Value),
+) -> String {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let params = json!({ "name": name, "arguments": arguments, "_meta": meta });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let message = message.to_string();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nauthorization: Bearer {key}\r\n\
+         mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: {name}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{message}",
+        message.len()
+    )
+    .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    let body = response.split_once("\r\n\r\n").map(|(_, body)| body);
+    let body: Value = body
+        .and_then(|body| serde_json::from_str(body).ok())
+        .unwrap_or_else(|| panic!("{response:?}"));
+    body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{body}")).into()
+}
+
+pub(crate) fn initialize() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25",
         "capabilities": {},

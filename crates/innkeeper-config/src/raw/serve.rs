@@ -181,6 +181,9 @@ pub(crate) struct ServeLimits {
     /// Maximum number of open sessions.
     #[schemars(range(min = 1, max = 10_000_000), extend("default" = 10_000))]
     pub(crate) sessions: Option<u32>,
+    /// Maximum number of open connections of one remote address.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 256))]
+    pub(crate) connections_per_address: Option<u32>,
     /// Maximum number of server processes of all clients together.
     #[schemars(range(min = 1, max = 32_768), extend("default" = 256))]
     pub(crate) processes: Option<u32>,

@@ -107,6 +107,9 @@ fn limits(checker: &mut EntryChecker<'_>, typed: raw::ServeLimits) -> ServeLimit
         idle_session_time: seconds(typed.idle_session_seconds)
             .unwrap_or(defaults.idle_session_time),
         sessions: typed.sessions.unwrap_or(defaults.sessions),
+        connections_per_address: typed
+            .connections_per_address
+            .unwrap_or(defaults.connections_per_address),
         processes: typed.processes.unwrap_or(defaults.processes),
     }
 }

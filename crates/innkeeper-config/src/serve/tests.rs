@@ -53,7 +53,7 @@ fn the_defaults_in_the_schema_are_the_ones_that_count() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 9);
+    assert_eq!(compared, 10);
     let endpoint = &schema["endpoints"]["additionalProperties"]["properties"];
     let large = &endpoint["largeResults"]["properties"];
     let defaults = LargeResults::default();
@@ -81,7 +81,8 @@ fn every_key_reaches_the_settings() {
             }},
             "rate": {{"perMinute": 60, "tools": {{"write_*": {{"perMinute": 5, "burst": 1}}}}}},
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
-                "idleSessionSeconds": 60, "sessions": 5, "processes": 6, "memory": "2 GiB"}},
+                "idleSessionSeconds": 60, "sessions": 5, "connectionsPerAddress": 7,
+                "processes": 6, "memory": "2 GiB"}},
             "endpoints": {{"docs": {{"servers": ["files"], "tools": {{"deny": ["x"]}}, "search": true,
                 "pinned": ["y"], "largeResults": {{"bytes": "64 KiB", "ttl": 5}}}}}}
         }}"#
@@ -116,6 +117,7 @@ fn every_key_reaches_the_settings() {
         request_time: Duration::from_millis(500),
         idle_session_time: Duration::from_secs(60),
         sessions: 5,
+        connections_per_address: 7,
         processes: 6,
         memory: Some(2 << 30),
     };

@@ -11,6 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::Response;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::SetOnce;
 use tokio::time::{Instant, sleep_until};
 
 /// Maximum size in bytes of the part of a body that the connection takes at once, so that the watch
@@ -40,6 +41,8 @@ impl fmt::Display for Stall {
 pub(super) struct ConnectionWatch {
     limit: Duration,
     requests: Mutex<Requests>,
+    /// Set when the first request starts.
+    is_used: SetOnce<()>,
 }
 
 #[derive(Debug)]
@@ -56,7 +59,7 @@ impl ConnectionWatch {
     /// Creates the watch of a new connection, which may make no progress for `limit`.
     pub(super) fn new(limit: Duration) -> Arc<Self> {
         let requests = Requests { in_flight: HashMap::new(), next: 0, idle_since: Instant::now() };
-        Arc::new(Self { limit, requests: Mutex::new(requests) })
+        Arc::new(Self { limit, requests: Mutex::new(requests), is_used: SetOnce::new() })
     }
 
     fn requests(&self) -> MutexGuard<'_, Requests> {
@@ -70,7 +73,16 @@ impl ConnectionWatch {
         requests.next += 1;
         requests.in_flight.insert(number, None);
         drop(requests);
+        if number == 0 {
+            // Only the first request sets the cell.
+            drop(self.is_used.set(()));
+        }
         WatchedRequest { watch: self.clone(), number }
+    }
+
+    /// Waits until the first request has started.
+    pub(super) async fn first_request(&self) {
+        self.is_used.wait().await;
     }
 
     /// Waits until the connection has made no progress for the limit.

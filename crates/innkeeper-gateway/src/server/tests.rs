@@ -40,25 +40,28 @@ fn server() -> Server {
 /// A client on a connection with small buffers.
 struct TestClient {
     stream: DuplexStream,
-    serving: JoinSet<()>,
+    serving: JoinSet<Option<Stall>>,
     connected: Instant,
 }
 
 impl TestClient {
     async fn send(bytes: &[u8]) -> Self {
+        Self::send_until(bytes, std::future::pending()).await
+    }
+
+    /// Sends bytes to a server that closes.
+    async fn send_until(bytes: &[u8], closing: impl Future<Output = ()> + Send + 'static) -> Self {
         let (mut stream, far) = tokio::io::duplex(4 << 10);
         let mut serving = JoinSet::new();
-        serving.spawn(async move {
-            server().serve_connection(far, std::future::pending()).await;
-        });
+        serving.spawn(async move { server().serve_connection(far, closing).await });
         stream.write_all(bytes).await.unwrap();
         Self { stream, serving, connected: Instant::now() }
     }
 
-    /// Returns the time until the gateway ended the connection.
-    async fn end(mut self) -> Duration {
-        self.serving.join_next().await.unwrap().unwrap();
-        self.connected.elapsed()
+    /// Returns the time until the gateway ended the connection, and the reason.
+    async fn end(mut self) -> (Duration, Option<Stall>) {
+        let stall = self.serving.join_next().await.unwrap().unwrap();
+        (self.connected.elapsed(), stall)
     }
 
     async fn read_until(&mut self, text: &str) {
@@ -95,13 +98,27 @@ fn http2_request(path: &str, window: u32) -> Vec<u8> {
 #[tokio::test(start_paused = true)]
 async fn a_connection_ends_if_no_request_arrives_in_time() {
     for start in [&b""[..], b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\nho"] {
-        let elapsed = TestClient::send(start).await.end().await;
+        let (elapsed, stall) = TestClient::send(start).await.end().await;
         let text = String::from_utf8_lossy(start);
+        assert_eq!(stall, Some(Stall::Idle), "{text:?}");
         assert!((PROGRESS_TIME..=PROGRESS_TIME + FAREWELL_TIME).contains(&elapsed), "{text:?}");
     }
     let mut idle = TestClient::send(&request("/")).await;
     idle.read_until("ok").await;
-    assert!(idle.end().await <= PROGRESS_TIME + FAREWELL_TIME);
+    let (elapsed, stall) = idle.end().await;
+    assert!(elapsed <= PROGRESS_TIME + FAREWELL_TIME);
+    assert_eq!(stall, Some(Stall::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_connection_gets_its_first_response_although_the_gateway_closes() {
+    let mut client = TestClient::send_until(b"", std::future::ready(())).await;
+    sleep(FIRST_REQUEST_TIME / 2).await;
+    client.stream.write_all(&request("/")).await.unwrap();
+    client.read_until("ok").await;
+    assert_eq!(client.end().await.1, None);
+    let silent = TestClient::send_until(b"", std::future::ready(())).await;
+    assert_eq!(silent.end().await, (FIRST_REQUEST_TIME, None));
 }
 
 /// Attack: remote | a client sends a head one byte at a time | the time counts for the whole head |
@@ -135,7 +152,8 @@ async fn a_connection_ends_if_its_client_does_not_read() {
         http2_request("/large", 1 << 15),
     ];
     for (number, request) in requests.into_iter().enumerate() {
-        let elapsed = TestClient::send(&request).await.end().await;
+        let (elapsed, stall) = TestClient::send(&request).await.end().await;
+        assert_eq!(stall, Some(Stall::Unread), "case {number}");
         // The connection can take one more part when the time is checked.
         let limit = 2 * PROGRESS_TIME + FAREWELL_TIME;
         assert!((PROGRESS_TIME..=limit).contains(&elapsed), "case {number}: {elapsed:?}");

@@ -1,6 +1,7 @@
 //! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
 mod body;
+mod finished_streams;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod legacy;
@@ -23,6 +24,7 @@ use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
+use finished_streams::FinishedStreams;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
 use response::{rejected, rpc_error_response};
@@ -35,6 +37,7 @@ pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
 pub(crate) struct HttpTransport {
     pub(crate) gateway: Arc<GatewayInner>,
     pub(crate) sessions: Sessions,
+    pub(crate) finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
     pub(crate) bodies: BodyReader,
 }
@@ -43,7 +46,13 @@ impl HttpTransport {
     pub(crate) fn new(gateway: Arc<GatewayInner>) -> Self {
         let sessions = Sessions::new(gateway.options.max_sessions);
         let bodies = BodyReader::new(&gateway.options);
-        Self { gateway, sessions, sse_sessions: SseSessions::default(), bodies }
+        Self {
+            gateway,
+            sessions,
+            finished_streams: FinishedStreams::new(),
+            sse_sessions: SseSessions::default(),
+            bodies,
+        }
     }
 }
 

@@ -240,6 +240,32 @@ async fn a_lost_stream_continues_after_the_last_received_event() {
 }
 
 #[tokio::test]
+async fn a_finished_stream_takes_memory_until_its_session_ends() {
+    let test_env = TestEnv::new();
+    // The response stream starts before the call ends.
+    let server = test_env.fixture("a").with("--progress", 2).with("--progress-delay", 50);
+    let gateway = test_env.gateway([server]).await;
+    let client = HttpClient::initialized(&gateway, json!({})).await;
+    let bytes = async || -> u64 {
+        let request = Request::builder().uri("http://127.0.0.1/metrics").header("host", "[::1]");
+        let response = client.send(request.body(Body::empty()).unwrap()).await;
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let text = std::str::from_utf8(&text).unwrap();
+        let prefix = "innkeeper_gateway_finished_stream_bytes ";
+        let value = text.lines().find_map(|line| line.strip_prefix(prefix));
+        value.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+    };
+    assert_eq!(bytes().await, 0);
+    let mut events = Events::new(client.post(&call(7)).await);
+    while events.next().await.is_some() {}
+    drop(events);
+    assert!(bytes().await > 0);
+    let deleted = client.send(client.request("DELETE").body(Body::empty()).unwrap()).await;
+    assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
+    assert_eq!(bytes().await, 0);
+}
+
+#[tokio::test]
 async fn changes_arrive_on_the_general_stream() {
     let test_env = TestEnv::new();
     let gateway = test_env.gateway([test_env.fixture("a").switch("--list-changed")]).await;

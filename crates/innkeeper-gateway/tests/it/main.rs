@@ -5,6 +5,7 @@
 mod arbitrary_requests;
 mod bridge;
 mod connection;
+mod half_open;
 mod http;
 mod large_results;
 mod limits;

@@ -257,13 +257,15 @@ async fn respond(
             // The requests sent messages at their end.
             finish(&stream, line);
             session.remember(&stream);
+            transport.finished_streams.add(&session.client.principal, &stream);
             return first_events(transport, &stream);
         }
     }
     session.remember(&stream);
-    let finished = stream.clone();
+    let (finished, finished_streams) = (stream.clone(), transport.finished_streams.clone());
     transport.gateway.tasks.spawn(async move {
         finish(&finished, responding.await);
+        finished_streams.add(activity.principal(), &finished);
         drop(activity);
     });
     first_events(transport, &stream)
@@ -365,6 +367,7 @@ impl HttpTransport {
         for session in self.sessions.remove_idle(self.gateway.options.idle_session) {
             self.close_session(&session);
         }
+        self.finished_streams.remove_ended();
     }
 
     fn close_session(&self, session: &Session) {

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::error::RpcError;
 use crate::event_stream::EventReader;
-use crate::metrics::{GatewayMetrics, OpenStream};
+use crate::metrics::{GatewayMetrics, OpenCount};
 use crate::rejection::Rejection;
 
 use super::super::incoming::error_line;
@@ -110,7 +110,7 @@ pub(super) fn logged_events(reader: EventReader, metrics: &GatewayMetrics) -> Re
 struct RunningRequest<F> {
     request: Option<F>,
     messages: mpsc::Receiver<Bytes>,
-    _open: OpenStream,
+    _open: OpenCount,
 }
 
 /// Returns the messages of a request and then its response. Dropping the body cancels the request.

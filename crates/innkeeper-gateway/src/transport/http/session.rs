@@ -93,6 +93,13 @@ impl Session {
 #[derive(Debug)]
 pub(crate) struct Activity(Arc<Session>);
 
+impl Activity {
+    /// Returns the principal of the session.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.0.client.principal
+    }
+}
+
 impl Drop for Activity {
     fn drop(&mut self) {
         *self.0.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();

@@ -1,0 +1,58 @@
+//! The sockets on which a gateway accepts clients.
+
+use std::io;
+use std::net::IpAddr;
+
+use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
+
+/// A listening socket.
+#[derive(Debug)]
+pub enum GatewayListener {
+    /// A TCP socket.
+    Tcp(TcpListener),
+    /// A Unix socket. The permissions of its file decide which users connect.
+    #[cfg(unix)]
+    Unix(UnixListener),
+}
+
+impl From<TcpListener> for GatewayListener {
+    fn from(listener: TcpListener) -> Self {
+        Self::Tcp(listener)
+    }
+}
+
+#[cfg(unix)]
+impl From<UnixListener> for GatewayListener {
+    fn from(listener: UnixListener) -> Self {
+        Self::Unix(listener)
+    }
+}
+
+/// The stream of one client.
+#[derive(Debug)]
+pub(crate) enum ClientStream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+impl GatewayListener {
+    /// Waits for the next client, and returns its stream with its address. Dropping the future loses
+    /// no client.
+    pub(crate) async fn accept(&self) -> io::Result<(ClientStream, Option<IpAddr>)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // Small writes of event streams would wait for acknowledgements.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY not set");
+                }
+                Ok((ClientStream::Tcp(stream), Some(peer.ip())))
+            }
+            #[cfg(unix)]
+            Self::Unix(listener) => Ok((ClientStream::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
