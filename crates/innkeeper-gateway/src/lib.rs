@@ -29,6 +29,9 @@ mod stored_results;
 mod event_stream;
 mod sink;
 
+mod sealed_state;
+mod task_ids;
+
 mod client;
 mod sole_client;
 
@@ -39,8 +42,6 @@ mod upstream;
 
 mod offering;
 mod view;
-
-mod sealed_state;
 
 mod parked_calls;
 mod subscribers;

@@ -18,3 +18,4 @@ mod setup;
 mod sharing;
 mod sharing_attacks;
 mod sse;
+mod tasks;
