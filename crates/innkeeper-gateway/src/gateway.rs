@@ -364,7 +364,7 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
         gateway.stored_results.remove_expired();
-        gateway.upstreams().iter().for_each(|upstream| upstream.remove_expired_tasks());
+        gateway.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
         gateway.end_unused_hosts();
     }
 }

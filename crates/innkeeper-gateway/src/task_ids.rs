@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::principal::Principal;
-use crate::sealed_state::StateSealer;
+use crate::sealed_state::{MAX_STATE_BYTES, StateSealer};
 
 /// The member of a task that contains its id.
 const TASK_ID: &str = "taskId";
@@ -38,14 +38,16 @@ impl TaskIds {
         Self(StateSealer::new())
     }
 
-    /// Returns the id for the client, or `None` if the system has no random numbers.
+    /// Returns the id for the client, or `None` if the id would be too long to be opened again, or if
+    /// the system has no random numbers.
     pub(crate) fn seal(
         &self,
         reference: &TaskReference,
         principal: &Principal,
         endpoint: usize,
     ) -> Option<String> {
-        self.0.as_ref()?.seal(reference, &owner(principal, endpoint))
+        let sealed = self.0.as_ref()?.seal(reference, &owner(principal, endpoint));
+        sealed.filter(|id| id.len() <= MAX_STATE_BYTES)
     }
 
     /// Returns the task of an id; `None` for an id of another client, and for any other text.

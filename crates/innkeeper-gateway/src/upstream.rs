@@ -94,10 +94,11 @@ impl Upstream {
         uses.entry(name.into()).or_insert_with(create).clone()
     }
 
-    /// Removes the open tasks whose time is over.
-    pub(crate) fn remove_expired_tasks(&self) {
-        for server_use in self.uses.lock().unwrap_or_else(PoisonError::into_inner).values() {
+    /// Removes the open tasks whose time is over, and those of servers that have ended.
+    pub(crate) fn remove_ended_tasks(&self) {
+        for (name, server_use) in &*self.uses.lock().unwrap_or_else(PoisonError::into_inner) {
             server_use.open_tasks.remove_expired();
+            server_use.open_tasks.remove_lost(self.connection_number(name));
         }
     }
 

@@ -20,9 +20,6 @@ use crate::quota::Reservation;
 use crate::server_use::{MAX_OPEN_TASKS, OpenTask, TaskHold};
 use crate::task_ids::{TaskIdPair, TaskReference};
 
-/// Maximum time of a request that waits for the end of a task. The client then asks again.
-const MAX_RESULT_WAIT: Duration = Duration::from_mins(10);
-
 /// A call that may return a task to the client.
 #[derive(Debug)]
 pub(super) struct TaskCall {
@@ -79,6 +76,12 @@ impl HostTaskCall {
 }
 
 impl GatewayInner {
+    /// Returns whether the endpoint of a caller passes tasks. For a command, the host of the gateway
+    /// waits for a task, like the host of the command.
+    pub(super) fn has_tasks(&self, caller: &Caller) -> bool {
+        self.endpoints.get(caller.endpoint).is_some_and(|endpoint| !endpoint.is_legacy)
+    }
+
     /// Returns how a call of a tool may return a task, or `None` for a call that returns a result:
     /// the host then waits for the task. A server of the other era has another form of tasks.
     pub(super) fn task_call(
@@ -88,7 +91,7 @@ impl GatewayInner {
     ) -> Result<Option<TaskCall>, RpcError> {
         let caller = request.caller;
         let server = &tool.server;
-        if caller.era() != server.era || !server.tasks.call {
+        if caller.era() != server.era || !server.tasks.call || !self.has_tasks(caller) {
             return Ok(None);
         }
         let mode = match caller.era() {
@@ -154,7 +157,12 @@ impl GatewayInner {
         };
         let Caller { principal, endpoint, .. } = caller;
         let sealed = self.task_ids.seal(&reference, principal, *endpoint);
-        let of_client = sealed.ok_or_else(|| internal("no random numbers".to_owned()))?;
+        let of_client = sealed.ok_or_else(|| {
+            internal(
+                "the task cannot get an id: the tool name or the id of the server is too long"
+                    .to_owned(),
+            )
+        })?;
         let ids = TaskIdPair { of_server: task.id, of_client };
         let mapped = ids.for_client(result);
         let of_server = ids.of_server.clone();
@@ -162,13 +170,11 @@ impl GatewayInner {
         let lifetime = task.ttl_ms.map(Duration::from_millis);
         let owner = (ids, principal.clone());
         let open_tasks = &server.server_use.open_tasks;
-        open_tasks.add(OpenTask::new(owner, client, lifetime, (counted, hold)));
+        open_tasks.add(OpenTask::new(owner, (client, connection), lifetime, (counted, hold)));
         if task.status.is_terminal() {
             open_tasks.end(&of_server);
         }
-        if server.connection_number() != connection {
-            open_tasks.remove(&of_server);
-        }
+        open_tasks.remove_lost(server.connection_number());
         Ok(mapped)
     }
 
@@ -179,6 +185,9 @@ impl GatewayInner {
     ) -> Reply {
         let ClientRequest { caller, method, .. } = request;
         let identity = &caller.identity;
+        if !self.has_tasks(caller) {
+            return Err(RpcError::method_not_found(method));
+        }
         match (caller.era(), *method) {
             (Era::Legacy, method::TASKS_GET | method::TASKS_RESULT | method::TASKS_CANCEL)
                 if identity.revision.has_core_tasks() => {}
@@ -231,13 +240,10 @@ impl GatewayInner {
         let target = CallTarget { server, item: request.method, digest_of: None, task: Some(ids) };
         let (method, reference) = (request.method.to_owned(), reference.clone());
         let offered = server.clone();
-        let call = move |mut options: CallOptions| async move {
+        let call = move |options: CallOptions| async move {
             // The wait for the server may have started it.
             if !is_connected(&offered, &reference) {
                 return Ok(RawValue::NULL.to_owned());
-            }
-            if method == method::TASKS_RESULT {
-                options.timeout = Some(MAX_RESULT_WAIT);
             }
             let host = &offered.upstream.host;
             host.request(&offered.name, &method, Some(&params), options).await

@@ -72,6 +72,9 @@ impl GatewayInner {
         let offering = self.offering(caller).await?;
         let mut capabilities =
             aggregate_capabilities(offering.servers.iter().map(|server| &**server), revision);
+        if !self.has_tasks(caller) {
+            capabilities.remove("tasks");
+        }
         add_capabilities(&mut capabilities, self.endpoint(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }

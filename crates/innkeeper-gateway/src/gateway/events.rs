@@ -32,6 +32,7 @@ pub(super) fn forward_events(
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
                     upstream.remember(&server);
+                    upstream.remove_ended_tasks();
                     gateway.count_process(&upstream, &server);
                     gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
                     gateway.notify_changes(&upstream);
@@ -46,6 +47,7 @@ pub(super) fn forward_events(
                     gateway.stop_ended(&upstream, server);
                 }
                 Ok(HostEvent::Stopped { .. }) | Err(RecvError::Lagged(_)) => {
+                    upstream.remove_ended_tasks();
                     gateway.notify_changes(&upstream);
                 }
                 Ok(_) => {}

@@ -39,6 +39,8 @@ pub(crate) struct OpenTask {
     pub(crate) principal: Principal,
     /// The connection or session that created the task, if there was one.
     pub(crate) client: Weak<Client>,
+    /// The number of the connection to the server.
+    connection: Option<u64>,
     expires: Instant,
     _counted: Reservation,
     _hold: TaskHold,
@@ -48,12 +50,12 @@ impl OpenTask {
     /// Creates a task with the lifetime that the server reports.
     pub(crate) fn new(
         (ids, principal): (TaskIdPair, Principal),
-        client: Weak<Client>,
+        (client, connection): (Weak<Client>, Option<u64>),
         lifetime: Option<Duration>,
         (counted, hold): (Reservation, TaskHold),
     ) -> Self {
         let expires = Instant::now() + lifetime.unwrap_or(MAX_OPEN_TIME).min(MAX_OPEN_TIME);
-        Self { ids, principal, client, expires, _counted: counted, _hold: hold }
+        Self { ids, principal, client, connection, expires, _counted: counted, _hold: hold }
     }
 }
 
@@ -104,6 +106,11 @@ impl OpenTasks {
     pub(crate) fn remove_expired(&self) {
         let now = Instant::now();
         self.tasks().retain(|_, task| task.expires > now);
+    }
+
+    /// Removes the tasks of an earlier process of the server.
+    pub(crate) fn remove_lost(&self, connection: Option<u64>) {
+        self.tasks().retain(|_, task| task.connection == connection);
     }
 
     /// Returns whether no other principal has an open task.

@@ -176,38 +176,44 @@ async fn foreign_forged_and_lost_tasks_have_one_and_the_same_error() {
     assert_eq!(request(&mut bob, "tasks/get", &of_bob).await["status"], "working");
 }
 
-/// Attack: remote | a client of an endpoint that offers one server uses the id of its task there, and
-/// a client whose rules deny the tool uses the id of a task of the tool | the task is unknown |
-/// Isolation
+/// Attack: remote | a client whose rules deny a tool calls the tool as a task, and uses the id of a task
+/// of another principal | the tool and the task are unknown | Isolation
 #[tokio::test]
-async fn a_task_is_unknown_on_another_endpoint_and_to_a_client_that_may_not_use_the_tool() {
+async fn a_client_creates_no_task_of_a_tool_that_it_may_not_use() {
     let test_env = TestEnv::new();
-    let other =
-        EndpointOptions { servers: Some(vec!["a".to_owned()]), ..EndpointOptions::default() };
-    let options = GatewayOptions {
-        connection_servers: vec!["a".to_owned()],
-        named_endpoints: vec![("other".to_owned(), other)],
-        ..GatewayOptions::default()
-    };
     let deny = ToolFilter { deny: vec!["a.echo".to_owned()], ..ToolFilter::default() };
     let policy = ToolPolicy::new([(Principal::new("bob"), deny)], ToolFilter::default());
-    let builder = GatewayBuilder::new(options).policy(policy);
+    let builder = GatewayBuilder::new(GatewayOptions::default()).policy(policy);
     let gateway = test_env.gateway_with(builder, [task_server(&test_env, "legacy")]).await;
     let mut ada = client(&gateway, "legacy", "ada").await;
     let task = create(&mut ada, "hi").await;
-    let mut elsewhere = gateway.connect_to_server("ada", "a");
+    let mut bob = client(&gateway, "legacy", "bob").await;
+    assert_eq!(refused(&mut bob, "tasks/get", &task["taskId"]).await["code"], -32602);
+    let denied = bob.respond("tools/call", call_params("hi")).await;
+    assert_eq!(denied["error"]["code"], -32602, "{denied}");
+    assert_eq!(journal_count(&test_env, "tools/call"), 1);
+}
+
+#[tokio::test]
+async fn a_command_of_the_user_gets_the_result_of_the_call() {
+    let test_env = TestEnv::new();
+    let options =
+        GatewayOptions { connection_servers: vec!["a".to_owned()], ..GatewayOptions::default() };
+    let builder = GatewayBuilder::new(options);
+    let gateway = test_env.gateway_with(builder, [task_server(&test_env, "legacy")]).await;
+    let mut ada = client(&gateway, "legacy", "ada").await;
+    let task = create(&mut ada, "hi").await;
+    let mut command = gateway.connect_to_server("ada", "a");
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "test", "version": "1" },
     });
-    elsewhere.request("initialize", params).await;
-    let unknown = refused(&mut elsewhere, "tasks/get", &task["taskId"]).await;
-    assert_eq!(unknown["code"], -32602);
-    let mut bob = client(&gateway, "legacy", "bob").await;
-    assert_eq!(refused(&mut bob, "tasks/get", &task["taskId"]).await, unknown);
-    let denied = bob.respond("tools/call", call_params("hi")).await;
-    assert_eq!(denied["error"]["code"], -32602, "{denied}");
-    assert_eq!(journal_count(&test_env, "tools/call"), 1);
+    let initialized = command.request("initialize", params).await;
+    assert_eq!(initialized["capabilities"].get("tasks"), None);
+    let params = json!({ "name": "echo", "arguments": { "message": "hi" }, "task": {} });
+    let result = command.request("tools/call", params).await;
+    assert_eq!(result["content"][0]["text"], "hi");
+    assert_eq!(refused(&mut command, "tasks/get", &task["taskId"]).await["code"], -32601);
 }
 
 #[tokio::test]
