@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use innkeeper_host::{CallbackError, CallbackResult, LogLevel};
+use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -17,6 +18,7 @@ use tokio::sync::{SetOnce, oneshot};
 use crate::json_text;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
+use crate::task_ids::TaskIdPair;
 
 pub(crate) use callback::ClientCallback;
 
@@ -53,6 +55,13 @@ impl ClientIdentity {
             _ => return None,
         };
         (!self.has_capability(capability)).then_some(capability)
+    }
+
+    /// Returns whether the client declares the tasks extension of 2026-07-28.
+    pub(crate) fn declares_task_extension(&self) -> bool {
+        skim::member(self.capabilities.get(), "extensions")
+            .and_then(|extensions| skim::member(extensions, EXTENSION_TASKS))
+            .is_some_and(|value| value.starts_with('{'))
     }
 
     fn has_capability(&self, capability: &str) -> bool {
@@ -219,6 +228,21 @@ impl Client {
         let answer = receiver.await;
         open.answered = true;
         answer.unwrap_or_else(|_| Err(unavailable("the client has disconnected")))
+    }
+
+    /// Works like [`Self::ask`], for a request about a task: the client gets its id of the task, and
+    /// the server its own.
+    pub(crate) async fn ask_for_task(
+        self: &Arc<Self>,
+        sink: &MessageSink,
+        method: &str,
+        params: Option<&RawValue>,
+        task: Option<&TaskIdPair>,
+    ) -> CallbackResult {
+        let Some(task) = task else { return self.ask(sink, method, params).await };
+        let params = params.map(|params| task.for_client(params));
+        let response = self.ask(sink, method, params.as_deref()).await?;
+        Ok(task.for_server(&response))
     }
 
     /// Fails the open requests to the client.

@@ -1,6 +1,7 @@
 //! The method of a client's request, and what the gateway does for it.
 
 mod calls;
+mod client_tasks;
 mod forwarding;
 mod gateway_tools;
 mod handshake;
@@ -29,6 +30,9 @@ use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 use crate::turns::TurnClient;
 use crate::view::View;
+
+/// The start of the methods of requests about tasks.
+const TASKS_PREFIX: &str = "tasks/";
 
 /// Who sends a request.
 #[derive(Clone, Debug)]
@@ -150,6 +154,9 @@ impl GatewayInner {
                 | method::SUBSCRIPTIONS_LISTEN,
                 _,
             ) => Err(RpcError::method_not_found(request.method)),
+            (method, _) if method.starts_with(TASKS_PREFIX) => {
+                self.handle_task_request(&request).await
+            }
             _ => self.pass_through(&request).await,
         }
     }

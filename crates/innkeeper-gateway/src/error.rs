@@ -75,6 +75,21 @@ impl RpcError {
         Self { kind: ErrorKind::UnknownItem, ..error }
     }
 
+    /// The client has no such task: the same error for a task of another client, for a task of a
+    /// server that has ended, and for any other text.
+    pub(crate) fn unknown_task() -> Self {
+        let error = Self::invalid_params("unknown task: it has expired, or its server has ended");
+        Self { kind: ErrorKind::UnknownItem, ..error }
+    }
+
+    /// The request needs an extension that the client does not declare.
+    pub(crate) fn missing_extension(extension: &str) -> Self {
+        let message = format!("the client does not declare the extension `{extension}`");
+        let data = json!({ "requiredCapabilities": { "extensions": { extension: {} } } });
+        let data = to_raw_value(&data).ok();
+        Self { data, ..Self::new(code::MISSING_REQUIRED_CLIENT_CAPABILITY, message) }
+    }
+
     /// The client calls a tool too often. The tool did not run.
     pub(crate) fn from_rate(exceeded: RateExceeded) -> Self {
         let retry_after = exceeded.retry_after();

@@ -23,12 +23,15 @@ use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
+use crate::quota::Quota;
 use crate::rate_limits::RateLimits;
 use crate::router::{self, HttpAccess};
 use crate::server;
+use crate::server_use::MAX_OPEN_TASKS;
 use crate::sole_client::SoleClient;
 use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
+use crate::task_ids::TaskIds;
 use crate::tasks::{Computations, GatewayTasks};
 use crate::transport;
 use crate::transport::http::HttpTransport;
@@ -160,6 +163,8 @@ impl GatewayBuilder {
             callbacks: self.callbacks,
             subscribers: Arc::default(),
             parked_calls: ParkedCalls::new(),
+            task_ids: TaskIds::new(),
+            task_quota: Quota::new(MAX_OPEN_TASKS),
             stored_results: StoredResults::new(),
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
@@ -203,6 +208,8 @@ pub(crate) struct GatewayInner {
     callbacks: GatewayCallbacks,
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) parked_calls: ParkedCalls,
+    pub(crate) task_ids: TaskIds,
+    pub(crate) task_quota: Arc<Quota>,
     pub(crate) stored_results: StoredResults,
     pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
@@ -377,6 +384,7 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
         gateway.stored_results.remove_expired();
+        gateway.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
         gateway.end_unused_hosts();
     }
 }

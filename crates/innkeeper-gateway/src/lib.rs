@@ -30,6 +30,9 @@ mod stored_results;
 mod event_stream;
 mod sink;
 
+mod sealed_state;
+mod task_ids;
+
 mod client;
 mod sole_client;
 
@@ -40,8 +43,6 @@ mod upstream;
 
 mod offering;
 mod view;
-
-mod sealed_state;
 
 mod parked_calls;
 mod subscribers;

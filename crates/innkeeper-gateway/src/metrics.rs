@@ -10,7 +10,7 @@ use innkeeper_protocol::method;
 use crate::error::{ErrorKind, RpcError};
 
 /// The methods with a count of their own.
-const METHODS: [&str; 14] = [
+const METHODS: [&str; 18] = [
     method::INITIALIZE,
     method::SERVER_DISCOVER,
     method::PING,
@@ -25,6 +25,10 @@ const METHODS: [&str; 14] = [
     method::RESOURCES_UNSUBSCRIBE,
     method::COMPLETION_COMPLETE,
     method::SUBSCRIPTIONS_LISTEN,
+    method::TASKS_GET,
+    method::TASKS_RESULT,
+    method::TASKS_UPDATE,
+    method::TASKS_CANCEL,
 ];
 
 /// The label of all other methods: the names are text of clients.

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use innkeeper_host::{Catalog, CatalogServer};
 use innkeeper_protocol::http::ParamHeaders;
-use innkeeper_protocol::view::uri_matches;
+use innkeeper_protocol::request_meta::EXTENSION_TASKS;
+use innkeeper_protocol::view::{TasksCapability, uri_matches};
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 
@@ -33,6 +34,8 @@ pub(crate) struct OfferedServer {
     /// the response streams of HTTP.
     pub(crate) ties_requests: bool,
     pub(crate) capabilities: Box<RawValue>,
+    /// The tasks that the server can create for a call of a tool, in its own era.
+    pub(crate) tasks: TasksCapability,
     pub(crate) instructions: Option<Arc<str>>,
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) server_use: Arc<ServerUse>,
@@ -270,10 +273,35 @@ impl Offering {
 }
 
 impl OfferedServer {
+    /// Returns the number of the connection to the server, if the server is ready.
+    pub(crate) fn connection_number(&self) -> Option<u64> {
+        self.upstream.connection_number(&self.name)
+    }
+
     /// Returns whether the server declares a capability.
     pub(crate) fn declares(&self, capability: &str) -> bool {
         skim::member(self.capabilities.get(), capability)
             .is_some_and(|value| !matches!(value, "false" | "null"))
+    }
+}
+
+/// Returns what a server declares about tasks in this revision.
+fn task_capability(revision: Revision, capabilities: &RawValue) -> TasksCapability {
+    let declared = |keys: &[&str]| {
+        let value =
+            keys.iter().try_fold(capabilities.get(), |object, key| skim::member(object, key));
+        value.is_some_and(|value| value.starts_with('{'))
+    };
+    match revision.era() {
+        Era::Modern => {
+            let call = declared(&["extensions", EXTENSION_TASKS]);
+            TasksCapability { call, cancel: call }
+        }
+        Era::Legacy if revision.has_core_tasks() => TasksCapability {
+            call: declared(&["tasks", "requests", "tools", "call"]),
+            cancel: declared(&["tasks", "cancel"]),
+        },
+        Era::Legacy => TasksCapability::default(),
     }
 }
 
@@ -283,12 +311,13 @@ fn offered_server(
     upstream: &Arc<Upstream>,
 ) -> Option<OfferedServer> {
     let revision: Revision = server.protocol_version()?.parse().ok()?;
-    let era = revision.era();
+    let (era, capabilities) = (revision.era(), server.capabilities()?);
     Some(OfferedServer {
         name: name.into(),
         era,
         ties_requests: era == Era::Modern || server.transport() == "http",
-        capabilities: server.capabilities().map(ToOwned::to_owned)?,
+        capabilities: capabilities.to_owned(),
+        tasks: task_capability(revision, capabilities),
         instructions: server.instructions().map(Into::into),
         upstream: upstream.clone(),
         server_use: upstream.server_use(name),

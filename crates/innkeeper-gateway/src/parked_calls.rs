@@ -43,6 +43,9 @@ const MAX_INPUT_REQUESTS: usize = 16;
 /// contains them all.
 const GATHERING_TIME: Duration = Duration::from_millis(20);
 
+/// The owner of all states: the state itself contains the principal.
+const OWNER: &[u8] = b"";
+
 /// The result of a call.
 pub(crate) type CallResult = Result<Box<RawValue>, RpcError>;
 
@@ -343,7 +346,7 @@ impl ParkedCalls {
     ) -> CallResult {
         let invalid = |error: StateError| RpcError::invalid_params(error.to_string());
         let Some(sealer) = &self.sealer else { return Err(invalid(StateError::Foreign)) };
-        let state = sealer.open(state).map_err(invalid)?;
+        let state: CallState = sealer.open(state, OWNER).map_err(invalid)?;
         let known =
             CallState { call: state.call, round: state.round, ..self.state(0, 0, identity) };
         if known != (CallState { expires: known.expires, ..state.clone() }) {
@@ -396,7 +399,7 @@ impl ParkedCalls {
         }
         table.next += 1;
         let number = table.next;
-        let state = sealer.seal(&self.state(number, call.round, &call.identity));
+        let state = sealer.seal(&self.state(number, call.round, &call.identity), OWNER);
         let state = state.ok_or_else(too_many)?;
         let result = call.input_required(&state);
         table.calls.insert(number, call);

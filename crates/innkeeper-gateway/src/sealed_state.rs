@@ -1,10 +1,11 @@
-//! Request state that clients store and return: encrypted and authenticated, so that a client can
-//! neither read nor change it.
+//! State that clients store and return: encrypted and authenticated, so that a client can neither
+//! read nor change it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Maximum length of a state that is opened; a sealed state has a fraction of it.
@@ -61,20 +62,25 @@ impl StateSealer {
         Some(Self { key, random })
     }
 
-    /// Returns the state as text for the client.
-    pub(crate) fn seal(&self, state: &CallState) -> Option<String> {
+    /// Returns the state as text for the client. The state opens only with the same `owner`, which
+    /// the text does not contain.
+    pub(crate) fn seal(&self, state: &impl Serialize, owner: &[u8]) -> Option<String> {
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce).ok()?;
         let mut sealed = serde_json::to_vec(state).ok()?;
         let unique = Nonce::assume_unique_for_key(nonce);
-        self.key.seal_in_place_append_tag(unique, Aad::empty(), &mut sealed).ok()?;
+        self.key.seal_in_place_append_tag(unique, Aad::from(owner), &mut sealed).ok()?;
         let mut all = nonce.to_vec();
         all.append(&mut sealed);
         Some(URL_SAFE_NO_PAD.encode(all))
     }
 
     /// Returns the state of a text that [`Self::seal`] returned.
-    pub(crate) fn open(&self, text: &str) -> Result<CallState, StateError> {
+    pub(crate) fn open<T: DeserializeOwned>(
+        &self,
+        text: &str,
+        owner: &[u8],
+    ) -> Result<T, StateError> {
         if text.len() > MAX_STATE_BYTES {
             return Err(StateError::Foreign);
         }
@@ -82,7 +88,7 @@ impl StateSealer {
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(StateError::Foreign)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| StateError::Foreign)?;
         let mut sealed = sealed.to_vec();
-        let opened = self.key.open_in_place(nonce, Aad::empty(), &mut sealed);
+        let opened = self.key.open_in_place(nonce, Aad::from(owner), &mut sealed);
         let opened = opened.map_err(|_| StateError::Foreign)?;
         serde_json::from_slice(opened).map_err(|_| StateError::Foreign)
     }
@@ -97,6 +103,7 @@ impl StateSealer {
 #[cfg(any(test, fuzzing))]
 #[expect(clippy::expect_used, reason = "a fuzz target reports a defect with a panic")]
 pub fn fuzz_sealed_state(input: &[u8]) {
+    const OWNER: &[u8] = b"ada";
     static SEALED: std::sync::OnceLock<(StateSealer, CallState, String)> =
         std::sync::OnceLock::new();
     let (sealer, state, text) = SEALED.get_or_init(|| {
@@ -105,11 +112,15 @@ pub fn fuzz_sealed_state(input: &[u8]) {
         let (principal, digest) = ("ada".to_owned(), "0f".repeat(32));
         let state =
             CallState { call: 7, round: 1, server, method, item, principal, digest, expires: 60 };
-        let text = sealer.seal(&state).expect("a sealed state");
+        let text = sealer.seal(&state, OWNER).expect("a sealed state");
         (sealer, state, text)
     });
-    assert_eq!(sealer.open(&String::from_utf8_lossy(input)), Err(StateError::Foreign));
-    assert_eq!(sealer.open(&URL_SAFE_NO_PAD.encode(input)), Err(StateError::Foreign));
+    let open = |text: &str| sealer.open(text, OWNER);
+    assert_eq!(open(&String::from_utf8_lossy(input)), Err(StateError::Foreign));
+    assert_eq!(open(&URL_SAFE_NO_PAD.encode(input)), Err(StateError::Foreign));
+    if input != OWNER {
+        assert_eq!(sealer.open::<CallState>(text, input), Err(StateError::Foreign));
+    }
     let Some(([high, low], changes)) = input.split_first_chunk() else { return };
     let mut sealed = URL_SAFE_NO_PAD.decode(text).expect("base64");
     let start = usize::from(u16::from_be_bytes([*high, *low])) % sealed.len();
@@ -119,7 +130,7 @@ pub fn fuzz_sealed_state(input: &[u8]) {
     sealed.extend(changes.iter().skip(sealed.len() - start));
     let changed = URL_SAFE_NO_PAD.encode(sealed);
     let expected = if changed == *text { Ok(state.clone()) } else { Err(StateError::Foreign) };
-    assert_eq!(sealer.open(&changed), expected);
+    assert_eq!(open(&changed), expected);
 }
 
 #[cfg(test)]
@@ -127,6 +138,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn open(sealer: &StateSealer, text: &str) -> Result<CallState, StateError> {
+        sealer.open(text, b"")
+    }
 
     fn state() -> CallState {
         CallState {
@@ -144,23 +159,26 @@ mod tests {
     #[test]
     fn a_state_opens_only_with_the_key_that_sealed_it() {
         let (sealer, other) = (StateSealer::new().unwrap(), StateSealer::new().unwrap());
-        let text = sealer.seal(&state()).unwrap();
-        assert_eq!(sealer.open(&text), Ok(state()));
-        assert_eq!(other.open(&text), Err(StateError::Foreign));
+        let text = sealer.seal(&state(), b"").unwrap();
+        assert_eq!(open(&sealer, &text), Ok(state()));
+        assert_eq!(open(&other, &text), Err(StateError::Foreign));
         assert!(!text.contains("ada"), "the client cannot read it");
-        assert_ne!(sealer.seal(&state()).unwrap(), text, "each nonce is used once");
+        let of_ada = sealer.seal(&state(), b"ada").unwrap();
+        assert_eq!(sealer.open(&of_ada, b"ada"), Ok(state()));
+        assert_eq!(sealer.open::<CallState>(&of_ada, b"bob"), Err(StateError::Foreign));
+        assert_ne!(sealer.seal(&state(), b"").unwrap(), text, "each nonce is used once");
     }
 
     #[test]
     fn a_text_above_the_maximum_length_is_not_decoded() {
         let sealer = StateSealer::new().unwrap();
         let filler = |bytes| CallState { item: "x".repeat(bytes), ..state() };
-        let length = |bytes| sealer.seal(&filler(bytes)).unwrap().len();
+        let length = |bytes| sealer.seal(&filler(bytes), b"").unwrap().len();
         let largest = (0..MAX_STATE_BYTES).rev().find(|bytes| length(*bytes) <= MAX_STATE_BYTES);
         let largest = largest.unwrap();
-        let open = |bytes| sealer.open(&sealer.seal(&filler(bytes)).unwrap());
-        assert_eq!(open(largest), Ok(filler(largest)));
-        assert_eq!(open(largest + 1), Err(StateError::Foreign));
+        let open_filler = |bytes| open(&sealer, &sealer.seal(&filler(bytes), b"").unwrap());
+        assert_eq!(open_filler(largest), Ok(filler(largest)));
+        assert_eq!(open_filler(largest + 1), Err(StateError::Foreign));
     }
 
     /// Attack: remote | a client changes one character of the state of its call | the state is
@@ -168,12 +186,12 @@ mod tests {
     #[test]
     fn a_state_with_one_changed_character_is_foreign() {
         let sealer = StateSealer::new().unwrap();
-        let text = sealer.seal(&state()).unwrap();
+        let text = sealer.seal(&state(), b"").unwrap();
         for index in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(sealer.open(&changed), Err(StateError::Foreign), "{index}");
+            assert_eq!(open(&sealer, &changed), Err(StateError::Foreign), "{index}");
         }
     }
 
@@ -191,7 +209,7 @@ mod tests {
         #[test]
         fn any_text_is_foreign(text in ".{0,200}") {
             let sealer = StateSealer::new().unwrap();
-            prop_assert_eq!(sealer.open(&text), Err(StateError::Foreign));
+            prop_assert_eq!(open(&sealer, &text), Err(StateError::Foreign));
         }
 
         #[test]
@@ -204,8 +222,8 @@ mod tests {
             let [server, method, item, principal, digest] = texts;
             let state = CallState { call, round, server, method, item, principal, digest, expires };
             let sealer = StateSealer::new().unwrap();
-            let text = sealer.seal(&state).unwrap();
-            prop_assert_eq!(sealer.open(&text), Ok(state));
+            let text = sealer.seal(&state, b"").unwrap();
+            prop_assert_eq!(open(&sealer, &text), Ok(state));
             let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
             let (index, cut) = (index.index(bytes.len()), cut.index(bytes.len()));
             let mut changed = bytes.clone();
@@ -214,9 +232,9 @@ mod tests {
             longer.insert(index, byte);
             for changed in [&changed, &longer, &bytes[..cut]] {
                 let changed = URL_SAFE_NO_PAD.encode(changed);
-                prop_assert_eq!(sealer.open(&changed), Err(StateError::Foreign));
+                prop_assert_eq!(open(&sealer, &changed), Err(StateError::Foreign));
             }
-            prop_assert_eq!(sealer.open(&format!("{text}=")), Err(StateError::Foreign));
+            prop_assert_eq!(open(&sealer, &format!("{text}=")), Err(StateError::Foreign));
         }
     }
 }

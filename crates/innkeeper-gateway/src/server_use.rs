@@ -1,5 +1,7 @@
 //! How the clients of a host share one server.
 
+mod open_tasks;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +10,8 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::Instant;
 
 use crate::turns::Turns;
+
+pub(crate) use open_tasks::{MAX_OPEN_TASKS, OpenTask, OpenTasks, TaskHold};
 
 /// Whether the gateway stopped a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +25,7 @@ pub(crate) enum ProcessState {
 #[derive(Debug)]
 pub(crate) struct ServerUse {
     pub(crate) turns: Turns,
+    pub(crate) open_tasks: OpenTasks,
     /// The subscribers of each resource.
     pub(crate) subscriptions: tokio::sync::Mutex<HashMap<Box<str>, usize>>,
     /// Held for reading by each use, and for writing during a stop or a start. `None` for a server
@@ -35,6 +40,7 @@ impl ServerUse {
     pub(crate) fn new(is_stoppable: bool) -> Self {
         Self {
             turns: Turns::default(),
+            open_tasks: OpenTasks::default(),
             subscriptions: tokio::sync::Mutex::default(),
             process: is_stoppable.then(Arc::default),
             last_used: Mutex::new(Instant::now()),
@@ -47,8 +53,27 @@ impl ServerUse {
         self.process.as_ref()
     }
 
-    /// Returns the process for a stop, if nobody uses the server and no resource has a subscriber.
+    /// Returns a hold for a task that a call in flight created.
+    pub(crate) fn hold(&self, host_use: Arc<()>) -> TaskHold {
+        // A stop that waits for the end of the call ends the task, too.
+        let process = self.process.clone().and_then(|process| process.try_read_owned().ok());
+        TaskHold { _process: process, _host_use: host_use }
+    }
+
+    /// Ends the hold of a task whose client needs the server no more. The server counts as used now.
+    pub(crate) fn release_task(&self, id: &str) {
+        self.open_tasks.remove(id);
+        self.touch();
+    }
+
+    fn touch(&self) {
+        *self.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Returns the process for a stop, if nobody uses the server, no resource has a subscriber, and no
+    /// task is open.
     pub(crate) fn take_unused(&self) -> Option<OwnedRwLockWriteGuard<ProcessState>> {
+        self.open_tasks.remove_expired();
         let guard = self.process.clone()?.try_write_owned().ok()?;
         let is_subscribed =
             self.subscriptions.try_lock().map_or(true, |resources| !resources.is_empty());
@@ -96,9 +121,7 @@ impl InUse {
 impl Drop for InUse {
     fn drop(&mut self) {
         if self.process.is_some() {
-            let mut last_used =
-                self.server_use.last_used.lock().unwrap_or_else(PoisonError::into_inner);
-            *last_used = Instant::now();
+            self.server_use.touch();
         }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::client::Client;
+use crate::task_ids::TaskIdPair;
 
 /// Time for the client to connect and to complete its handshake before a request of a server fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,8 +42,12 @@ impl SoleClient {
         self.0.send_replace(Connection::Ended);
     }
 
-    /// Passes a request to the client.
-    pub(crate) async fn respond(&self, request: ServerRequest) -> CallbackResult {
+    /// Passes a request to the client; a request about a task has the ids of the task.
+    pub(crate) async fn respond(
+        &self,
+        request: ServerRequest,
+        task: Option<TaskIdPair>,
+    ) -> CallbackResult {
         let mut state = self.0.subscribe();
         let ready = async {
             let connected = state.wait_for(|state| !matches!(state, Connection::Expected)).await;
@@ -67,7 +72,8 @@ impl SoleClient {
                 "method not supported by the client",
             ));
         }
-        client.ask(&client.general, &request.method, request.params.as_deref()).await
+        let ServerRequest { method, params, .. } = &request;
+        client.ask_for_task(&client.general, method, params.as_deref(), task.as_ref()).await
     }
 
     /// Returns the error for a request that may belong to the call of any client.

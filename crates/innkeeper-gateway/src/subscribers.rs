@@ -229,6 +229,8 @@ fn list_changed_method(kind: ListKind) -> &'static str {
 pub(crate) struct RequestedNotifications {
     pub(crate) lists: ListFilter,
     pub(crate) resources: Vec<String>,
+    /// Whether the client requests notifications about tasks, which the gateway does not send.
+    pub(crate) has_tasks: bool,
 }
 
 impl RequestedNotifications {
@@ -250,7 +252,8 @@ impl RequestedNotifications {
                 uris.collect::<Option<_>>()?
             }
         };
-        Some(Self { lists, resources })
+        let has_tasks = filter.get("taskIds").is_some_and(|ids| !ids.is_null());
+        Some(Self { lists, resources, has_tasks })
     }
 
     /// Returns the parameters of the acknowledgement.

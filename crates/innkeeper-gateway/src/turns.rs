@@ -156,9 +156,13 @@ impl Turns {
         (!self.are_awaited() && turn.client == *client).then_some(turn)
     }
 
-    /// Returns the callback of the running call of the client whose turn it is.
-    pub(crate) fn callback(&self) -> Option<Arc<dyn Callback>> {
-        let turn = self.exclusive().upgrade()?;
+    /// Returns the callback of the running call of the client whose turn it is, if `is_possible` for
+    /// the principal.
+    pub(crate) fn callback(
+        &self,
+        is_possible: impl FnOnce(&Principal) -> bool,
+    ) -> Option<Arc<dyn Callback>> {
+        let turn = self.exclusive().upgrade().filter(|turn| is_possible(&turn.client.principal))?;
         turn.callback().clone()
     }
 }

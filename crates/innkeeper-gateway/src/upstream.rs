@@ -1,7 +1,7 @@
 //! A host behind the gateway, with the servers that the gateway stopped.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -15,9 +15,14 @@ use crate::server_use::ServerUse;
 /// The definitions of the servers that the gateway stopped, by name: clients still see them.
 pub(crate) type StoppedServers = HashMap<Arc<str>, Arc<Catalog>>;
 
+/// The number of the next host.
+static NEXT_HOST: AtomicU64 = AtomicU64::new(1);
+
 /// A host with its servers in use.
 #[derive(Debug)]
 pub(crate) struct Upstream {
+    /// A number that no other host of the process has.
+    pub(crate) number: u64,
     pub(crate) host: Host,
     /// The hosts whose servers more clients share: servers of this host may depend on them.
     pub(crate) wider: Vec<Arc<Self>>,
@@ -49,6 +54,7 @@ impl Upstream {
     ) -> Self {
         let names = host.status().into_keys().collect();
         let upstream = Self {
+            number: NEXT_HOST.fetch_add(1, Ordering::Relaxed),
             host,
             wider,
             names,
@@ -86,6 +92,19 @@ impl Upstream {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         let create = || Arc::new(ServerUse::new(self.stoppable.contains(name)));
         uses.entry(name.into()).or_insert_with(create).clone()
+    }
+
+    /// Removes the open tasks whose time is over, and those of servers that have ended.
+    pub(crate) fn remove_ended_tasks(&self) {
+        for (name, server_use) in &*self.uses.lock().unwrap_or_else(PoisonError::into_inner) {
+            server_use.open_tasks.remove_expired();
+            server_use.open_tasks.remove_lost(self.connection_number(name));
+        }
+    }
+
+    /// Returns the number of the connection to a server that is ready.
+    pub(crate) fn connection_number(&self, server: &str) -> Option<u64> {
+        self.host.catalog().server(server)?.connection_number()
     }
 
     /// Returns the names of all servers, in the order of the configuration.

@@ -91,6 +91,12 @@ impl CatalogServer {
         is_modern.then(|| connection.list_ttls.hints())
     }
 
+    /// Returns the number of the connection, which no other connection of the process has, or `None`
+    /// if the server is not ready. A server that restarts has a new connection.
+    pub fn connection_number(&self) -> Option<u64> {
+        self.entry.as_ref().map(|entry| entry.connection.number.0)
+    }
+
     /// Returns the reason why the server is unavailable, if it is.
     pub fn unavailable_reason(&self) -> Option<String> {
         self.unavailable_reason.as_ref().map(ToString::to_string)

@@ -21,6 +21,7 @@ pub(crate) mod timeout_streak;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use innkeeper_config::RetryPolicy;
@@ -63,6 +64,7 @@ pub(crate) use result_rejection::ResultRejection;
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) server: Arc<str>,
+    pub(crate) number: ConnectionNumber,
     pub(crate) session: Session,
     pub(crate) negotiated: Negotiated,
     pub(crate) limits: RequestLimits,
@@ -74,6 +76,17 @@ pub(crate) struct Connection {
     pub(crate) events: EventPublisher,
     /// Fingerprints that identify the credentials of all servers.
     pub(crate) secret_fingerprints: Arc<SecretFingerprints>,
+}
+
+/// A number that no other connection of the process has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionNumber(pub(crate) u64);
+
+impl ConnectionNumber {
+    pub(crate) fn next() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// The result of the handshake, as far as requests need it.

@@ -27,6 +27,9 @@ pub const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Key of the subscription of a notification.
 pub const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
+/// Key of the task that a message of revision 2025-11-25 belongs to: an object with `taskId`.
+pub const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
 /// Key of the tasks extension under `extensions` in the capabilities of either side.
 pub const EXTENSION_TASKS: &str = "io.modelcontextprotocol/tasks";
 

@@ -7,6 +7,7 @@ use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::client_tasks::TaskCall;
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
 use super::gateway_tools::text_result;
 use super::{Caller, ClientRequest, Reply};
@@ -39,12 +40,18 @@ impl GatewayInner {
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
         self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
         let arguments = request.raw_param("arguments");
-        let target = CallTarget { server: &tool.server, item: name, digest_of: arguments };
+        let target =
+            CallTarget { server: &tool.server, item: name, digest_of: arguments, task: None };
         let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
+        let task_call = self.task_call(request, tool)?;
         let call = {
             let arguments = arguments.map(ToOwned::to_owned);
+            let task_call = task_call.as_ref().map(TaskCall::for_host);
             move |options: CallOptions| async move {
                 let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
+                if let Some(call) = task_call {
+                    return call.call(&host_name, arguments, options).await;
+                }
                 let result = host.call_tool_with(&host_name, arguments, options).await;
                 result.map(innkeeper_host::ToolResult::into_raw)
             }
@@ -56,7 +63,15 @@ impl GatewayInner {
                 text_result(&[error.to_string()], true)
             }
             Err(error) => return Err(RpcError::from_call_error(error, name)),
-            Ok(result) => self.store_large_result(request.caller, name, result?),
+            Ok(result) => {
+                let result = result?;
+                let task = task_call
+                    .and_then(|call| self.created_task(request.caller, name, call, &result));
+                match task {
+                    Some(task) => return task,
+                    None => self.store_large_result(request.caller, name, result),
+                }
+            }
         };
         Ok(complete_result(result, request.caller.era()))
     }
@@ -92,7 +107,7 @@ impl GatewayInner {
                 .map_err(|_| RpcError::invalid_params("`params/arguments` must be an object"))?,
         };
         let digest_of = request.raw_param("arguments");
-        let target = CallTarget { server: &prompt.server, item: &name, digest_of };
+        let target = CallTarget { server: &prompt.server, item: &name, digest_of, task: None };
         let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await
@@ -111,7 +126,7 @@ impl GatewayInner {
         let Some(server) = offering.resource_server(&uri) else {
             return Err(unknown_resource(request, &uri));
         };
-        let target = CallTarget { server, item: &uri, digest_of: None };
+        let target = CallTarget { server, item: &uri, digest_of: None, task: None };
         let (host, name, address) =
             (server.upstream.host.clone(), server.name.clone(), uri.clone());
         let call = move |options: CallOptions| async move {
@@ -164,7 +179,7 @@ impl GatewayInner {
                 _ => return Err(invalid("ref/type")),
             };
         let shown = item.clone();
-        let target = CallTarget { server, item: &shown, digest_of: None };
+        let target = CallTarget { server, item: &shown, digest_of: None, task: None };
         let (host, server_name) = (server.upstream.host.clone(), server.name.clone());
         let call = move |options: CallOptions| async move {
             let reference = if is_prompt {

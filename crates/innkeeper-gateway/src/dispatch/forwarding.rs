@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use innkeeper_host::{CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode};
+use innkeeper_protocol::request_meta::META_RELATED_TASK;
 use innkeeper_protocol::{Era, envelope, method, skim};
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
@@ -15,6 +16,7 @@ use crate::gateway::GatewayInner;
 use crate::json_text;
 use crate::offering::OfferedServer;
 use crate::parked_calls::{CallContext, CallIdentity, CurrentStream, ParkableCall, RequestStream};
+use crate::task_ids::TaskIdPair;
 use crate::turns::{Turn, TurnClient};
 
 /// Number of notifications of one call that wait for the client; further ones are dropped.
@@ -31,6 +33,8 @@ pub(super) struct CallTarget<'a> {
     pub(super) item: &'a str,
     /// The arguments, for the digest of a parked call.
     pub(super) digest_of: Option<&'a RawValue>,
+    /// The task that the request is about.
+    pub(super) task: Option<&'a TaskIdPair>,
 }
 
 impl GatewayInner {
@@ -52,8 +56,8 @@ impl GatewayInner {
         match (caller.era(), server.era) {
             (Era::Legacy, _) => {
                 if answers && let Some(client) = &caller.client {
-                    let callback =
-                        ClientCallback { client: client.clone(), sink: request.sink.clone() };
+                    let (client, sink) = (client.clone(), request.sink.clone());
+                    let callback = ClientCallback { client, sink, task: target.task.cloned() };
                     let callback: Arc<dyn Callback> = Arc::new(callback);
                     options.callback = Some(match self.takes_turns(server) {
                         true => server.server_use.turns.limited(callback),
@@ -75,12 +79,16 @@ impl GatewayInner {
             Ok(in_use) => in_use,
             Err(error) => return Ok(Err(error)),
         };
-        let _turn = self.turn(&caller.turn_client(), server, answers, &options).await;
+        let _turn = match target.task {
+            // The task, and not the turn, tells which requests belong to the client.
+            Some(_) => None,
+            None => self.turn(&caller.turn_client(), server, answers, &options).await,
+        };
         let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
         if wants_notifications(request, server) {
             options.notifications = Some(sender);
         }
-        let filter = NotificationFilter::new(request);
+        let filter = NotificationFilter::new(request, target.task);
         let stream = CurrentStream::new(request_stream(request));
         match with_notifications(call(options), receiver, &stream, &filter).await {
             Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
@@ -118,7 +126,7 @@ impl GatewayInner {
         }
         let stream = CurrentStream::new(request_stream(request));
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
-        let filter = NotificationFilter::new(request);
+        let filter = NotificationFilter::new(request, target.task);
         let (item, current) = (identity.item.clone(), stream.clone());
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds());
@@ -169,7 +177,11 @@ impl GatewayInner {
         let caller = request.caller;
         let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
-            meta: request.meta.forwarded().and_then(|meta| RawValue::from_string(meta).ok()),
+            meta: request.meta.forwarded().and_then(|meta| {
+                // The client knows no task id of the server.
+                let text = skim::remove_member(&meta, META_RELATED_TASK);
+                RawValue::from_string(text).ok()
+            }),
             principal: Some(caller.principal.id().clone()),
             has_limited_share: has_other_clients && caller.principal.shares_limits(),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),
@@ -190,7 +202,8 @@ impl GatewayInner {
         });
         let (host, name, method) =
             (server.upstream.host.clone(), server.name.clone(), request.method.to_owned());
-        let target = CallTarget { server, item: request.method, digest_of: params.as_deref() };
+        let target =
+            CallTarget { server, item: request.method, digest_of: params.as_deref(), task: None };
         let call = {
             let params = params.clone();
             move |options: CallOptions| async move {
@@ -247,10 +260,12 @@ async fn with_notifications<T>(
 struct NotificationFilter {
     /// The minimum level of log messages; `None` for no log messages.
     log_level: Option<LogLevel>,
+    /// The task that the notifications are about.
+    task: Option<TaskIdPair>,
 }
 
 impl NotificationFilter {
-    fn new(request: &ClientRequest<'_>) -> Self {
+    fn new(request: &ClientRequest<'_>, task: Option<&TaskIdPair>) -> Self {
         let log_level = match request.caller.era() {
             Era::Legacy => {
                 let client = request.caller.client.as_ref();
@@ -261,12 +276,16 @@ impl NotificationFilter {
                 LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level)
             }
         };
-        Self { log_level }
+        Self { log_level, task: task.cloned() }
     }
 
     /// Sends a notification to the client, with the progress token of the client's current request.
     fn forward(&self, stream: &RequestStream, notification: &CallNotification) {
         let CallNotification { method, params, .. } = notification;
+        // The connection that created a task gets its status.
+        if matches!(&**method, method::TASKS_STATUS | method::TASKS_CHANGED) {
+            return;
+        }
         let mut message = Vec::new();
         let written = if &**method == method::PROGRESS {
             let (Some(params), Some(token)) = (params, &stream.progress_token) else { return };
@@ -277,7 +296,10 @@ impl NotificationFilter {
             if &**method == method::MESSAGE && !self.includes(params.as_deref()) {
                 return;
             }
-            envelope::write_notification(&mut message, method, params.as_deref())
+            let mapped = self.task.as_ref().zip(params.as_deref());
+            let mapped = mapped.map(|(task, params)| task.for_client(params));
+            let params = mapped.as_deref().or(params.as_deref());
+            envelope::write_notification(&mut message, method, params)
         };
         if written.is_ok() {
             stream.sink.notify(message.into());

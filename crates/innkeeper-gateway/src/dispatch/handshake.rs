@@ -39,7 +39,7 @@ impl GatewayInner {
         if client.is_none_or(|client| !client.initialize(identity)) {
             return Err(RpcError::new(code::INVALID_REQUEST, "the client is already initialized"));
         }
-        let (capabilities, instructions) = self.describe(request.caller).await?;
+        let (capabilities, instructions) = self.describe(request.caller, revision).await?;
         let response = InitializeResponse {
             revision,
             capabilities: &capabilities,
@@ -50,7 +50,8 @@ impl GatewayInner {
     }
 
     pub(super) async fn discover(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let (capabilities, instructions) = self.describe(request.caller).await?;
+        let revision = request.caller.identity.revision;
+        let (capabilities, instructions) = self.describe(request.caller, revision).await?;
         let response = DiscoverResponse {
             supported_versions: &supported_versions(),
             capabilities: &capabilities,
@@ -66,10 +67,14 @@ impl GatewayInner {
     async fn describe(
         self: &Arc<Self>,
         caller: &Caller,
+        revision: Revision,
     ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
         let offering = self.offering(caller).await?;
         let mut capabilities =
-            aggregate_capabilities(offering.servers.iter().map(|server| &**server));
+            aggregate_capabilities(offering.servers.iter().map(|server| &**server), revision);
+        if !self.has_tasks(caller) {
+            capabilities.remove("tasks");
+        }
         add_capabilities(&mut capabilities, self.endpoint(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }

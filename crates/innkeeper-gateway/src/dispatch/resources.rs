@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use innkeeper_host::CallOptions;
+use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
 
@@ -72,6 +73,9 @@ impl GatewayInner {
                     "`params/notifications` must be an object of notifications",
                 )
             })?;
+        if requested.has_tasks && !request.caller.identity.declares_task_extension() {
+            return Err(RpcError::missing_extension(EXTENSION_TASKS));
+        }
         let id = to_raw_value(request.id)
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;

@@ -9,6 +9,7 @@ use innkeeper_host::{
 };
 
 use crate::sole_client::SoleClient;
+use crate::task_ids::related_task;
 use crate::upstream::Upstream;
 
 /// The host that callbacks belong to, once it runs.
@@ -47,13 +48,20 @@ struct HostCallback {
 
 impl Callback for HostCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
-        if let Some(client) = self.sole_client.clone() {
-            return Box::pin(async move { client.respond(request).await });
-        }
         let upstream = self.upstream.get().and_then(Weak::upgrade);
-        // Beside the running call, the client whose turn it is has calls that wait for its input.
-        let running =
-            upstream.and_then(|upstream| upstream.server_use(&request.server).turns.callback());
+        let server_use = upstream.map(|upstream| upstream.server_use(&request.server));
+        let task = related_task(request.params.as_deref());
+        if let Some(client) = self.sole_client.clone() {
+            let open = server_use.zip(task.as_deref());
+            let ids = open.and_then(|(server_use, task)| Some(server_use.open_tasks.find(task)?.0));
+            return Box::pin(async move { client.respond(request, ids).await });
+        }
+        // Beside the running call, the client whose turn it is has calls that wait for its input. A
+        // request may also belong to any open task, with or without its name.
+        let running = server_use.filter(|_| task.is_none()).and_then(|server_use| {
+            let is_possible = |principal: &_| server_use.open_tasks.are_all_of(principal);
+            server_use.turns.callback(is_possible)
+        });
         match running {
             Some(callback) => callback.respond(request),
             None => Box::pin(ready(Err(SoleClient::not_attributed(&request)))),

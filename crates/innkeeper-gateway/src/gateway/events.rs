@@ -3,11 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use innkeeper_host::{CallOptions, CallReference, HostEvent};
-use innkeeper_protocol::{method, skim};
+use innkeeper_protocol::view::Task;
+use innkeeper_protocol::{envelope, method, skim};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::GatewayInner;
+use crate::task_ids::{related_task, task_id};
 use crate::upstream::Upstream;
 
 /// Returns a task that runs until the host or the gateway ends.
@@ -30,6 +32,7 @@ pub(super) fn forward_events(
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
                     upstream.remember(&server);
+                    upstream.remove_ended_tasks();
                     gateway.count_process(&upstream, &server);
                     gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
                     gateway.notify_changes(&upstream);
@@ -39,10 +42,12 @@ pub(super) fn forward_events(
                     gateway.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Unavailable { server, .. }) => {
+                    upstream.server_use(&server).open_tasks.clear();
                     gateway.notify_changes(&upstream);
                     gateway.stop_ended(&upstream, server);
                 }
                 Ok(HostEvent::Stopped { .. }) | Err(RecvError::Lagged(_)) => {
+                    upstream.remove_ended_tasks();
                     gateway.notify_changes(&upstream);
                 }
                 Ok(_) => {}
@@ -93,7 +98,18 @@ fn forward_notification(
     params: Option<&RawValue>,
     call: &CallReference,
 ) {
+    let is_status = matches!(method, method::TASKS_STATUS | method::TASKS_CHANGED);
+    let task = if is_status { params.and_then(|params| task_id(params.get())) } else { None };
+    if let Some(task) = task.or_else(|| related_task(params)) {
+        // The stream of a request for the result of a task gets the other notifications.
+        if is_status || *call == CallReference::Unknown {
+            forward_of_task(upstream, server, method, params, &task);
+        }
+        return;
+    }
     match method {
+        // Without a task, a status belongs to nobody.
+        _ if is_status => {}
         method::RESOURCES_UPDATED => {
             let Some(params) = params else { return };
             let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
@@ -112,6 +128,34 @@ fn forward_notification(
         | method::SUBSCRIPTIONS_ACKNOWLEDGED => {}
         _ if *call != CallReference::Unknown => {}
         _ => forward_unattributed(gateway, upstream, server, method, params),
+    }
+}
+
+/// Forwards a notification about a task to the connection or session that created the task.
+fn forward_of_task(
+    upstream: &Upstream,
+    server: &Arc<str>,
+    method: &str,
+    params: Option<&RawValue>,
+    task_id: &str,
+) {
+    let server_use = upstream.server_use(server);
+    let found = server_use.open_tasks.find(task_id);
+    if method == method::TASKS_STATUS
+        && params.is_some_and(|params| {
+            Task::from_raw(params).is_ok_and(|task| task.status.is_terminal())
+        })
+    {
+        server_use.open_tasks.end(task_id);
+    }
+    let Some((ids, Some(client))) = found else { return };
+    // Clients of the modern era poll.
+    let has_tasks = client.identity().is_some_and(|identity| identity.revision.has_core_tasks());
+    let Some(params) = params.filter(|_| has_tasks) else { return };
+    let mut message = Vec::new();
+    let params = ids.for_client(params);
+    if envelope::write_notification(&mut message, method, Some(&params)).is_ok() {
+        client.general.notify(message.into());
     }
 }
 

@@ -329,6 +329,7 @@ impl GatewayInner {
         upstream.keep_definitions(name);
         server_use.count_memory_stop();
         self.parked_calls.cancel_at(&server_use);
+        server_use.open_tasks.clear();
         // The calls in flight end with the server; further calls wait, and start it again.
         let (mut process, stopped) =
             tokio::join!(process.write_owned(), upstream.host.stop_server(name));

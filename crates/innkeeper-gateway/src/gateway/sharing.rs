@@ -96,14 +96,16 @@ impl Scopes {
         ended.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
     }
 
-    /// Removes and returns the hosts that no view has and no request waits for, if they started
-    /// before a time.
+    /// Removes and returns the hosts that no view has, no call or task uses and no request waits for,
+    /// if they started before a time.
     fn take_unviewed(&mut self, before: Instant) -> Vec<Arc<Upstream>> {
         let views: Vec<_> = self.views.values().cloned().collect();
         self.take_hosts(|cell, upstream| {
             // A request that waits for a host has a clone of its cell until the host is in a view.
             Arc::strong_count(cell) == 1
                 && upstream.started < before
+                // A task of a session that has ended may run on.
+                && !upstream.is_used()
                 && !views.iter().any(|view| view.contains(upstream))
         })
     }

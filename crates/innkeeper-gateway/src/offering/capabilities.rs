@@ -1,6 +1,7 @@
 //! The capabilities of all servers of an offering as those of one server.
 
-use innkeeper_protocol::skim;
+use innkeeper_protocol::request_meta::EXTENSION_TASKS;
+use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::{Map, Value, json};
 
 use super::OfferedServer;
@@ -8,11 +9,12 @@ use super::OfferedServer;
 /// The members of the capabilities that the gateway writes itself.
 const OWN_MEMBERS: [&str; 6] = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
 
-/// Returns the union of the capabilities. The gateway notifies about every change of a list, and
+/// Returns the union of the capabilities for a client of this revision. The gateway notifies about every change of a list, and
 /// handles subscriptions. Of a capability that the gateway does not know, the value of the first
 /// server applies, and objects are merged.
 pub(crate) fn aggregate_capabilities<'a>(
     servers: impl Iterator<Item = &'a OfferedServer> + Clone,
+    revision: Revision,
 ) -> Map<String, Value> {
     let any = |capability: &str| servers.clone().any(|server| server.declares(capability));
     let mut all = Map::new();
@@ -30,7 +32,7 @@ pub(crate) fn aggregate_capabilities<'a>(
             all.insert(plain.to_owned(), json!({}));
         }
     }
-    for server in servers {
+    for server in servers.clone() {
         for (key, value) in skim::members(server.capabilities.get()) {
             let key = skim::decode_key(key);
             if OWN_MEMBERS.contains(&&*key) {
@@ -40,7 +42,36 @@ pub(crate) fn aggregate_capabilities<'a>(
             merge(all.entry(key.into_owned()).or_insert(Value::Null), value);
         }
     }
+    set_task_capability(&mut all, servers, revision);
     all
+}
+
+/// Declares tasks in the form of the client's revision, if a server of the same era has them. Tasks
+/// do not pass from one era to the other, and the gateway does not know the tasks of a client, so it
+/// does not list them.
+fn set_task_capability<'a>(
+    all: &mut Map<String, Value>,
+    servers: impl Iterator<Item = &'a OfferedServer> + Clone,
+    revision: Revision,
+) {
+    let mut with_tasks =
+        servers.filter(|server| server.era == revision.era() && server.tasks.call).peekable();
+    let has_tasks = with_tasks.peek().is_some();
+    if let Some(Value::Object(extensions)) = all.get_mut("extensions") {
+        if !has_tasks || revision.era() == Era::Legacy {
+            extensions.remove(EXTENSION_TASKS);
+        }
+        if extensions.is_empty() {
+            all.remove("extensions");
+        }
+    }
+    if has_tasks && revision.has_core_tasks() {
+        let mut tasks = json!({ "requests": { "tools": { "call": {} } } });
+        if with_tasks.any(|server| server.tasks.cancel) {
+            tasks["cancel"] = json!({});
+        }
+        all.insert("tasks".to_owned(), tasks);
+    }
 }
 
 /// Returns whether a server accepts subscriptions to resources.

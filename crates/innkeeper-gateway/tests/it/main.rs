@@ -20,3 +20,4 @@ mod setup;
 mod sharing;
 mod sharing_attacks;
 mod sse;
+mod tasks;

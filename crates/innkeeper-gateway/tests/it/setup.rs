@@ -122,7 +122,22 @@ impl TestGateway {
 
     /// Connects a client over a connection with lines.
     pub(crate) fn connect_as(&self, principal: &str) -> TestClient {
-        let (near, serving) = self.connection(principal);
+        Self::client_of(self.connection(principal))
+    }
+
+    /// Connects a client to the endpoint of one server.
+    pub(crate) fn connect_to_server(&self, principal: &str, server: &'static str) -> TestClient {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(far);
+        let (gateway, principal) = (self.gateway.clone(), Principal::new(principal));
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            gateway.serve_server_connection(principal, server, reader, writer).await
+        });
+        Self::client_of((near, serving))
+    }
+
+    fn client_of((near, serving): (DuplexStream, JoinSet<std::io::Result<()>>)) -> TestClient {
         let (reader, writer) = tokio::io::split(near);
         let reader = BufReader::new(reader);
         TestClient { reader, writer, serving, waiting: VecDeque::new(), modern: None, next_id: 1 }

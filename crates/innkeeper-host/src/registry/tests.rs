@@ -18,7 +18,7 @@ use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Connection, Instruments, Negotiated, RequestLimits};
+use crate::connection::{Connection, ConnectionNumber, Instruments, Negotiated, RequestLimits};
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::session::{Session, SessionContext, SessionLimits};
@@ -44,6 +44,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     let config = server.config();
     let connection = Connection {
         server: server.name.clone(),
+        number: ConnectionNumber::next(),
         session: Session::open(owner, reader, writer, SessionLimits::default()),
         negotiated: Negotiated {
             revision: Revision::V2025_11_25,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use innkeeper_protocol::request_meta::META_RELATED_TASK;
 use innkeeper_protocol::view::{LoggingMessageNotification, ProgressNotification};
 use innkeeper_protocol::{RequestId, method, skim};
 use serde_json::value::RawValue;
@@ -13,9 +14,6 @@ use crate::event::{CallReference, HostEvent};
 
 /// Maximum size in bytes of the method and the parameters of a forwarded notification.
 const MAX_NOTIFICATION_BYTES: usize = 64 << 10;
-
-/// Key of the related task in the `_meta` of messages of revision 2025-11-25.
-const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 impl SessionState {
     /// Publishes the event of a notification and, for a log message, the typed event; forwards the

@@ -159,6 +159,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     number("--task-polls", "number of polls before the outcome"),
     number("--task-interval", "pollInterval of a task in milliseconds"),
     number("--task-ttl", "ttl of a task in milliseconds (default 60000)"),
+    flag("--task-notify", "name a legacy task in its result, and send its status at each poll"),
     text(
         "--tally",
         "add the tool tally, which logs each execution in this file, with faults on request",

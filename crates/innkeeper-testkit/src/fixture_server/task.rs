@@ -94,7 +94,7 @@ impl FixtureServer {
                 self.request_task_input(&id);
                 Response::Deferred
             }
-            "tasks/result" => self.task_result(&id),
+            "tasks/result" => self.named_task_result(&id),
             _ => self.poll_task(&id, request.is_modern()),
         }
     }
@@ -109,7 +109,7 @@ impl FixtureServer {
         task.input_response = Some(response["result"].clone());
         let (id, waiting) = (task.id.clone(), std::mem::take(&mut task.waiting_requests));
         for request in waiting {
-            let task_result = self.task_result(&id);
+            let task_result = self.named_task_result(&id);
             self.respond(&request, task_result);
         }
         true
@@ -140,6 +140,10 @@ impl FixtureServer {
         let (status, is_shown_again) =
             (task.status, kind == "asks" && task.input_response.is_some());
         let mut object = self.task_object(id, modern);
+        if !modern && self.switches.is_set("--task-notify") {
+            let text = message::notification("notifications/tasks/status", &object);
+            self.stdout.write_line(text.as_bytes());
+        }
         if modern && (status == "input_required" || is_shown_again && status == "working") {
             let method = "elicitation/create";
             let input_request = json!({"method": method, "params": self.request_params(method)});
@@ -154,6 +158,17 @@ impl FixtureServer {
             _ => {}
         }
         Response::Result(object)
+    }
+
+    /// The response with the outcome of a task, which names the task with `--task-notify`.
+    fn named_task_result(&mut self, id: &str) -> Response {
+        match self.task_result(id) {
+            Response::Result(mut result) if self.switches.is_set("--task-notify") => {
+                result["_meta"] = related_task(id);
+                Response::Result(result)
+            }
+            response => response,
+        }
     }
 
     /// The response with the outcome of a task.
@@ -172,7 +187,7 @@ impl FixtureServer {
     fn request_task_input(&mut self, id: &str) {
         let (method, request_id) = ("elicitation/create", self.pending_requests.next_id());
         let mut params = self.request_params(method);
-        params["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": id}});
+        params["_meta"] = related_task(id);
         let text = message::request(&request_id, method, &params);
         self.stdout.write_line(text.as_bytes());
         if let Some(task) = self.tasks.find(id) {
@@ -191,6 +206,10 @@ impl FixtureServer {
             "createdAt": TIMESTAMP, "lastUpdatedAt": TIMESTAMP, ttl_key: ttl, interval_key: interval,
         })
     }
+}
+
+fn related_task(id: &str) -> Value {
+    json!({"io.modelcontextprotocol/related-task": {"taskId": id}})
 }
 
 fn unknown_task() -> Response {

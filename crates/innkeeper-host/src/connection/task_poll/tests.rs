@@ -15,7 +15,7 @@ use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Instruments, RequestLimits};
+use crate::connection::{ConnectionNumber, Instruments, RequestLimits};
 use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, EventPublisher};
 use crate::metrics::MetricsRecorder;
@@ -53,6 +53,7 @@ pub(in crate::connection) fn connection_over(
     let delay = Duration::from_secs(1);
     Connection {
         server: "fx".into(),
+        number: ConnectionNumber::next(),
         session,
         negotiated: Negotiated {
             revision,

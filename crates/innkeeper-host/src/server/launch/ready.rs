@@ -18,7 +18,9 @@ use crate::connection::log_level;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
-use crate::connection::{Connection, Instruments, Negotiated, RequestLimits, listen};
+use crate::connection::{
+    Connection, ConnectionNumber, Instruments, Negotiated, RequestLimits, listen,
+};
 use crate::error::{StartFailureReason, StartPhase};
 use crate::event::HostEvent;
 use crate::server::Server;
@@ -65,6 +67,7 @@ impl Launcher {
         running.session.set_cache(cache.clone());
         let connection = Arc::new(Connection {
             server: server.name.clone(),
+            number: ConnectionNumber::next(),
             session: running.session.clone(),
             negotiated: Negotiated {
                 revision,
