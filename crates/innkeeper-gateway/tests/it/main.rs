@@ -4,6 +4,7 @@
 
 mod arbitrary_requests;
 mod bridge;
+mod cache_hints;
 mod connection;
 mod http;
 mod large_results;
