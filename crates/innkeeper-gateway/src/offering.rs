@@ -9,7 +9,7 @@ mod search;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use innkeeper_host::{Catalog, CatalogServer};
+use innkeeper_host::{Catalog, CatalogServer, ListCacheHint};
 use innkeeper_protocol::http::ParamHeaders;
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::view::{TasksCapability, uri_matches};
@@ -273,6 +273,18 @@ impl Offering {
 }
 
 impl OfferedServer {
+    /// Returns the cache hint of a list as of now. `None` without a hint: for a server of the legacy
+    /// era, and for a server that is not ready.
+    pub(crate) fn list_cache_hint(&self, kind: ListKind) -> Option<ListCacheHint> {
+        let hints = self.upstream.host.catalog().server(&self.name)?.list_cache_hints()?;
+        match kind {
+            ListKind::Tools => hints.tools,
+            ListKind::Prompts => hints.prompts,
+            ListKind::Resources => hints.resources,
+            ListKind::ResourceTemplates => hints.resource_templates,
+        }
+    }
+
     /// Returns the number of the connection to the server, if the server is ready.
     pub(crate) fn connection_number(&self) -> Option<u64> {
         self.upstream.connection_number(&self.name)

@@ -37,6 +37,11 @@ impl ToolPolicy {
         Self::new(keys.chain([local]), tokens.unwrap_or_default())
     }
 
+    /// Returns whether every client may use the same tools.
+    pub(crate) fn is_same_for_all(&self) -> bool {
+        self.clients.values().all(|rules| *rules == self.others)
+    }
+
     /// Returns whether the client may use a tool with this offered name.
     pub fn permits(&self, client: &Principal, tool: &str) -> bool {
         self.clients.get(client.id()).unwrap_or(&self.others).permits(tool)

@@ -2,18 +2,40 @@
 
 use std::sync::Arc;
 
+use innkeeper_host::{CacheScope, ListCacheHint};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::{Era, skim};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{ClientRequest, Reply};
+use super::{CallerOffering, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::offering::{ListItem, ListKind};
 
 impl GatewayInner {
+    /// Returns the time to live in milliseconds and the scope of a list of all servers: the shortest
+    /// time, and 0 if a server with the list gives none; `public` only if every server says so, and
+    /// all clients get the same list.
+    fn list_cache_hints(&self, offering: &CallerOffering, kind: ListKind) -> (u128, &'static str) {
+        let capability = match kind {
+            ListKind::Tools => "tools",
+            ListKind::Prompts => "prompts",
+            ListKind::Resources | ListKind::ResourceTemplates => "resources",
+        };
+        let servers = offering.servers.iter().filter(|server| server.declares(capability));
+        let hints: Option<Vec<ListCacheHint>> =
+            servers.map(|server| server.list_cache_hint(kind)).collect();
+        let hints = hints.unwrap_or_default();
+        let ttl = hints.iter().map(|hint| hint.remaining).min().unwrap_or_default();
+        let is_public = !hints.is_empty()
+            && hints.iter().all(|hint| hint.scope == CacheScope::Public)
+            && (kind != ListKind::Tools || self.policy.is_same_for_all())
+            && offering.view.private_upstreams().next().is_none();
+        (ttl.as_millis(), if is_public { "public" } else { "private" })
+    }
+
     pub(super) async fn list(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
@@ -48,8 +70,10 @@ impl GatewayInner {
         let mut text = String::with_capacity(length + 128);
         text.push('{');
         if request.caller.era() == Era::Modern {
-            // Servers without hints, and lists that change with the configuration.
-            text.push_str(r#""resultType":"complete","ttlMs":0,"cacheScope":"private","#);
+            let (ttl_ms, scope) = self.list_cache_hints(&offering, kind);
+            text.push_str(&format!(
+                r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"{scope}","#
+            ));
         }
         text.push_str(&format!("\"{}\":[", kind.member()));
         text.push_str(&items.join(","));

@@ -4,6 +4,7 @@
 
 mod arbitrary_requests;
 mod bridge;
+mod cache_hints;
 mod connection;
 mod half_open;
 mod http;

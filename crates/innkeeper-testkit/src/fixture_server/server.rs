@@ -254,7 +254,8 @@ impl FixtureServer {
                 let list = request.method.ends_with("/list");
                 let ttl = self.switches.number("--list-ttl").filter(|_| list).unwrap_or_default();
                 members.entry("ttlMs").or_insert_with(|| json!(ttl));
-                members.entry("cacheScope").or_insert_with(|| json!("private"));
+                let scope = self.switches.value("--list-scope").filter(|_| list);
+                members.entry("cacheScope").or_insert_with(|| json!(scope.unwrap_or("private")));
             }
             let info = self.server_info();
             let meta_object = members.entry("_meta").or_insert_with(|| json!({}));

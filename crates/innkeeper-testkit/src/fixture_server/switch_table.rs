@@ -108,6 +108,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     ),
     text("--list-faults-while", "a file; --hang-lists and --list-error apply while it exists"),
     number("--list-ttl", "ttlMs of modern lists (default 0)"),
+    text("--list-scope", "cacheScope of modern lists (default private)"),
     // Changes.
     flag(
         "--list-changed",
