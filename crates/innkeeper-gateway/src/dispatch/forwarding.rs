@@ -169,7 +169,7 @@ impl GatewayInner {
         let caller = request.caller;
         let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
-            meta: request.meta.forwarded().and_then(|meta| RawValue::from_string(meta).ok()),
+            meta: self.forwarded_meta(request),
             principal: Some(caller.principal.id().clone()),
             has_limited_share: has_other_clients && caller.principal.shares_limits(),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),
