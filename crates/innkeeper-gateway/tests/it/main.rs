@@ -19,4 +19,5 @@ mod search;
 mod setup;
 mod sharing;
 mod sharing_attacks;
+mod spans;
 mod sse;
