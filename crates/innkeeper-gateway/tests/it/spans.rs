@@ -8,9 +8,10 @@ use http::StatusCode;
 use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use innkeeper_host::Telemetry;
 use innkeeper_testkit::{Fixture, Journal};
-use opentelemetry::KeyValue;
+use opentelemetry::context::FutureExt;
 use opentelemetry::propagation::{TextMapCompositePropagator, TextMapPropagator};
-use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
@@ -315,4 +316,28 @@ async fn without_telemetry_the_trace_context_of_a_client_passes_byte_for_byte() 
     let journal = Journal::read(&test_env.journal());
     let received = &journal.received("tools/call")[0].raw;
     assert!(received.contains(trace), "{received}");
+}
+
+#[tokio::test]
+async fn without_a_tracer_provider_the_span_of_the_application_stays_open() {
+    let test_env = TestEnv::new();
+    let spans = InMemorySpanExporter::default();
+    let tracer_provider = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
+    let telemetry = Telemetry::new().metrics(&SdkMeterProvider::default());
+    let builder = GatewayBuilder::new(GatewayOptions::default()).telemetry(telemetry);
+    let server = test_env.fixture("a").journal(&test_env.journal());
+    let gateway = test_env.gateway_with(builder, [server]).await;
+    let span = tracer_provider.tracer("application").start("outer");
+    let context = Context::new().with_span(span);
+    let request = rest::request("POST", "/tools/a.echo").body(Body::from(r#"{"message":"hi"}"#));
+    let responding = tower::ServiceExt::oneshot(gateway.router(), request.unwrap());
+    let response = responding.with_context(context.clone()).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    assert!(context.span().is_recording());
+    assert!(spans.get_finished_spans().unwrap().is_empty());
+    let mut client = gateway.initialized("local", json!({})).await;
+    client.request("tools/call", echo(&json!({ "traceparent": traceparent() }))).await;
+    let journal = Journal::read(&test_env.journal());
+    let received = &journal.received("tools/call")[1].message["params"]["_meta"];
+    assert_eq!(received["traceparent"], traceparent());
 }

@@ -52,8 +52,10 @@ pub enum ServedOutcome {
 /// is dropped.
 #[derive(Debug)]
 pub struct ServerSpan {
-    /// The parent with the span, or the parent alone without a tracer provider.
+    /// The parent with the span; the current context without a tracer provider.
     context: Context,
+    /// Whether the span in the context is the own one.
+    has_span: bool,
     metrics: Option<Arc<MetricInstruments>>,
     started_at: Instant,
     /// The attributes of spans and metrics, without the item.
@@ -91,7 +93,9 @@ impl ServerSpan {
             context = traces.start_span(SpanKind::Server, name, span_attributes, &context);
         }
         let metrics = telemetry.metrics.clone();
-        Self { context, metrics, started_at: Instant::now(), attributes, item, outcome: None }
+        let has_span = telemetry.has_traces();
+        let started_at = Instant::now();
+        Self { context, has_span, metrics, started_at, attributes, item, outcome: None }
     }
 
     /// Returns the context with the span. Requests to servers that are first polled in this context
@@ -126,13 +130,15 @@ impl Drop for ServerSpan {
                 is_known_item = false;
             }
         }
-        let span = self.context.span();
-        if attributes.len() > shared_count {
-            // The message of an error may repeat arguments.
-            span.set_status(Status::error(""));
+        if self.has_span {
+            let span = self.context.span();
+            if attributes.len() > shared_count {
+                // The message of an error may repeat arguments.
+                span.set_status(Status::error(""));
+            }
+            span.set_attributes(attributes.iter().skip(shared_count).cloned());
+            span.end();
         }
-        span.set_attributes(attributes.iter().skip(shared_count).cloned());
-        span.end();
         if let Some(instruments) = &self.metrics {
             if is_known_item {
                 attributes.append(&mut self.item);
