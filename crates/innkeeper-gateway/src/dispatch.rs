@@ -8,13 +8,14 @@ mod handshake;
 mod lists;
 mod resources;
 mod stored_results;
+mod telemetry;
 
 pub(crate) use handshake::supported_versions;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use innkeeper_host::LogLevel;
+use innkeeper_host::{LogLevel, TraceContext};
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Era, RequestId, RequestParams, method, skim};
 use serde_json::json;
@@ -23,6 +24,7 @@ use serde_json::value::RawValue;
 use crate::client::{Client, ClientIdentity};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::offering::{ListKind, Offering};
 use crate::options::EndpointOptions;
 use crate::principal::Principal;
@@ -45,6 +47,9 @@ pub(crate) struct Caller {
     /// The change subscription of a client of the legacy era.
     pub(crate) subscription: Option<Arc<Subscription>>,
     pub(crate) identity: ClientIdentity,
+    pub(crate) transport: ClientTransport,
+    /// The trace context in the HTTP headers; `None` without telemetry.
+    pub(crate) header_trace: Option<TraceContext>,
 }
 
 impl Caller {
@@ -125,6 +130,13 @@ impl GatewayInner {
 
     /// Handles one request of a client. Dropping the future cancels the request at its server.
     pub(crate) async fn handle(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
+        match &self.telemetry {
+            None => self.dispatch(request).await,
+            Some(telemetry) => self.dispatch_in_span(telemetry, request).await,
+        }
+    }
+
+    async fn dispatch(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
         let era = request.caller.era();
         match (request.method, era) {
             (method::TOOLS_CALL, _) => self.call_tool(&request).await,

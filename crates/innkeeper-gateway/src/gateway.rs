@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use innkeeper_host::config::{RateConfig, Share};
-use innkeeper_host::{Config, Host, HostBuilder, ServerState, ShutdownReport};
+use innkeeper_host::{Config, Host, HostBuilder, ServerState, ShutdownReport, Telemetry};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
@@ -49,6 +49,7 @@ pub struct GatewayBuilder {
     options: GatewayOptions,
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
+    telemetry: Option<Telemetry>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -65,6 +66,7 @@ impl GatewayBuilder {
             options,
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
+            telemetry: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -119,6 +121,18 @@ impl GatewayBuilder {
         Self { rates: Arc::new(rates), ..self }
     }
 
+    /// Sets the OpenTelemetry providers. Default: none, at no cost.
+    ///
+    /// Each request of a client gets one span of the kind `SERVER` and a measurement of
+    /// `mcp.server.operation.duration`. The parent is the trace context in `_meta`, otherwise that
+    /// in the HTTP headers, otherwise the current context. With a tracer provider the gateway does
+    /// not forward the trace context of the client: set the same telemetry for the hosts
+    /// ([`HostBuilder::telemetry`]), which send their own.
+    #[must_use]
+    pub fn telemetry(self, telemetry: Telemetry) -> Self {
+        Self { telemetry: Some(telemetry), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -170,6 +184,7 @@ impl GatewayBuilder {
             metrics: GatewayMetrics::new(),
             policy: self.policy,
             rate_limits: self.rates,
+            telemetry: self.telemetry,
             tasks: GatewayTasks::default(),
             closing: SetOnce::new(),
         });
@@ -215,6 +230,7 @@ pub(crate) struct GatewayInner {
     pub(crate) metrics: GatewayMetrics,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
+    pub(crate) telemetry: Option<Telemetry>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: SetOnce<()>,

@@ -34,6 +34,11 @@ const METHODS: [&str; 18] = [
 /// The label of all other methods: the names are text of clients.
 const OTHER_METHOD: &str = "other";
 
+/// Returns the name of a method with a count of its own.
+pub(crate) fn known_method(method: &str) -> Option<&'static str> {
+    METHODS.into_iter().find(|known| *known == method)
+}
+
 const METHOD_COUNT: usize = METHODS.len() + 1;
 
 /// The outcomes of a request; the last is that of a request without a response.
@@ -52,7 +57,7 @@ const OUTCOMES: [&str; 11] = [
 ];
 
 /// How a client reaches the gateway.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientTransport {
     /// A connection with lines.
     Connection,

@@ -12,6 +12,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use innkeeper_host::TraceContext;
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{RequestId, RequestParams, Revision, method};
 use serde_json::json;
@@ -68,6 +69,8 @@ pub(crate) struct RestClient {
     pub(crate) principal: Principal,
     /// Whether a request needs a credential, for the description.
     pub(crate) needs_credential: bool,
+    /// The trace context in the headers.
+    pub(crate) header_trace: Option<TraceContext>,
 }
 
 /// Handles one request. Dropping the future cancels the call at its server.
@@ -110,6 +113,8 @@ impl RestClient {
             client: None,
             subscription: None,
             identity: ClientIdentity { revision: REVISION, capabilities },
+            transport: ClientTransport::Rest,
+            header_trace: self.header_trace.clone(),
         }
     }
 

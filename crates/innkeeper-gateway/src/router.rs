@@ -226,8 +226,10 @@ impl Routes {
             Target::Rest(resource) => {
                 let needs_credential = self.access.authenticator.needs_credential();
                 let transport = transport.clone();
-                let client = RestClient { transport, endpoint, principal, needs_credential };
                 let (parts, body) = request.into_parts();
+                let header_trace = transport.gateway.header_trace(&parts.headers);
+                let client =
+                    RestClient { transport, endpoint, principal, needs_credential, header_trace };
                 rest::handle(&client, resource, &parts, body).await
             }
             Target::Metrics => self.metrics(request.method()),

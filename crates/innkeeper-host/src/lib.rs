@@ -96,7 +96,7 @@ pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::{CallNotification, Progress};
 pub use shutdown::ShutdownReport;
-pub use telemetry::Telemetry;
+pub use telemetry::{ServedOutcome, ServedRequest, ServerSpan, Telemetry, TraceContext};
 pub use text::{display_safe, is_deceptive_char};
 pub use transport::auth::{
     AuthorizationRequest, Challenge, ProtectedResource, RedirectFuture, TokenFuture, TokenProvider,

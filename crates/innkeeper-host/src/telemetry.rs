@@ -1,6 +1,8 @@
 //! OpenTelemetry spans and metrics of a host, through the API crate only.
 
+mod attributes;
 mod request_span;
+mod server_span;
 mod session_timer;
 mod trace_context;
 
@@ -12,14 +14,17 @@ use innkeeper_protocol::Revision;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::metrics::{Histogram, Meter, MeterProvider};
 use opentelemetry::propagation::TextMapPropagator;
-use opentelemetry::trace::{Span, SpanBuilder, TraceContextExt as _, Tracer, TracerProvider};
+use opentelemetry::trace::{
+    Span, SpanBuilder, SpanKind, TraceContextExt as _, Tracer, TracerProvider,
+};
 use opentelemetry::{Context, InstrumentationScope, KeyValue};
 
 use crate::metrics::DURATION_BUCKETS_SECS;
 
 pub(crate) use request_span::RequestSpan;
+pub use server_span::{ServedOutcome, ServedRequest, ServerSpan};
 pub(crate) use session_timer::SessionTimer;
-pub(crate) use trace_context::TraceContext;
+pub use trace_context::TraceContext;
 
 /// The OpenTelemetry providers of a host. Names follow the semantic conventions for MCP.
 ///
@@ -38,11 +43,27 @@ struct SpanTracer {
     propagator: Box<dyn TextMapPropagator + Send + Sync>,
 }
 
+impl SpanTracer {
+    /// Starts a span and returns the parent context with the span.
+    fn start_span(
+        &self,
+        kind: SpanKind,
+        name: String,
+        attributes: impl IntoIterator<Item = KeyValue>,
+        parent: &Context,
+    ) -> Context {
+        let builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes);
+        let span = self.tracer.build_with_context(builder, parent);
+        parent.with_span(span)
+    }
+}
+
 /// Histograms of durations in seconds.
 #[derive(Debug)]
 struct MetricInstruments {
     call_duration: Histogram<f64>,
     session_duration: Histogram<f64>,
+    served_duration: Histogram<f64>,
 }
 
 impl Telemetry {
@@ -76,7 +97,8 @@ impl Telemetry {
 
     /// Sets the meter provider. The host records two histograms in seconds:
     /// `mcp.client.operation.duration` for the requests that also have spans, and
-    /// `mcp.client.session.duration` for the time that a server is ready.
+    /// `mcp.client.session.duration` for the time that a server is ready. A [`ServerSpan`] records
+    /// `mcp.server.operation.duration`.
     #[must_use]
     pub fn metrics(mut self, provider: &dyn MeterProvider) -> Self {
         let meter = provider.meter_with_scope(instrumentation_scope());
@@ -90,7 +112,13 @@ impl Telemetry {
             "mcp.client.session.duration",
             "Time from the ready state of a server to its stop or failure.",
         );
-        self.metrics = Some(Arc::new(MetricInstruments { call_duration, session_duration }));
+        let served_duration = duration_histogram(
+            &meter,
+            "mcp.server.operation.duration",
+            "Time from the receipt of a request of a client to its outcome.",
+        );
+        let instruments = MetricInstruments { call_duration, session_duration, served_duration };
+        self.metrics = Some(Arc::new(instruments));
         self
     }
 
@@ -101,6 +129,22 @@ impl Telemetry {
     pub fn start_span(&self, span: SpanBuilder) -> Option<Context> {
         let tracer = &self.traces.as_ref()?.tracer;
         Some(Context::current_with_span(tracer.build(span)))
+    }
+
+    /// Starts the span of a request that the application receives from a client. The parent is
+    /// `parent`, as the propagator reads it, otherwise the current context.
+    #[must_use]
+    pub fn start_server_span(
+        &self,
+        request: ServedRequest<'_>,
+        parent: Option<&TraceContext>,
+    ) -> ServerSpan {
+        ServerSpan::start(self, request, parent)
+    }
+
+    /// Returns whether [`Self::traces`] is set.
+    pub fn has_traces(&self) -> bool {
+        self.traces.is_some()
     }
 
     /// Returns the telemetry of one connection, or `None` without providers.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::{CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode};
+use innkeeper_host::{
+    CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode, TraceContext,
+};
 use innkeeper_protocol::request_meta::META_RELATED_TASK;
 use innkeeper_protocol::{Era, envelope, method, skim};
 use ring::digest::{SHA256, digest};
@@ -173,15 +175,21 @@ impl GatewayInner {
         Some(server.server_use.turns.wait(client.clone(), answers, callback).await)
     }
 
+    /// Returns the `_meta` of a request for its server. With spans, the host adds the trace context.
+    fn forwarded_meta(&self, request: &ClientRequest<'_>) -> Option<Box<RawValue>> {
+        let has_traces = self.has_traces();
+        let meta = request.meta.forwarded_without(|key| {
+            // The client knows no task id of the server.
+            key == META_RELATED_TASK || has_traces && TraceContext::has_field(key)
+        });
+        RawValue::from_string(meta?).ok()
+    }
+
     fn call_options(&self, request: &ClientRequest<'_>, server: &OfferedServer) -> CallOptions {
         let caller = request.caller;
         let has_other_clients = server.upstream.wider.is_empty();
         CallOptions {
-            meta: request.meta.forwarded().and_then(|meta| {
-                // The client knows no task id of the server.
-                let text = skim::remove_member(&meta, META_RELATED_TASK);
-                RawValue::from_string(text).ok()
-            }),
+            meta: self.forwarded_meta(request),
             principal: Some(caller.principal.id().clone()),
             has_limited_share: has_other_clients && caller.principal.shares_limits(),
             client_capabilities: Some((*caller.identity.capabilities).to_owned()),

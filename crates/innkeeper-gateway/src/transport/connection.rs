@@ -214,6 +214,7 @@ impl Connection {
             transport: ClientTransport::Connection,
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
+            header_trace: None,
         };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;

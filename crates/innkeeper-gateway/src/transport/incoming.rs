@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use innkeeper_host::TraceContext;
 use innkeeper_protocol::envelope::ErrorId;
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Era, RequestId, RequestParams, Revision, envelope, method};
@@ -26,6 +27,8 @@ pub(super) struct Connected {
     pub(super) transport: ClientTransport,
     pub(super) client: Arc<Client>,
     pub(super) subscription: Option<Arc<Subscription>>,
+    /// The trace context in the HTTP headers; `None` without telemetry.
+    pub(super) header_trace: Option<TraceContext>,
 }
 
 /// Returns the revision in the `_meta` of a request: only requests of the modern era have one.
@@ -106,7 +109,9 @@ pub(super) async fn respond_started(
         let (principal, endpoint) = (client.principal.clone(), client.endpoint);
         let subscription = connected.subscription.clone();
         let client = Some(client.clone());
-        let caller = Caller { principal, endpoint, client, subscription, identity };
+        let (transport, header_trace) = (connected.transport, connected.header_trace.clone());
+        let caller =
+            Caller { principal, endpoint, client, subscription, identity, transport, header_trace };
         let request = ClientRequest { id, method, params, meta, caller: &caller, sink };
         gateway.handle(request).await
     };

@@ -10,18 +10,18 @@ use tower::ServiceExt;
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
 /// A client of the legacy era over HTTP.
-struct HttpClient {
+pub(crate) struct HttpClient {
     router: Router,
     session: Option<String>,
 }
 
 impl HttpClient {
-    fn new(gateway: &TestGateway) -> Self {
+    pub(crate) fn new(gateway: &TestGateway) -> Self {
         Self { router: gateway.router(), session: None }
     }
 
     /// Connects a client with a session.
-    async fn initialized(gateway: &TestGateway, capabilities: Value) -> Self {
+    pub(crate) async fn initialized(gateway: &TestGateway, capabilities: Value) -> Self {
         let mut client = Self::new(gateway);
         let response = client.post(&initialize(&capabilities)).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -32,11 +32,11 @@ impl HttpClient {
         client
     }
 
-    async fn send(&self, request: Request<Body>) -> Response<Body> {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    fn request(&self, method: &str) -> http::request::Builder {
+    pub(crate) fn request(&self, method: &str) -> http::request::Builder {
         let request = Request::builder()
             .method(method)
             .uri("http://127.0.0.1/mcp")
@@ -279,7 +279,7 @@ async fn changes_arrive_on_the_general_stream() {
 }
 
 /// A request of the modern era with its headers.
-fn modern(client: &HttpClient, name: &str, capabilities: &Value) -> Request<Body> {
+pub(crate) fn modern(client: &HttpClient, name: &str, capabilities: &Value) -> Request<Body> {
     let params = json!({
         "name": name, "arguments": { "message": "hi" },
         "_meta": {

@@ -20,5 +20,6 @@ mod search;
 mod setup;
 mod sharing;
 mod sharing_attacks;
+mod spans;
 mod sse;
 mod tasks;

@@ -15,7 +15,7 @@ use tower::ServiceExt;
 use crate::http::json;
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
-fn request(method: &str, path: &str) -> http::request::Builder {
+pub(crate) fn request(method: &str, path: &str) -> http::request::Builder {
     let request = Request::builder().method(method).uri(format!("http://127.0.0.1{path}"));
     request.header("host", "127.0.0.1").header("content-type", "application/json")
 }

@@ -66,11 +66,21 @@ impl TestEnv {
         builder: GatewayBuilder,
         servers: impl IntoIterator<Item = Fixture>,
     ) -> TestGateway {
+        self.gateway_with_hosts(builder, servers, |host| host).await
+    }
+
+    /// Works like [`Self::gateway_with`], with hosts that `prepare` completes.
+    pub(crate) async fn gateway_with_hosts(
+        &self,
+        builder: GatewayBuilder,
+        servers: impl IntoIterator<Item = Fixture>,
+        prepare: impl Fn(HostBuilder) -> HostBuilder + Clone + Send + Sync + 'static,
+    ) -> TestGateway {
         let config = self.config(servers);
-        let supervised = |builder: HostBuilder| {
-            builder.supervisor(Supervisor::executable(built_program("innkeeper-shim")))
+        let supervised = move |builder: HostBuilder| {
+            prepare(builder).supervisor(Supervisor::executable(built_program("innkeeper-shim")))
         };
-        let builder = builder.servers(&config).private_servers(&config, supervised);
+        let builder = builder.servers(&config).private_servers(&config, supervised.clone());
         let host = supervised(Host::builder(config.shared_by(Share::Process)));
         let host = builder.register(host).start().await.unwrap();
         TestGateway { gateway: builder.build(host.clone()), host }

@@ -1,6 +1,6 @@
 //! The trace context in the `_meta` of a request.
 
-use opentelemetry::propagation::Injector;
+use opentelemetry::propagation::{Extractor, Injector};
 
 /// The fields that MCP reserves for W3C contexts. All other unprefixed names in `_meta` belong to
 /// MCP.
@@ -9,11 +9,28 @@ const CONTEXT_FIELDS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 /// Maximum length of a value in bytes: the W3C limit for baggage. Trace fields are much shorter.
 const MAX_VALUE_BYTES: usize = 8192;
 
-/// The allowed fields that a propagator set.
+/// The trace context of a request: `traceparent`, `tracestate` and `baggage`, each up to 8 KiB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TraceContext([Option<String>; CONTEXT_FIELDS.len()]);
+pub struct TraceContext([Option<String>; CONTEXT_FIELDS.len()]);
 
 impl TraceContext {
+    /// Reads the fields of a request; `value` returns the value of a field. Omits values that are
+    /// empty or longer than 8 KiB. Returns `None` without `traceparent`.
+    pub fn read(value: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let mut context = Self::default();
+        for field in CONTEXT_FIELDS {
+            if let Some(value) = value(field) {
+                context.set(field, value);
+            }
+        }
+        context.get(CONTEXT_FIELDS[0]).is_some().then_some(context)
+    }
+
+    /// Returns whether a member of `_meta` is one of the fields.
+    pub fn has_field(key: &str) -> bool {
+        CONTEXT_FIELDS.contains(&key)
+    }
+
     /// Returns the fields with their values.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let fields = CONTEXT_FIELDS.into_iter().zip(&self.0);
@@ -22,6 +39,16 @@ impl TraceContext {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
+    }
+}
+
+impl Extractor for TraceContext {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.fields().find(|(field, _)| field.eq_ignore_ascii_case(key)).map(|(_, value)| value)
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.fields().map(|(field, _)| field).collect()
     }
 }
 

@@ -116,8 +116,15 @@ impl<'a> IncomingMeta<'a> {
     /// revision, the client's capabilities and identity, and the log level. The other members keep
     /// their text. Returns `None` if no member remains.
     pub fn forwarded(&self) -> Option<String> {
-        let is_of_connection =
-            |key: &str| CONNECTION_META_KEYS.contains(&skim::decode_key(key).as_ref());
+        self.forwarded_without(|_| false)
+    }
+
+    /// Works like [`Self::forwarded`], also without the members with an omitted key.
+    pub fn forwarded_without(&self, is_omitted: impl Fn(&str) -> bool) -> Option<String> {
+        let is_of_connection = |key: &str| {
+            let key = skim::decode_key(key);
+            CONNECTION_META_KEYS.contains(&key.as_ref()) || is_omitted(&key)
+        };
         let meta = self.meta?;
         let remains = skim::members(meta).any(|(key, _)| !is_of_connection(key));
         remains.then(|| skim::remove_members(meta, is_of_connection))

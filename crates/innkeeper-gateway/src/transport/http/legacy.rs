@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use innkeeper_host::TraceContext;
 use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
 use serde_json::value::RawValue;
@@ -37,10 +38,11 @@ pub(super) async fn post(
     reservation: Reservation,
 ) -> Response<Body> {
     let Sender { transport, endpoint, principal, headers } = from;
+    let header_trace = transport.gateway.header_trace(headers);
     if let Message::Single(Incoming::Request { id, method, params }) = &message
         && method == method::INITIALIZE
     {
-        return initialize(transport, endpoint, principal, (id, *params)).await;
+        return initialize(transport, endpoint, principal, header_trace, (id, *params)).await;
     }
     let session = match find_session(transport, endpoint, &principal, headers) {
         Ok(session) => session,
@@ -50,14 +52,14 @@ pub(super) async fn post(
         Message::Single(Incoming::Request { id, method, params }) => {
             let request = Request::new(id, &method, params);
             let requests = Requests::Single(request);
-            respond(transport, &session, accepts, requests, reservation).await
+            respond(transport, &session, accepts, requests, header_trace, reservation).await
         }
         Message::Single(message) => {
             incoming::accept(&transport.gateway, &session.client, message);
             accepted()
         }
         Message::Batch(messages) => {
-            batch(transport, &session, accepts, messages, reservation).await
+            batch(transport, &session, accepts, messages, header_trace, reservation).await
         }
     }
 }
@@ -67,6 +69,7 @@ async fn batch(
     session: &Arc<Session>,
     accepts: Accepted,
     messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
+    header_trace: Option<TraceContext>,
     reservation: Reservation,
 ) -> Response<Body> {
     let revision = session.client.identity().map(|identity| identity.revision);
@@ -90,7 +93,8 @@ async fn batch(
     if requests.is_empty() {
         return accepted();
     }
-    respond(transport, session, accepts, Requests::Batch(requests), reservation).await
+    let requests = Requests::Batch(requests);
+    respond(transport, session, accepts, requests, header_trace, reservation).await
 }
 
 /// Creates a session and returns the result of `initialize` with its id.
@@ -98,6 +102,7 @@ async fn initialize(
     transport: &Arc<HttpTransport>,
     endpoint: usize,
     principal: Principal,
+    header_trace: Option<TraceContext>,
     (id, params): (&RequestId, Option<&RawValue>),
 ) -> Response<Body> {
     let session = match transport.sessions.create(principal, endpoint) {
@@ -117,7 +122,7 @@ async fn initialize(
             return rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
         }
     }
-    let connected = connected(&session);
+    let connected = connected(&session, header_trace);
     let request = (id, method::INITIALIZE, params);
     let line =
         incoming::respond_connected(&transport.gateway, &connected, &MessageSink::None, request)
@@ -151,11 +156,12 @@ impl Drop for OpeningSession<'_> {
     }
 }
 
-fn connected(session: &Session) -> incoming::Connected {
+fn connected(session: &Session, header_trace: Option<TraceContext>) -> incoming::Connected {
     incoming::Connected {
         transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
+        header_trace,
     }
 }
 
@@ -236,12 +242,13 @@ async fn respond(
     session: &Arc<Session>,
     accepts: Accepted,
     requests: Requests,
+    header_trace: Option<TraceContext>,
     reservation: Reservation,
 ) -> Response<Body> {
     let activity = session.activity();
     let stream = session.new_stream();
     let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
-    let (gateway, connected) = (transport.gateway.clone(), connected(session));
+    let (gateway, connected) = (transport.gateway.clone(), connected(session, header_trace));
     let responding = async move {
         let _reservation = reservation;
         requests.respond(&gateway, &connected, &sink).await

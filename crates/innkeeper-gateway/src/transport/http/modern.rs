@@ -15,6 +15,7 @@ use super::{Accepted, HttpTransport, incoming, unexpected_message};
 use crate::client::ClientIdentity;
 use crate::dispatch;
 use crate::error::RpcError;
+use crate::metrics::ClientTransport;
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
@@ -104,6 +105,8 @@ async fn check(
         client: None,
         subscription: None,
         identity,
+        transport: ClientTransport::Http,
+        header_trace: from.transport.gateway.header_trace(from.headers),
     };
     if method == method::TOOLS_CALL {
         let gateway = &from.transport.gateway;
