@@ -9,6 +9,7 @@ use std::time::Duration;
 use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::program::innkeeper;
 use crate::real_servers::install_dir;
@@ -255,8 +256,10 @@ fn a_call_in_flight_over_stdio_gets_its_result_after_sigterm() {
         (&response["id"], &response["result"]["content"][0]["text"]),
         (&json!("slow"), &json!("slept"))
     );
-    // The client keeps its end of stdin open.
+    // The client keeps its end of stdin open, and the exit does not take the drain time of 10 s.
+    let answered = Instant::now();
     assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(answered.elapsed() < Duration::from_secs(6), "{:?}", answered.elapsed());
     wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
     drop(stdin);
 }

@@ -43,13 +43,16 @@ pub(crate) async fn serve(
     if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
     }
-    let reading = async {
-        let result = connection.read(reader).await;
+    let finish_input = || {
         // Nobody answers requests of servers any more.
         if let Some(sole_client) = gateway.sole_client() {
             sole_client.end();
         }
         client.finish_input();
+    };
+    let reading = async {
+        let result = connection.read(reader).await;
+        finish_input();
         result
     };
     let finishing = async {
@@ -65,7 +68,10 @@ pub(crate) async fn serve(
         // While requests finish, the client may still cancel them and answer requests of servers.
         let result = tokio::select! {
             biased;
-            () = &mut finishing => Ok(()),
+            () = &mut finishing => {
+                finish_input();
+                Ok(())
+            }
             result = &mut reading => {
                 finishing.await;
                 result
