@@ -275,7 +275,8 @@ impl GatewayInner {
 impl Gateway {
     /// Serves one client on a connection with newline-delimited messages, for example stdio or a
     /// Unix socket, until the client closes its output or the connection fails. Requests in flight
-    /// then get [`GatewayOptions::drain_timeout`]. Dropping the future ends the connection at once.
+    /// then get [`GatewayOptions::drain_timeout`]. The same holds after [`Self::close`] of a gateway
+    /// for one client. Dropping the future ends the connection at once.
     ///
     /// # Errors
     ///

@@ -4,6 +4,7 @@ mod stdio;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, check_exposure};
 use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
@@ -83,7 +84,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         print_failed_servers(host, output)?;
         let gateway = builder.build(host.clone());
         match listener {
-            None => serve_stdio(&gateway, &stop).await,
+            None => serve_stdio(&gateway, (&stop, drain_time)).await,
             Some(listener) => {
                 let servers = describe_servers(ready_servers(host), private);
                 let state = (&notifier, &*stop);
@@ -288,14 +289,23 @@ async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: Str
     notifier.notify(&ServiceState::Ready(text));
 }
 
-async fn serve_stdio(gateway: &Gateway, stop: &SetOnce<()>) -> Result<(), CliError> {
+async fn serve_stdio(
+    gateway: &Gateway,
+    (stop, drain_time): (&SetOnce<()>, Duration),
+) -> Result<(), CliError> {
     let stdin = stdio::stdin()?;
     let (stdout, flushed) = stdio::stdout()?;
     let serving = gateway.serve_connection(Principal::local_user(), stdin, stdout);
+    let closing = async {
+        stop.wait().await;
+        gateway.close();
+        // A client that does not read its responses cannot delay the end.
+        tokio::time::sleep(drain_time).await;
+    };
     let served = tokio::select! {
         biased;
         served = serving => served,
-        _ = stop.wait() => Ok(()),
+        () = closing => Ok(()),
     };
     gateway.close();
     flushed.wait().await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::program::innkeeper;
 use crate::real_servers::install_dir;
@@ -208,6 +209,59 @@ fn a_client_on_stdin_and_stdout_is_served_until_it_closes_its_output() {
     assert_eq!(lines[0]["result"]["serverInfo"]["name"], "innkeeper");
     assert_eq!(lines[1]["result"]["content"][0]["text"], "hi");
     wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+}
+
+/// Attack: processes | SIGTERM while a call over stdio runs, and a further call after the signal | the
+/// running call gets its result, the further call an error, and no process remains | No orphan
+#[test]
+fn a_call_in_flight_over_stdio_gets_its_result_after_sigterm() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let args = ["serve", "--stdio", "--config", "mcp.json", "--names", "flat"];
+    let mut child = innkeeper(&args, test_env.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let call = |id: &str, tool: &str, arguments: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments } })
+    };
+    writeln!(stdin, "{}", initialize()).unwrap();
+    assert_eq!(next()["result"]["serverInfo"]["name"], "innkeeper");
+    writeln!(stdin, "{}", call("slow", "sleep", json!({ "ms": 2_000 }))).unwrap();
+    // A response to a later request: the gateway has read the call.
+    writeln!(stdin, "{}", call("before", "echo", json!({ "message": "hi" }))).unwrap();
+    assert_eq!(next()["id"], "before");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&child),
+        rustix::process::Signal::TERM,
+    )
+    .unwrap();
+    // Requests are accepted until the program handles the signal.
+    let refused = loop {
+        writeln!(stdin, "{}", json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" }))
+            .unwrap();
+        let response = next();
+        assert_eq!(response["id"], "after", "the slow call is still in flight");
+        if !response["error"].is_null() {
+            break response;
+        }
+    };
+    assert_eq!(refused["error"]["message"], "the gateway is closing");
+    let response = next();
+    assert_eq!(
+        (&response["id"], &response["result"]["content"][0]["text"]),
+        (&json!("slow"), &json!("slept"))
+    );
+    // The client keeps its end of stdin open, and the exit does not take the drain time of 10 s.
+    let answered = Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(answered.elapsed() < Duration::from_secs(6), "{:?}", answered.elapsed());
+    wait_gone(&test_env.process_tag, Duration::from_secs(1)).unwrap();
+    drop(stdin);
 }
 
 #[test]

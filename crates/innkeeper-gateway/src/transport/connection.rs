@@ -43,15 +43,40 @@ pub(crate) async fn serve(
     if let Some(sole_client) = gateway.sole_client() {
         sole_client.connect(client.clone());
     }
-    let reading = async {
-        let result = connection.read(reader).await;
+    let finish_input = || {
         // Nobody answers requests of servers any more.
         if let Some(sole_client) = gateway.sole_client() {
             sole_client.end();
         }
         client.finish_input();
+    };
+    let reading = async {
+        let result = connection.read(reader).await;
+        finish_input();
+        result
+    };
+    let finishing = async {
+        tokio::select! {
+            () = client.input_ended() => {}
+            () = connection.refuses_requests() => {}
+        }
         // Requests in flight after this time get no response.
         drop(timeout(gateway.options.drain_timeout, connection.requests.join()).await);
+    };
+    let reading = async {
+        tokio::pin!(reading, finishing);
+        // While requests finish, the client may still cancel them and answer requests of servers.
+        let result = tokio::select! {
+            biased;
+            () = &mut finishing => {
+                finish_input();
+                Ok(())
+            }
+            result = &mut reading => {
+                finishing.await;
+                result
+            }
+        };
         connection.end();
         result
     };
@@ -218,6 +243,11 @@ impl Connection {
         };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
+        // No await between this check and the spawn: the shutdown waits for each accepted request.
+        if self.gateway.sole_client().is_some() && self.gateway.closing.initialized() {
+            self.sink.send(incoming::error_line(Some(&id), &RpcError::closing())).await;
+            return;
+        }
         // The next message may cancel the request.
         let started = self.client.start_request(&id);
         let responding = async move {
@@ -236,6 +266,15 @@ impl Connection {
         } else {
             self.requests.spawn(responding);
         }
+    }
+
+    /// Waits until the gateway closes, if this connection is its only one. The owner of other
+    /// connections ends them: a command on a Unix socket sends several requests.
+    async fn refuses_requests(&self) {
+        if self.gateway.sole_client().is_none() {
+            std::future::pending::<()>().await;
+        }
+        self.gateway.drained().await;
     }
 
     /// Adds the client to the receivers of change notifications.
