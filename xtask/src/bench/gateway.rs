@@ -1,6 +1,7 @@
 //! `bench --gateway`: compares the gateway with a bare handler and with other proxies.
 
 use std::fs;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::report::{Samples, format_number};
 use super::runs::BenchRun;
 use super::{BenchArgs, interleave};
 use crate::program::{Program, relative_path, repository_root};
-use crate::test::install_python_clients;
+use crate::test::{install_gateway_peers, install_python_clients};
 use crate::{TaskResult, figures, output};
 
 /// Default number of rounds.
@@ -36,6 +37,10 @@ enum BenchServer {
     RmcpSessions,
     /// A proxy of FastMCP.
     FastMcp,
+    /// `mcp-proxy` of npm.
+    McpProxy,
+    /// `supergateway` of npm, with sessions: one process of the server for each.
+    Supergateway,
     Innkeeper,
     /// Innkeeper, with progress, so that each response is an event stream.
     InnkeeperEvents,
@@ -49,6 +54,8 @@ impl BenchServer {
             Self::Rmcp => "rmcp proxy",
             Self::RmcpSessions => "rmcp (sessions)",
             Self::FastMcp => "FastMCP proxy",
+            Self::McpProxy => "mcp-proxy",
+            Self::Supergateway => "supergateway",
             Self::Innkeeper => "innkeeper",
             Self::InnkeeperEvents => "innkeeper (SSE)",
         }
@@ -61,11 +68,13 @@ const ALL_SERVERS: &[BenchServer] = &[
     BenchServer::Rmcp,
     BenchServer::RmcpSessions,
     BenchServer::FastMcp,
+    BenchServer::McpProxy,
+    BenchServer::Supergateway,
     BenchServer::Innkeeper,
     BenchServer::InnkeeperEvents,
 ];
 
-/// FastMCP needs seconds for each call of this size.
+/// The servers for messages of 1 MB, which `supergateway` refuses.
 const LARGE_MESSAGE_SERVERS: &[BenchServer] = &[
     BenchServer::Echo,
     BenchServer::Pipe,
@@ -155,6 +164,7 @@ fn memory_line(figures: &Value) -> String {
 /// Builds all programs and writes the configuration of the gateway; returns their directory.
 fn build() -> TaskResult<PathBuf> {
     install_python_clients()?;
+    install_gateway_peers()?;
     let target = repository_root().join("target/bench");
     for package in [
         "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway",
@@ -176,6 +186,12 @@ fn build() -> TaskResult<PathBuf> {
     Ok(directory)
 }
 
+/// Returns a free address, for a program that does not print its address.
+fn free_address() -> TaskResult<SocketAddr> {
+    let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    address.map_err(|error| format!("no free port: {error}"))
+}
+
 /// Runs the load against one program.
 fn measure(
     programs: &Path,
@@ -187,8 +203,16 @@ fn measure(
     let events = u8::from(server == BenchServer::InnkeeperEvents);
     let tool = if events == 1 { "echo_1" } else { "echo" };
     let load = Program::new(programs.join("gateway-load"))
-        .args(&format!("{clients} {bytes} {length} {events} {tool} --"));
-    let echo = programs.join("echo");
+        .args(&format!("{clients} {bytes} {length} {events} {tool}"));
+    let address = match server {
+        BenchServer::McpProxy | BenchServer::Supergateway => Some(free_address()?),
+        _ => None,
+    };
+    let port = address.map(|address| address.port()).unwrap_or_default();
+    let address = address.map_or("printed".to_owned(), |address| address.to_string());
+    let load = load.args(&format!("{address} --"));
+    let (echo, servers) = (programs.join("echo"), repository_root().join("target/test-servers"));
+    let peers = servers.join("peers/node_modules/.bin");
     let load = match server {
         BenchServer::Echo => load.path_arg(&programs.join("echo-http")),
         BenchServer::Pipe => load.path_arg(&programs.join("gateway-pipe")).path_arg(&echo),
@@ -199,8 +223,17 @@ fn measure(
             load.path_arg(&programs.join("gateway-rmcp")).args("sessions").path_arg(&echo)
         }
         BenchServer::FastMcp => load
-            .path_arg(&repository_root().join("target/test-servers/clients-venv/bin/python"))
+            .path_arg(&servers.join("clients-venv/bin/python"))
             .args("bench/gateway/fastmcp_proxy.py")
+            .path_arg(&echo),
+        BenchServer::McpProxy => load
+            .path_arg(&peers.join("mcp-proxy"))
+            .args(&format!("--host 127.0.0.1 --port {port} --server stream --"))
+            .path_arg(&echo),
+        BenchServer::Supergateway => load
+            .path_arg(&peers.join("supergateway"))
+            .args("--outputTransport streamableHttp --stateful --logLevel none --port")
+            .args(&format!("{port} --stdio"))
             .path_arg(&echo),
         BenchServer::Innkeeper | BenchServer::InnkeeperEvents => load
             .path_arg(&programs.join("innkeeper"))
@@ -257,6 +290,11 @@ mod tests {
         }
         let rows = table_rows(&samples);
         assert_eq!(rows.len(), 1 + 3 * CASES.len());
-        assert_eq!(rows[1][1..], ["–", "20.0", "–", "15.0", "–", "0.75", "–", "–"]);
+        let cell = |name: &str| {
+            let column = rows[0].iter().position(|title| title == name);
+            &*rows[1][column.unwrap()]
+        };
+        let names = ["HTTP echo", "limit", "innkeeper", "÷ limit", "÷ rmcp proxy"];
+        assert_eq!(names.map(cell), ["–", "20.0", "15.0", "0.75", "–"]);
     }
 }

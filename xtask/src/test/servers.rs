@@ -15,6 +15,9 @@ const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
 const CLIENTS_PACKAGE_JSON: &str = include_str!("../../clients/package.json");
 const CLIENTS_PACKAGE_LOCK: &str = include_str!("../../clients/package-lock.json");
 const CLIENTS_REQUIREMENTS: &str = include_str!("../../clients/requirements.txt");
+/// The gateways that the benchmarks measure.
+const PEERS_PACKAGE_JSON: &str = include_str!("../../peers/package.json");
+const PEERS_PACKAGE_LOCK: &str = include_str!("../../peers/package-lock.json");
 /// `uvx`, at an exact version.
 const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
 /// The tester of HTTP APIs from their description.
@@ -63,6 +66,19 @@ pub(crate) fn install_python_clients() -> TaskResult<PathBuf> {
     let venv = create_home()?.join("clients-venv");
     install_once(&venv, CLIENTS_REQUIREMENTS, |dir| install_venv(dir, CLIENTS_REQUIREMENTS))?;
     Ok(venv.join("bin"))
+}
+
+/// Installs the gateways that the benchmarks measure, and returns the directory of their programs.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_gateway_peers() -> TaskResult<PathBuf> {
+    let home = create_home()?.join("peers");
+    install_once(&home, &format!("{PEERS_PACKAGE_JSON}{PEERS_PACKAGE_LOCK}"), |dir| {
+        install_npm(dir, PEERS_PACKAGE_JSON, PEERS_PACKAGE_LOCK)
+    })?;
+    Ok(home.join("node_modules/.bin"))
 }
 
 /// Installs `uv` and `uvx`, and returns the directory of the programs.

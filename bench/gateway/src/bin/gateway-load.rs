@@ -1,9 +1,9 @@
 //! The load: clients that call one tool in a closed loop, each on its connection.
 //!
-//! `gateway-load CLIENTS BYTES LENGTH EVENTS TOOL -- PROGRAM ARGUMENTS` starts the gateway, reads its
-//! address from its output, measures, and prints one line of JSON. `LENGTH` is a time such as `0.5s`
-//! or a number of calls such as `1000000`. With `EVENTS` 1 each call requests progress, so that the
-//! response is an event stream.
+//! `gateway-load CLIENTS BYTES LENGTH EVENTS TOOL ADDRESS -- PROGRAM ARGUMENTS` starts the gateway,
+//! measures, and prints one line of JSON. `LENGTH` is a time such as `0.5s` or a number of calls such
+//! as `1000000`. With `EVENTS` 1 each call requests progress, so that the response is an event stream.
+//! `ADDRESS` is the address of the gateway, or `printed` for a gateway that prints its address.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,6 +18,9 @@ use tokio::net::TcpStream;
 /// Time before the measurement.
 const WARM_UP: Duration = Duration::from_millis(300);
 
+/// Maximum time of the start of a gateway.
+const START_TIME: Duration = Duration::from_secs(20);
+
 /// A running gateway, which a drop ends.
 struct Gateway {
     child: Child,
@@ -25,7 +28,7 @@ struct Gateway {
 }
 
 impl Gateway {
-    fn start(command: &[String]) -> Result<Self, String> {
+    fn start(command: &[String], address: &str) -> Result<Self, String> {
         let (program, args) = command.split_first().ok_or("no program")?;
         let mut child = Command::new(program)
             .args(args)
@@ -48,8 +51,12 @@ impl Gateway {
             });
         }
         drop(sender);
+        if address != "printed" {
+            let gateway = Self { child, address: address.to_owned() };
+            return gateway.wait_for_port().map(|()| gateway);
+        }
         let mut seen = String::new();
-        while let Ok(line) = lines.recv_timeout(Duration::from_secs(20)) {
+        while let Ok(line) = lines.recv_timeout(START_TIME) {
             if let Some(start) = line.find("127.0.0.1:") {
                 let address = line[start..].split(['/', ' ']).next().unwrap_or_default();
                 return Ok(Self { child, address: address.to_owned() });
@@ -58,6 +65,18 @@ impl Gateway {
             seen.push('\n');
         }
         Err(format!("{program} printed no address: {seen}"))
+    }
+
+    /// Waits until the gateway accepts connections.
+    fn wait_for_port(&self) -> Result<(), String> {
+        let started = Instant::now();
+        while std::net::TcpStream::connect(&self.address).is_err() {
+            if started.elapsed() > START_TIME {
+                return Err(format!("nobody listens on {}", self.address));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// Returns a line of the memory statistics in KiB.
@@ -255,8 +274,8 @@ async fn measure(
 
 fn run() -> Result<serde_json::Value, String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [clients, bytes, length, events, tool, dashes, command @ ..] = &args[..] else {
-        return Err("CLIENTS BYTES LENGTH EVENTS TOOL -- PROGRAM ARGUMENTS".to_owned());
+    let [clients, bytes, length, events, tool, address, dashes, command @ ..] = &args[..] else {
+        return Err("CLIENTS BYTES LENGTH EVENTS TOOL ADDRESS -- PROGRAM ARGUMENTS".to_owned());
     };
     if dashes != "--" {
         return Err("`--` precedes the program".to_owned());
@@ -267,7 +286,7 @@ fn run() -> Result<serde_json::Value, String> {
         bytes.parse().map_err(|_| wrong(bytes))?,
         Length::parse(length).ok_or_else(|| wrong(length))?,
     );
-    let gateway = Gateway::start(command)?;
+    let gateway = Gateway::start(command, address)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     runtime.block_on(measure(&gateway, load, events == "1", tool))
