@@ -183,16 +183,17 @@ fn stderr_of(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+fn start_on_stdio(test_env: &TestEnv) -> Child {
+    let args = ["serve", "--stdio", "--config", "mcp.json", "--names", "flat"];
+    let mut program = innkeeper(&args, test_env.path());
+    program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
 /// Proves: B-b1
 #[test]
 fn a_client_on_stdin_and_stdout_is_served_until_it_closes_its_output() {
     let test_env = TestEnv::new(fixture("a"), &Value::Null);
-    let args = ["serve", "--stdio", "--config", "mcp.json", "--names", "flat"];
-    let mut child = innkeeper(&args, test_env.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start_on_stdio(&test_env);
     let mut stdin = child.stdin.take().unwrap();
     let call = json!({ "jsonrpc": "2.0", "id": "last", "method": "tools/call",
         "params": { "name": "echo", "arguments": { "message": "hi" } } });
@@ -216,12 +217,7 @@ fn a_client_on_stdin_and_stdout_is_served_until_it_closes_its_output() {
 #[test]
 fn a_call_in_flight_over_stdio_gets_its_result_after_sigterm() {
     let test_env = TestEnv::new(fixture("a"), &Value::Null);
-    let args = ["serve", "--stdio", "--config", "mcp.json", "--names", "flat"];
-    let mut child = innkeeper(&args, test_env.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start_on_stdio(&test_env);
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };

@@ -31,7 +31,8 @@ pub(crate) fn local_access() -> HttpAccess {
     HttpAccess { authenticator: Authenticator::local_user(), origin }
 }
 
-fn request(session: Option<&str>, body: impl Into<Body>) -> Request<Body> {
+/// A message for `/mcp`, of a session or for a new one.
+pub(crate) fn request(session: Option<&str>, body: impl Into<Body>) -> Request<Body> {
     let request = Request::builder()
         .method("POST")
         .uri("http://127.0.0.1/mcp")

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use http::Request;
 use innkeeper_host::HostEvent;
 use innkeeper_testkit::{Fixture, Journal};
 use serde_json::{Value, json};
@@ -13,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tower::ServiceExt;
 
+use crate::limits::request;
 use crate::setup::{TEST_TIMEOUT, TestClient, TestEnv, TestGateway, text};
 
 /// Maximum duration of a call to the healthy server: a hundred times what it takes on an idle
@@ -288,30 +287,16 @@ async fn a_client_that_cancels_everything_does_not_stop_another_client_of_its_se
     assert!(flood.join_next().await.unwrap().unwrap_err().is_cancelled(), "it went on");
 }
 
-fn post(body: &Value, session: Option<&str>) -> Request<Body> {
-    let request = Request::builder()
-        .method("POST")
-        .uri("http://127.0.0.1/mcp")
-        .header("host", "127.0.0.1")
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream");
-    let request = match session {
-        Some(session) => request.header("mcp-session-id", session),
-        None => request,
-    };
-    request.body(Body::from(body.to_string())).unwrap()
-}
-
 /// Opens a session, starts a call in it, and leaves both.
 async fn leave_session(router: &Router) -> bool {
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
         "clientInfo": { "name": "test", "version": "1" } });
     let open = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let opened = router.clone().oneshot(post(&open, None)).await.unwrap();
+    let opened = router.clone().oneshot(request(None, open.to_string())).await.unwrap();
     let Some(session) = opened.headers().get("mcp-session-id") else { return false };
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
         "params": { "name": "a.echo", "arguments": { "message": "left" } } });
-    let call = post(&call, Some(session.to_str().unwrap()));
+    let call = request(Some(session.to_str().unwrap()), call.to_string());
     let calling = router.clone().oneshot(call);
     drop(timeout(Duration::from_millis(1), calling).await);
     true
