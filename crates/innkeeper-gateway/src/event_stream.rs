@@ -180,6 +180,17 @@ impl EventStream {
         Some(self.start_reader(log, position))
     }
 
+    /// Returns all messages of the log, which counts as reading them. The previous reader ends.
+    pub(crate) fn read_all(&self) -> Vec<StreamEvent> {
+        let mut log = self.log();
+        log.reader += 1;
+        log.read_position = log.last_position;
+        let events = log.events.iter().cloned().collect();
+        drop(log);
+        self.changed.notify_waiters();
+        events
+    }
+
     /// Starts to read the messages that no reader took.
     pub(crate) fn read_latest(self: &Arc<Self>) -> EventReader {
         let log = self.log();

@@ -44,6 +44,9 @@ enum BenchServer {
     Innkeeper,
     /// Innkeeper, with progress, so that each response is an event stream.
     InnkeeperEvents,
+    /// Innkeeper, with progress for clients that accept JSON only: the same messages of the server as
+    /// with event streams.
+    InnkeeperDropped,
 }
 
 impl BenchServer {
@@ -58,6 +61,7 @@ impl BenchServer {
             Self::Supergateway => "supergateway",
             Self::Innkeeper => "innkeeper",
             Self::InnkeeperEvents => "innkeeper (SSE)",
+            Self::InnkeeperDropped => "innkeeper (progress dropped)",
         }
     }
 }
@@ -72,6 +76,7 @@ const ALL_SERVERS: &[BenchServer] = &[
     BenchServer::Supergateway,
     BenchServer::Innkeeper,
     BenchServer::InnkeeperEvents,
+    BenchServer::InnkeeperDropped,
 ];
 
 /// The servers for messages of 1 MB, which `supergateway` refuses.
@@ -82,6 +87,7 @@ const LARGE_MESSAGE_SERVERS: &[BenchServer] = &[
     BenchServer::RmcpSessions,
     BenchServer::Innkeeper,
     BenchServer::InnkeeperEvents,
+    BenchServer::InnkeeperDropped,
 ];
 
 /// The number of calls after which the memory of the gateway is compared with that before them.
@@ -200,10 +206,13 @@ fn measure(
     length: &str,
 ) -> TaskResult<Value> {
     let GatewayCase { clients, bytes, .. } = case;
-    let events = u8::from(server == BenchServer::InnkeeperEvents);
-    let tool = if events == 1 { "echo_1" } else { "echo" };
+    let (progress, tool) = match server {
+        BenchServer::InnkeeperEvents => ("sent", "echo_1"),
+        BenchServer::InnkeeperDropped => ("dropped", "echo_1"),
+        _ => ("none", "echo"),
+    };
     let load = Program::new(programs.join("gateway-load"))
-        .args(&format!("{clients} {bytes} {length} {events} {tool}"));
+        .args(&format!("{clients} {bytes} {length} {progress} {tool}"));
     let address = match server {
         BenchServer::McpProxy | BenchServer::Supergateway => Some(free_address()?),
         _ => None,
@@ -235,10 +244,11 @@ fn measure(
             .args("--outputTransport streamableHttp --stateful --logLevel none --port")
             .args(&format!("{port} --stdio"))
             .path_arg(&echo),
-        BenchServer::Innkeeper | BenchServer::InnkeeperEvents => load
-            .path_arg(&programs.join("innkeeper"))
-            .args("serve --names flat --listen 127.0.0.1:0 --config")
-            .path_arg(&programs.join("gateway.json")),
+        BenchServer::Innkeeper | BenchServer::InnkeeperEvents | BenchServer::InnkeeperDropped => {
+            load.path_arg(&programs.join("innkeeper"))
+                .args("serve --names flat --listen 127.0.0.1:0 --config")
+                .path_arg(&programs.join("gateway.json"))
+        }
     };
     let line = load.output()?;
     serde_json::from_str(&line)
@@ -249,7 +259,7 @@ fn measure(
 fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
     let mut heading = vec![String::new()];
     heading.extend(ALL_SERVERS.iter().map(|server| server.name().to_owned()));
-    heading.extend(["÷ limit", "÷ rmcp proxy", "SSE ÷ JSON"].map(str::to_owned));
+    heading.extend(["÷ limit", "÷ rmcp proxy", "SSE ÷ JSON", "SSE ÷ dropped"].map(str::to_owned));
     let mut rows = vec![heading];
     for case in CASES {
         for (key, title, divisor) in [
@@ -262,13 +272,15 @@ fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
                 let median = samples.median(case.name, server.name(), "", key);
                 format_number(median.map(|median| median / divisor))
             }));
+            let ratio = |server: BenchServer| samples.ratio(case.name, server.name(), "", key);
+            // The ratios of Innkeeper to its event streams, inverted.
+            let events = ratio(BenchServer::InnkeeperEvents).map(f64::recip);
+            let dropped = ratio(BenchServer::InnkeeperDropped).zip(events);
             let ratios = [
-                samples.ratio(case.name, BenchServer::Pipe.name(), "", key),
-                samples.ratio(case.name, BenchServer::Rmcp.name(), "", key),
-                // The ratio of Innkeeper to its event streams, inverted.
-                samples
-                    .ratio(case.name, BenchServer::InnkeeperEvents.name(), "", key)
-                    .map(|ratio| ratio.recip()),
+                ratio(BenchServer::Pipe),
+                ratio(BenchServer::Rmcp),
+                events,
+                dropped.map(|(dropped, events)| events * dropped),
             ];
             row.extend(ratios.map(format_number));
             rows.push(row);

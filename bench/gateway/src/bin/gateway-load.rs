@@ -1,9 +1,11 @@
 //! The load: clients that call one tool in a closed loop, each on its connection.
 //!
-//! `gateway-load CLIENTS BYTES LENGTH EVENTS TOOL ADDRESS -- PROGRAM ARGUMENTS` starts the gateway,
+//! `gateway-load CLIENTS BYTES LENGTH PROGRESS TOOL ADDRESS -- PROGRAM ARGUMENTS` starts the gateway,
 //! measures, and prints one line of JSON. `LENGTH` is a time such as `0.5s` or a number of calls such
-//! as `1000000`. With `EVENTS` 1 each call requests progress, so that the response is an event stream.
-//! `ADDRESS` is the address of the gateway, or `printed` for a gateway that prints its address.
+//! as `1000000`. With `PROGRESS` `sent` each call requests progress, so that the response is an event
+//! stream; with `dropped` the client also accepts JSON only, so that the gateway drops the progress;
+//! with `none` no call requests progress. `ADDRESS` is the address of the gateway, or `printed` for a
+//! gateway that prints its address.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -94,20 +96,48 @@ impl Drop for Gateway {
     }
 }
 
+/// What the clients do about progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    None,
+    Sent,
+    Dropped,
+}
+
+impl Progress {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Self::None),
+            "sent" => Some(Self::Sent),
+            "dropped" => Some(Self::Dropped),
+            _ => None,
+        }
+    }
+
+    /// Returns the value of the `Accept` header.
+    fn accept(self) -> &'static str {
+        match self {
+            Self::None | Self::Sent => "application/json, text/event-stream",
+            Self::Dropped => "application/json",
+        }
+    }
+}
+
 /// One connection of HTTP/1.1.
 struct Connection {
     stream: TcpStream,
     address: String,
+    accept: &'static str,
     session: Option<String>,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    async fn open(address: &str) -> std::io::Result<Self> {
+    async fn open(address: &str, accept: &'static str) -> std::io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let mut connection =
-            Self { stream, address: address.to_owned(), session: None, buffer: Vec::new() };
+            Self { stream, address: address.to_owned(), accept, session: None, buffer: Vec::new() };
         let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -125,9 +155,10 @@ impl Connection {
         let session = session.map(|id| format!("mcp-session-id: {id}\r\n")).unwrap_or_default();
         format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             accept: application/json, text/event-stream\r\nmcp-protocol-version: 2025-11-25\r\n\
+             accept: {}\r\nmcp-protocol-version: 2025-11-25\r\n\
              {session}content-length: {}\r\n\r\n{body}",
             self.address,
+            self.accept,
             body.len()
         )
         .into_bytes()
@@ -209,9 +240,14 @@ impl Length {
 }
 
 /// Calls until the end; returns the latencies in nanoseconds.
-async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u64>, String> {
+async fn run_client(
+    address: String,
+    accept: &'static str,
+    body: String,
+    bytes: usize,
+) -> Result<Vec<u64>, String> {
     let fail = |error: std::io::Error| error.to_string();
-    let mut connection = Connection::open(&address).await.map_err(fail)?;
+    let mut connection = Connection::open(&address, accept).await.map_err(fail)?;
     let request = connection.request(&body);
     let mut latencies = Vec::with_capacity(1 << 16);
     while !STOPPED.load(Ordering::Relaxed) {
@@ -232,17 +268,20 @@ async fn run_client(address: String, body: String, bytes: usize) -> Result<Vec<u
 async fn measure(
     gateway: &Gateway,
     (clients, bytes, length): (usize, usize, Length),
-    events: bool,
+    progress: Progress,
     tool: &str,
 ) -> Result<serde_json::Value, String> {
     let message = innkeeper_bench::workload::message_text(bytes);
     let mut params = json!({ "name": tool, "arguments": { "message": message } });
-    if events {
+    if progress != Progress::None {
         params["_meta"] = json!({ "progressToken": 1 });
     }
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let running: Vec<_> = (0..clients)
-        .map(|_| tokio::spawn(run_client(gateway.address.clone(), call.to_string(), bytes)))
+        .map(|_| {
+            let (address, accept) = (gateway.address.clone(), progress.accept());
+            tokio::spawn(run_client(address, accept, call.to_string(), bytes))
+        })
         .collect();
     tokio::time::sleep(WARM_UP).await;
     let memory = gateway.memory("VmRSS");
@@ -274,8 +313,8 @@ async fn measure(
 
 fn run() -> Result<serde_json::Value, String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [clients, bytes, length, events, tool, address, dashes, command @ ..] = &args[..] else {
-        return Err("CLIENTS BYTES LENGTH EVENTS TOOL ADDRESS -- PROGRAM ARGUMENTS".to_owned());
+    let [clients, bytes, length, progress, tool, address, dashes, command @ ..] = &args[..] else {
+        return Err("CLIENTS BYTES LENGTH PROGRESS TOOL ADDRESS -- PROGRAM ARGUMENTS".to_owned());
     };
     if dashes != "--" {
         return Err("`--` precedes the program".to_owned());
@@ -286,10 +325,12 @@ fn run() -> Result<serde_json::Value, String> {
         bytes.parse().map_err(|_| wrong(bytes))?,
         Length::parse(length).ok_or_else(|| wrong(length))?,
     );
+    let progress = Progress::parse(progress)
+        .ok_or_else(|| format!("`{progress}` is not `none`, `sent` or `dropped`"))?;
     let gateway = Gateway::start(command, address)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
-    runtime.block_on(measure(&gateway, load, events == "1", tool))
+    runtime.block_on(measure(&gateway, load, progress, tool))
 }
 
 fn main() -> ExitCode {

@@ -20,10 +20,38 @@ pub(crate) struct FinishedStreams {
     queues: Mutex<Queues>,
 }
 
+/// Minimum length of a queue before the removal of ended streams.
+const MIN_REMOVAL_LENGTH: usize = 64;
+
 #[derive(Debug, Default)]
 struct Queues {
     next: u64,
-    by_principal: HashMap<Principal, VecDeque<FinishedStream>>,
+    by_principal: HashMap<Principal, Queue>,
+}
+
+/// The finished streams of a principal.
+#[derive(Debug, Default)]
+struct Queue {
+    streams: VecDeque<FinishedStream>,
+    /// Number of streams after the last removal of ended streams.
+    kept: usize,
+}
+
+impl Queue {
+    /// Adds a stream. If the queue doubled, forgets the streams that have no owner any more, so that
+    /// a busy client does not fill the queue with them.
+    fn push(&mut self, finished: FinishedStream) {
+        self.streams.push_back(finished);
+        if self.streams.len() > 2 * self.kept.max(MIN_REMOVAL_LENGTH) {
+            self.remove_ended();
+        }
+    }
+
+    /// Forgets the streams of sessions that have ended or have newer streams.
+    fn remove_ended(&mut self) {
+        self.streams.retain(|finished| finished.stream.strong_count() > 0);
+        self.kept = self.streams.len();
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +99,10 @@ impl FinishedStreams {
         let number = queues.next;
         queues.next += 1;
         let finished = FinishedStream { number, stream: Arc::downgrade(stream) };
-        queues.by_principal.entry(principal.clone()).or_default().push_back(finished);
+        match queues.by_principal.get_mut(principal) {
+            Some(queue) => queue.push(finished),
+            None => queues.by_principal.entry(principal.clone()).or_default().push(finished),
+        }
     }
 
     /// Returns the memory of all finished streams in bytes.
@@ -81,9 +112,9 @@ impl FinishedStreams {
 
     /// Forgets the streams of sessions that have ended.
     pub(crate) fn remove_ended(&self) {
-        self.queues().by_principal.retain(|_, streams| {
-            streams.retain(|finished| finished.stream.strong_count() > 0);
-            !streams.is_empty()
+        self.queues().by_principal.retain(|_, queue| {
+            queue.remove_ended();
+            !queue.streams.is_empty()
         });
     }
 }
@@ -91,7 +122,8 @@ impl FinishedStreams {
 impl Queues {
     /// Removes the messages of one stream of a principal. Returns whether there was a stream.
     fn remove_oldest_of(&mut self, principal: &Principal) -> bool {
-        let Some(streams) = self.by_principal.get_mut(principal) else { return false };
+        let Some(queue) = self.by_principal.get_mut(principal) else { return false };
+        let streams = &mut queue.streams;
         let oldest = streams.iter().position(FinishedStream::is_read).unwrap_or_default();
         let Some(removed) = streams.remove(oldest) else { return false };
         if let Some(stream) = removed.stream.upgrade() {
@@ -102,7 +134,8 @@ impl Queues {
 
     fn remove_oldest(&mut self) -> bool {
         let queues = self.by_principal.iter();
-        let oldest = queues.filter_map(|(principal, streams)| Some((streams.front()?, principal)));
+        let oldest =
+            queues.filter_map(|(principal, queue)| Some((queue.streams.front()?, principal)));
         let oldest = oldest.min_by_key(|(finished, _)| finished.number);
         let Some(principal) = oldest.map(|(_, principal)| principal.clone()) else { return false };
         self.remove_oldest_of(&principal)
@@ -172,6 +205,19 @@ mod tests {
         streams.remove_ended();
         assert!(streams.queues().by_principal.is_empty(), "nothing stays of ended sessions");
         assert_eq!(streams.bytes(), 0, "the memory is free");
+    }
+
+    #[tokio::test]
+    async fn streams_that_nobody_can_resume_are_forgotten() {
+        let streams = FinishedStreams::new();
+        let user = Principal::local_user();
+        let kept = add(&streams, &user, true).await;
+        for _ in 0..10 * MIN_REMOVAL_LENGTH {
+            add(&streams, &user, true).await;
+        }
+        let queued = streams.queues().by_principal[&user].streams.len();
+        assert!(queued <= 2 * MIN_REMOVAL_LENGTH, "{queued} of ended streams");
+        assert!(can_resume(&kept));
     }
 
     #[tokio::test]

@@ -12,7 +12,9 @@ use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
 use serde_json::value::RawValue;
 
-use super::response::{accepted, json_response, logged_events, rejected, rpc_error_response};
+use super::response::{
+    accepted, all_events, json_response, logged_events, rejected, rpc_error_response,
+};
 use super::session::Session;
 use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
 use crate::event_stream::EventStream;
@@ -256,17 +258,18 @@ async fn respond(
     let mut responding = Box::pin(responding);
     tokio::select! {
         biased;
-        () = stream.wait_first(), if accepts.events => {}
         line = &mut responding => {
             if !stream.has_messages() {
                 return line.map_or_else(accepted, |line| json_response(StatusCode::OK, line));
             }
-            // The requests sent messages at their end.
+            // The messages and the response arrived together.
             finish(&stream, line);
             session.remember(&stream);
+            let response = all_events(&stream);
             transport.finished_streams.add(&session.client.principal, &stream);
-            return first_events(transport, &stream);
+            return response;
         }
+        () = stream.wait_first(), if accepts.events => {}
     }
     session.remember(&stream);
     let (finished, finished_streams) = (stream.clone(), transport.finished_streams.clone());
@@ -275,11 +278,6 @@ async fn respond(
         finished_streams.add(activity.principal(), &finished);
         drop(activity);
     });
-    first_events(transport, &stream)
-}
-
-/// Returns all events of the stream of a request.
-fn first_events(transport: &HttpTransport, stream: &Arc<EventStream>) -> Response<Body> {
     let metrics = &transport.gateway.metrics;
     stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, metrics))
 }

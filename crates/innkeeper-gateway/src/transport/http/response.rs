@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::error::RpcError;
-use crate::event_stream::EventReader;
+use crate::event_stream::{EventReader, EventStream};
 use crate::metrics::{GatewayMetrics, OpenCount};
 use crate::rejection::Rejection;
 
@@ -22,6 +22,9 @@ use super::super::incoming::error_line;
 
 /// Interval of comments on a silent stream, so that proxies keep the connection.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Estimated number of bytes of an event without its message.
+const EVENT_OVERHEAD_BYTES: usize = 64;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -70,7 +73,7 @@ pub(super) fn event_response(body: Body) -> Response<Body> {
 }
 
 pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(message.len() + 64);
+    let mut bytes = Vec::with_capacity(message.len() + EVENT_OVERHEAD_BYTES);
     write_event(&mut bytes, id, message);
     bytes.into()
 }
@@ -98,12 +101,28 @@ pub(super) fn logged_events(reader: EventReader, metrics: &GatewayMetrics) -> Re
             Err(_) => Some((Ok::<_, Infallible>(keep_alive()), (reader, open))),
             Ok(None) => None,
             Ok(Some(next)) => {
-                let id = format!("{}-{}", reader.stream_number(), next.position);
+                let id = event_id(reader.stream_number(), next.position);
                 Some((Ok(event(Some(&id), &next.message)), (reader, open)))
             }
         }
     });
     event_response(Body::from_stream(events))
+}
+
+/// Returns all events of a closed stream in one body.
+pub(super) fn all_events(stream: &EventStream) -> Response<Body> {
+    let events = stream.read_all();
+    let size: usize = events.iter().map(|event| event.message.len() + EVENT_OVERHEAD_BYTES).sum();
+    let mut body = Vec::with_capacity(size);
+    for event in events {
+        write_event(&mut body, Some(&event_id(stream.number, event.position)), &event.message);
+    }
+    event_response(Body::from(body))
+}
+
+/// Returns the id of an event, which `Last-Event-ID` repeats.
+fn event_id(stream: u64, position: u64) -> String {
+    format!("{stream}-{position}")
 }
 
 /// The state of an event stream whose request runs while the client reads.
