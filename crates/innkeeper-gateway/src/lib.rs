@@ -55,6 +55,8 @@ mod transport;
 
 mod rest;
 
+pub mod connections;
+
 mod router;
 mod server;
 

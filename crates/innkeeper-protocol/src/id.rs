@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Limit for integers written as floats. Larger floats cannot represent every integer.
 const MAX_EXACT_FLOAT_INTEGER: f64 = 9_007_199_254_740_992.0;
@@ -56,6 +57,27 @@ impl fmt::Display for RequestId {
             Self::Integer(number) => number.fmt(f),
             Self::String(text) => write!(f, "{text:?}"),
         }
+    }
+}
+
+impl From<i64> for RequestId {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    /// Reads what [`RequestId::from_raw`] reads.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Self::from_raw(&value.to_string())
+            .ok_or_else(|| D::Error::custom("an id must be a string or an integer"))
     }
 }
 

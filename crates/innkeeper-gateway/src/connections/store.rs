@@ -1,0 +1,171 @@
+//! Where connections are kept, with the events that their clients have not read.
+
+mod memory;
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use super::lifecycle::{InvalidTransition, LifecycleMessage};
+use super::state::{ConnectionId, ConnectionState};
+
+pub use memory::MemoryStore;
+
+/// Time for which a store keeps a connection after `exit`.
+pub(crate) const TERMINATED_TIME: Duration = Duration::from_secs(30);
+
+/// Time for which a store knows that a connection has expired.
+pub(crate) const EXPIRED_TIME: Duration = Duration::from_secs(60 * 60);
+
+/// Maximum number of events of one connection in a store. The oldest events make room.
+pub(crate) const MAX_EVENTS: usize = 256;
+
+/// Maximum size in bytes of the events of one connection in a store, apart from the newest one.
+pub(crate) const MAX_EVENT_BYTES: usize = 1 << 20;
+
+/// The limits of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Time after which an unused connection expires. Default: 1,800 s.
+    pub expiry: Duration,
+    /// Maximum number of connections. A user can have half of them, unless all connections belong to
+    /// the local user. Default: 100,000.
+    pub max_connections: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { expiry: Duration::from_secs(1_800), max_connections: 100_000 }
+    }
+}
+
+/// The store did not respond, or its response is not usable.
+#[derive(Debug, thiserror::Error)]
+#[error("the store of connections is not available: {reason}")]
+pub struct StoreError {
+    /// The reason.
+    pub reason: String,
+}
+
+/// The response of a store.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Whether a store added a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// The connection is in the store.
+    Added,
+    /// A connection with the id is in the store, or was.
+    AlreadyExists,
+    /// The user has its share of the connections.
+    UserLimit,
+    /// The store has its maximum of connections.
+    TotalLimit,
+}
+
+/// What a store knows of an id.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup<T> {
+    /// The connection exists.
+    Found(T),
+    /// The connection has expired, or ended some time ago.
+    Expired,
+    /// No connection had the id within the last hour.
+    Unknown,
+}
+
+/// An event for a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// The position among the events of the connection, from 1.
+    pub position: u64,
+    /// The message.
+    pub message: Bytes,
+}
+
+/// A reader of the events of a connection. A connection has one reader: a new one ends the previous
+/// one, also on another replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventCursor {
+    /// The connection.
+    pub id: ConnectionId,
+    /// The number of the reader.
+    pub reader: u64,
+    /// The position of the last event that the reader has.
+    pub position: u64,
+}
+
+/// Why events cannot be read from a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenedEvents<T> {
+    /// The reader can start.
+    Opened(T),
+    /// The events after the position are not in the store any more, or the position does not exist.
+    Lost,
+    /// The connection does not exist or is not active.
+    NotActive,
+}
+
+/// The next events for a reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NextEvents {
+    /// At least one event.
+    Events(Vec<StoredEvent>),
+    /// The reader was so slow that events were removed.
+    Lost,
+    /// Another reader took over, or the connection is not active any more.
+    Ended,
+}
+
+/// Keeps connections. All replicas of a gateway use one store.
+///
+/// Each method is atomic: of two replicas that move a connection at the same time, one succeeds. A
+/// connection that expired or ended does not become usable again. Dropping a future can leave the
+/// change made or not made; only [`Self::next_events`] changes nothing then.
+pub trait ConnectionStore: fmt::Debug + Send + Sync + 'static {
+    /// Adds a connection in the state `initializing`.
+    fn create<'a>(&'a self, connection: &'a ConnectionState) -> StoreFuture<'a, Created>;
+
+    /// Returns a connection. The expiry stays as it is.
+    fn find(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>>;
+
+    /// Returns a connection after renewing its expiry and the time of its last use. A terminated
+    /// connection is not renewed.
+    fn touch(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>>;
+
+    /// Moves a connection to its next state and renews its expiry. Returns the connection after the
+    /// move; an invalid message changes nothing.
+    fn advance(
+        &self,
+        id: ConnectionId,
+        message: LifecycleMessage,
+    ) -> StoreFuture<'_, Lookup<Result<ConnectionState, InvalidTransition>>>;
+
+    /// Sets a member of the data of the application; `None` removes the member. Returns whether the
+    /// connection exists and has not ended.
+    fn set_session_data<'a>(
+        &'a self,
+        id: ConnectionId,
+        key: &'a str,
+        value: Option<Value>,
+    ) -> StoreFuture<'a, bool>;
+
+    /// Returns the ids of the active connections.
+    fn active(&self) -> StoreFuture<'_, Vec<ConnectionId>>;
+
+    /// Adds an event for the client of a connection. Returns whether the connection is active.
+    fn publish(&self, id: ConnectionId, message: Bytes) -> StoreFuture<'_, bool>;
+
+    /// Starts a reader after a position; `None` is the newest event that a reader took.
+    fn open_events(
+        &self,
+        id: ConnectionId,
+        after: Option<u64>,
+    ) -> StoreFuture<'_, OpenedEvents<EventCursor>>;
+
+    /// Waits for events after the position of a reader, and moves the reader behind them.
+    fn next_events<'a>(&'a self, cursor: &'a mut EventCursor) -> StoreFuture<'a, NextEvents>;
+}
