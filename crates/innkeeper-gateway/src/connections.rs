@@ -7,11 +7,21 @@ mod error;
 mod features;
 mod lifecycle;
 mod message;
+mod options;
 mod state;
-pub mod store;
 mod version;
 
+pub mod store;
+
+mod service;
+
+mod extract;
+
+pub(crate) use extract::{connection_id, rejection_response};
+pub(crate) use service::MAX_INITIALIZE_BYTES;
+
 pub use error::{ConnectionError, ErrorCode};
+pub use extract::{Connection, ConnectionAccess, ExtractError, FeatureName, RequireFeature};
 pub use features::{
     CapabilityRegistry, ClientCapabilities, ClientFeature, Feature, FeatureCapabilityLevel,
     FeatureError,
@@ -21,6 +31,14 @@ pub use message::{
     ConnectionMessage, JsonRpcBatchRequest, JsonRpcBatchResponse, JsonRpcParams, JsonRpcRequest,
     JsonRpcResponse, MessageCategory, MessageDirection, MessageMetadata, MessagePayload,
     MessageType,
+};
+pub use options::{
+    CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionOptions, CookieSecure, InvalidPathPrefix,
+    PathPrefix,
+};
+pub use service::{
+    ConnectionService, ConnectionServiceBuilder, InitializeRequest, InitializeResponse,
+    PROTOCOL_VERSION, ServerInfo,
 };
 pub use state::{ClientInfo, ConnectionId, ConnectionState, InvalidConnectionId};
 pub use version::{FeatureVersion, InvalidVersion, VersionCompatibility};

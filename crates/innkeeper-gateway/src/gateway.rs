@@ -17,6 +17,8 @@ use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
+use crate::connections::ConnectionService;
+use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
 use crate::metrics::GatewayMetrics;
 use crate::options::{EndpointOptions, GatewayOptions};
@@ -25,7 +27,7 @@ use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
 use crate::rate_limits::RateLimits;
-use crate::router::{self, HttpAccess};
+use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
 use crate::sole_client::SoleClient;
@@ -50,6 +52,7 @@ pub struct GatewayBuilder {
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
+    connections: Option<ConnectionService>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -67,6 +70,7 @@ impl GatewayBuilder {
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
+            connections: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -133,6 +137,13 @@ impl GatewayBuilder {
         Self { telemetry: Some(telemetry), ..self }
     }
 
+    /// Adds the connection service: its paths, and the tools, prompts and resources of the servers
+    /// for its connections. Default: none.
+    #[must_use]
+    pub fn connections(self, service: ConnectionService) -> Self {
+        Self { connections: Some(service), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -185,6 +196,7 @@ impl GatewayBuilder {
             policy: self.policy,
             rate_limits: self.rates,
             telemetry: self.telemetry,
+            connections: self.connections,
             tasks: GatewayTasks::default(),
             closing: SetOnce::new(),
         });
@@ -231,6 +243,7 @@ pub(crate) struct GatewayInner {
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
+    pub(crate) connections: Option<ConnectionService>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: SetOnce<()>,
@@ -333,10 +346,10 @@ impl Gateway {
     ///     axum::serve(listener, app).await
     /// }
     /// ```
-    pub fn router(&self, access: HttpAccess) -> axum::Router {
+    pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
-        router::router(transport, access)
+        router::router(transport, access.into())
     }
 
     /// Serves HTTP on a listener until [`Gateway::close`], then for at most
@@ -348,7 +361,7 @@ impl Gateway {
     pub async fn serve_http(
         &self,
         listener: impl Into<GatewayListener>,
-        access: HttpAccess,
+        access: impl Into<Arc<HttpAccess>>,
     ) -> std::io::Result<()> {
         server::serve(&self.0, self.router(access), listener.into()).await
     }

@@ -13,6 +13,9 @@ mod rejection;
 
 pub mod auth;
 pub mod origin;
+
+mod http_access;
+
 pub mod policy;
 pub mod rate_limits;
 
@@ -32,6 +35,8 @@ mod sink;
 
 mod sealed_state;
 mod task_ids;
+
+pub mod connections;
 
 mod client;
 mod sole_client;
@@ -55,17 +60,17 @@ mod transport;
 
 mod rest;
 
-pub mod connections;
+mod connection_routes;
 
 mod router;
 mod server;
 
 pub use gateway::{Gateway, GatewayBuilder};
+pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
 pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use rejection::Rejection;
-pub use router::HttpAccess;
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

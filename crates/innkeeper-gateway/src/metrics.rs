@@ -65,9 +65,11 @@ pub(crate) enum ClientTransport {
     Http,
     /// Tools over plain HTTP.
     Rest,
+    /// JSON-RPC of the connection service.
+    ConnectionService,
 }
 
-const TRANSPORTS: [&str; 3] = ["connection", "http", "rest"];
+const TRANSPORTS: [&str; 4] = ["connection", "http", "rest", "connection_service"];
 
 /// Why the gateway used no part of an HTTP request.
 #[derive(Clone, Copy, Debug)]

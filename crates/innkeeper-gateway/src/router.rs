@@ -10,29 +10,21 @@ use axum::routing::{any, get};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
-use crate::auth::Authenticator;
+use crate::connection_routes::{self, ConnectionRoute};
+use crate::connections::{ConnectionService, rejection_response};
 use crate::gateway::GatewayInner;
+use crate::http_access::HttpAccess;
 use crate::metrics::{GatewayGauges, RejectionReason};
-use crate::origin::OriginCheck;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::rest::{self, Problem, RestClient, RestResource};
 use crate::transport::http::{self as mcp, HttpTransport};
 
-/// Who may send requests over HTTP.
-#[derive(Debug)]
-pub struct HttpAccess {
-    /// Finds the principal of each request.
-    pub authenticator: Authenticator,
-    /// Rejects requests of web pages and names of other machines.
-    pub origin: OriginCheck,
-}
-
 /// The state of all routes.
 #[derive(Debug)]
 struct Routes {
     transport: Arc<HttpTransport>,
-    access: HttpAccess,
+    access: Arc<HttpAccess>,
 }
 
 /// What a request is for.
@@ -47,18 +39,32 @@ enum Target {
     Rest(RestResource),
     /// The metrics of the process.
     Metrics,
+    /// The connection service.
+    Connections(ConnectionService, ConnectionRoute),
+}
+
+impl Target {
+    /// Returns the response to a request that the gateway does not permit.
+    fn rejection_response(&self, rejection: Rejection) -> Response<Body> {
+        match self {
+            Self::Rest(_) | Self::Metrics => Problem::from_rejection(&rejection).into_response(),
+            Self::Connections(..) => rejection_response(&rejection),
+            Self::Mcp | Self::SseStream | Self::SseMessages => rejection.into_response(),
+        }
+    }
 }
 
 /// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/sse`, `/sse/NAME` and `/messages` for
 /// HTTP+SSE, `/tools` and `/openapi.json` for plain HTTP, the same under `/endpoints/NAME`, the
 /// metadata of the protected resource for clients that sign in (RFC 9728), `/metrics`, `/healthz` and
-/// `/readyz` for operators.
-pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Router {
+/// `/readyz` for operators, and the paths of the connection service under its prefix.
+pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> Router {
     let metadata = access
         .authenticator
         .resource_metadata()
         .map(|metadata| (metadata.path().to_owned(), metadata.document().to_string()));
-    let router = Router::new()
+    let connections = transport.gateway.connections.clone();
+    let mut router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/{name}", any(named_endpoint))
         .route("/openapi.json", any(description))
@@ -72,9 +78,20 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: HttpAccess) -> Route
         .route("/readyz", get(readyz))
         .route("/sse", any(default_sse_stream))
         .route("/sse/{name}", any(named_sse_stream))
-        .route(mcp::MESSAGES_PATH, any(sse_messages))
-        .fallback(unknown_path)
-        .with_state(Arc::new(Routes { transport, access }));
+        .route(mcp::MESSAGES_PATH, any(sse_messages));
+    if let Some(service) = connections {
+        for route in ConnectionRoute::ALL {
+            let path = format!("{}/{}", service.options().prefix, route.name());
+            let service = service.clone();
+            router = router.route(
+                &path,
+                any(async move |State(routes): RoutesState, request: Request| {
+                    routes.handle(None, Target::Connections(service, route), request).await
+                }),
+            );
+        }
+    }
+    let router = router.fallback(unknown_path).with_state(Arc::new(Routes { transport, access }));
     match metadata {
         Some((path, document)) => router.route(&path, get(async move || json(document))),
         None => router,
@@ -178,7 +195,6 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
-        let is_problem = matches!(target, Target::Rest(_) | Target::Metrics);
         let admitted = self.admit(&parts).await.and_then(|principal| {
             let index = match endpoint {
                 None => Some(0),
@@ -201,11 +217,7 @@ impl Routes {
                     reason = rejection.message(),
                     "request of a client rejected"
                 );
-                if is_problem {
-                    Problem::from_rejection(&rejection).into_response()
-                } else {
-                    rejection.into_response()
-                }
+                target.rejection_response(rejection)
             }
         };
         response.headers_mut().extend(shared);
@@ -233,6 +245,9 @@ impl Routes {
                 rest::handle(&client, resource, &parts, body).await
             }
             Target::Metrics => self.metrics(request.method()),
+            Target::Connections(service, route) => {
+                connection_routes::handle(transport, &service, route, principal, request).await
+            }
         }
     }
 

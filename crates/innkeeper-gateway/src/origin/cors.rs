@@ -18,14 +18,20 @@ use super::OriginCheck;
 const METHODS: &str = "GET, POST, DELETE";
 
 /// Request headers that a page may set, in lower case, in addition to the headers of MCP.
-const REQUEST_HEADERS: [&str; 5] =
-    ["accept", "authorization", "content-type", "last-event-id", "x-api-key"];
+const REQUEST_HEADERS: [&str; 6] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "x-api-key",
+    "x-mcp-connection-id",
+];
 
 /// The beginning of the names of the headers of MCP, in lower case.
 const MCP_HEADER_PREFIX: &str = "mcp-";
 
 /// Response headers that a page may read.
-const RESPONSE_HEADERS: &str = "Mcp-Session-Id, WWW-Authenticate, Retry-After";
+const RESPONSE_HEADERS: &str = "Mcp-Session-Id, X-MCP-Connection-ID, WWW-Authenticate, Retry-After";
 
 /// Time in seconds for which a browser remembers the response to a preflight request.
 const PREFLIGHT_SECONDS: &str = "600";

@@ -27,6 +27,7 @@ use body::BodyReader;
 use finished_streams::FinishedStreams;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
+pub(crate) use response::{KEEP_ALIVE, event_response, keep_alive};
 use response::{rejected, rpc_error_response};
 use session::Sessions;
 use sse::SseSessions;

@@ -198,7 +198,7 @@ pub(super) fn accept(gateway: &GatewayInner, client: &Client, incoming: envelope
 }
 
 /// Returns the error for a message that is no request, notification or response.
-pub(super) fn malformed_error(malformed: &innkeeper_protocol::MalformedMessage) -> RpcError {
+pub(crate) fn malformed_error(malformed: &innkeeper_protocol::MalformedMessage) -> RpcError {
     use innkeeper_protocol::MalformedKind;
     let code = match malformed.kind {
         MalformedKind::NotJson | MalformedKind::NotUtf8 | MalformedKind::MultiLineJson => {

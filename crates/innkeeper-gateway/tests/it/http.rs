@@ -102,6 +102,13 @@ impl Events {
         data.trim_end().to_owned()
     }
 
+    /// Returns the next part of the stream as text; `None` at the end of the stream.
+    pub(crate) async fn text(&mut self) -> Option<String> {
+        let frame = tokio::time::timeout(TEST_TIMEOUT, self.body.frame()).await;
+        let bytes = frame.expect("an event in time")?.unwrap().into_data().unwrap();
+        Some(String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
     /// Returns the next event with its id; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {

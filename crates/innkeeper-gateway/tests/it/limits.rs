@@ -24,7 +24,8 @@ use tower::ServiceExt;
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
 /// The keys of two clients.
-const KEYS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
+pub(crate) const KEYS: [&str; 2] =
+    ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
 
 pub(crate) fn local_access() -> HttpAccess {
     let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());

@@ -6,6 +6,7 @@ mod arbitrary_requests;
 mod bridge;
 mod cache_hints;
 mod connection;
+mod connection_service;
 mod half_open;
 mod http;
 mod large_results;

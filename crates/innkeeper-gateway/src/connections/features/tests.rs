@@ -1,3 +1,5 @@
+//! Tests of features.
+
 use serde_json::json;
 
 use super::*;

@@ -21,7 +21,7 @@ use crate::rejection::Rejection;
 use super::super::incoming::error_line;
 
 /// Interval of comments on a silent stream, so that proxies keep the connection.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Estimated number of bytes of an event without its message.
 const EVENT_OVERHEAD_BYTES: usize = 64;
@@ -63,7 +63,7 @@ pub(super) fn accepted() -> Response<Body> {
     response
 }
 
-pub(super) fn event_response(body: Body) -> Response<Body> {
+pub(crate) fn event_response(body: Body) -> Response<Body> {
     let mut response = response(StatusCode::OK, EVENTS, body);
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, NO_CACHE);
@@ -79,7 +79,7 @@ pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
 }
 
 /// Returns a comment, which clients ignore.
-pub(super) fn keep_alive() -> Bytes {
+pub(crate) fn keep_alive() -> Bytes {
     Bytes::from_static(sse::KEEP_ALIVE)
 }
 

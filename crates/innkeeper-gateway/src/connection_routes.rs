@@ -1,0 +1,244 @@
+//! The paths of the connection service.
+
+mod events;
+mod jsonrpc;
+mod upstream_error;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::connections::{
+    CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionService,
+    ConnectionState, CookieSecure, ErrorCode, InitializeRequest, InitializeResponse,
+    LifecycleMessage, MAX_INITIALIZE_BYTES, connection_id, rejection_response,
+};
+use crate::principal::Principal;
+use crate::quota::Reservation;
+use crate::rejection::Rejection;
+use crate::transport::http::{HttpTransport, is_json, not_json};
+
+/// Seconds after which a client can try again while the store is not available.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("2");
+
+/// A path of the connection service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectionRoute {
+    /// A message of the lifecycle.
+    Lifecycle(LifecycleMessage),
+    /// JSON-RPC messages of the client.
+    JsonRpc,
+    /// The notifications for the client.
+    Events,
+}
+
+impl ConnectionRoute {
+    /// All paths.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Lifecycle(LifecycleMessage::Initialize),
+        Self::Lifecycle(LifecycleMessage::Initialized),
+        Self::Lifecycle(LifecycleMessage::Shutdown),
+        Self::Lifecycle(LifecycleMessage::Exit),
+        Self::JsonRpc,
+        Self::Events,
+    ];
+
+    /// Returns the last part of the path.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lifecycle(message) => message.as_str(),
+            Self::JsonRpc => "jsonrpc",
+            Self::Events => "events",
+        }
+    }
+
+    fn method(self) -> Method {
+        match self {
+            Self::Lifecycle(_) | Self::JsonRpc => Method::POST,
+            Self::Events => Method::GET,
+        }
+    }
+}
+
+/// The client of a request.
+#[derive(Debug)]
+struct ServiceClient {
+    transport: Arc<HttpTransport>,
+    service: ConnectionService,
+    principal: Principal,
+    headers: HeaderMap,
+}
+
+/// Handles one request. Dropping the future cancels the calls of the request at their servers.
+pub(crate) async fn handle(
+    transport: &Arc<HttpTransport>,
+    service: &ConnectionService,
+    route: ConnectionRoute,
+    principal: Principal,
+    request: Request<Body>,
+) -> Response<Body> {
+    let (Parts { method, headers, uri, .. }, body) = request.into_parts();
+    if method != route.method() {
+        let allowed = route.method();
+        let message = format!("the path accepts {allowed}");
+        let mut response = ConnectionError::new(ErrorCode::InvalidRequest, message).into_response();
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        let allow = HeaderValue::from_str(allowed.as_str());
+        response.headers_mut().extend(allow.ok().map(|allow| (header::ALLOW, allow)));
+        return response;
+    }
+    let (transport, service) = (transport.clone(), service.clone());
+    let client = ServiceClient { transport, service, principal, headers };
+    let is_https = uri.scheme_str() == Some("https");
+    let is_initialize = route == ConnectionRoute::Lifecycle(LifecycleMessage::Initialize);
+    let (body, _memory) = match is_initialize || route == ConnectionRoute::JsonRpc {
+        false => (Bytes::new(), None),
+        true => match client.read_body(body).await {
+            Ok((body, memory)) => (body, Some(memory)),
+            Err(rejection) => return rejection_response(&rejection),
+        },
+    };
+    let responded = match route {
+        ConnectionRoute::Lifecycle(LifecycleMessage::Initialize) => {
+            client.initialize(is_https, &body).await
+        }
+        ConnectionRoute::Lifecycle(message) => client.advance(message).await,
+        ConnectionRoute::JsonRpc => Ok(client.jsonrpc(is_https, &body).await),
+        ConnectionRoute::Events => client.events().await,
+    };
+    responded.unwrap_or_else(error_response)
+}
+
+/// Returns an error with the status of its code.
+fn error_response(error: ConnectionError) -> Response<Body> {
+    let code = error.code;
+    let mut response = error.into_response();
+    add_retry_time(&mut response, code);
+    response
+}
+
+fn add_retry_time(response: &mut Response<Body>, code: ErrorCode) {
+    if code == ErrorCode::TransportError {
+        response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS);
+    }
+}
+
+fn json_response(body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// Parses a JSON value as a type. The error contains the path of the wrong member.
+fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConnectionError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.into_inner();
+        let (code, message) = match cause.classify() {
+            serde_json::error::Category::Data => {
+                (ErrorCode::InvalidParams, format!("`{path}`: {cause}"))
+            }
+            _ => (ErrorCode::ParseError, format!("the text is not JSON: {cause}")),
+        };
+        ConnectionError::new(code, innkeeper_host::display_safe(&message))
+    })?;
+    deserializer.end().map_err(|error| {
+        ConnectionError::new(ErrorCode::ParseError, format!("the text is not JSON: {error}"))
+    })?;
+    Ok(parsed)
+}
+
+impl ServiceClient {
+    /// Reads the body of a request; the memory is reserved until the reservation is dropped.
+    async fn read_body(&self, body: Body) -> Result<(Bytes, Reservation), Rejection> {
+        if !is_json(&self.headers) {
+            return Err(not_json());
+        }
+        self.transport.bodies.read(&self.principal, body).await
+    }
+
+    async fn initialize(
+        &self,
+        is_https: bool,
+        body: &[u8],
+    ) -> Result<Response<Body>, ConnectionError> {
+        let (connection, initialized) = self.open(body).await?;
+        let mut response = json_response(json!(initialized).to_string());
+        self.add_id(&mut response, &connection, is_https);
+        Ok(response)
+    }
+
+    /// Opens a connection with the parameters of `initialize`.
+    async fn open(
+        &self,
+        params: &[u8],
+    ) -> Result<(ConnectionState, InitializeResponse), ConnectionError> {
+        if params.len() > MAX_INITIALIZE_BYTES {
+            let message = format!(
+                "the parameters of `initialize` are longer than {MAX_INITIALIZE_BYTES} bytes"
+            );
+            return Err(ConnectionError::new(ErrorCode::InvalidParams, message));
+        }
+        let request: InitializeRequest = parse(params)?;
+        let current = connection_id(&self.headers).ok();
+        self.service.initialize(request, &self.principal, current).await
+    }
+
+    async fn advance(&self, message: LifecycleMessage) -> Result<Response<Body>, ConnectionError> {
+        let id = connection_id(&self.headers)?;
+        let connection = self.service.advance(id, &self.principal, message).await?;
+        Ok(match message {
+            LifecycleMessage::Exit => {
+                let mut response = no_content();
+                // The cookie of a connection that has ended.
+                let cookie = format!("{CONNECTION_ID_COOKIE}=; Path=/; Max-Age=0");
+                let cookie = HeaderValue::from_str(&cookie).ok();
+                response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+                response
+            }
+            LifecycleMessage::Shutdown => {
+                json_response(json!({ "state": connection.state }).to_string())
+            }
+            LifecycleMessage::Initialize | LifecycleMessage::Initialized => no_content(),
+        })
+    }
+
+    /// Adds the header and the cookie with the id of a new connection.
+    fn add_id(&self, response: &mut Response<Body>, connection: &ConnectionState, is_https: bool) {
+        let options = self.service.options();
+        let forwarded = self.headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
+        let secure = match options.cookie_secure {
+            CookieSecure::Auto if is_https || forwarded => "; Secure",
+            CookieSecure::Always => "; Secure",
+            CookieSecure::Auto | CookieSecure::Never => "",
+        };
+        let id = connection.id.to_string();
+        let cookie = format!(
+            "{CONNECTION_ID_COOKIE}={id}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+            options.expiry.as_secs()
+        );
+        let headers = response.headers_mut();
+        for (name, value) in [(CONNECTION_ID_HEADER, id), (header::SET_COOKIE.as_str(), cookie)] {
+            // Ids, numbers and these names are valid in headers.
+            if let (Ok(name), Ok(value)) =
+                (header::HeaderName::try_from(name), HeaderValue::try_from(value))
+            {
+                headers.insert(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The event stream with the notifications for a connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Response, StatusCode};
+use innkeeper_protocol::sse;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::ServiceClient;
+use crate::connections::store::{EventCursor, NextEvents, OpenedEvents};
+use crate::connections::{ConnectionError, ConnectionService, ErrorCode, connection_id};
+use crate::gateway::GatewayInner;
+use crate::metrics::OpenCount;
+use crate::transport::http::{KEEP_ALIVE, event_response, keep_alive};
+
+/// The state of an event stream.
+struct EventBody {
+    service: ConnectionService,
+    gateway: Arc<GatewayInner>,
+    cursor: EventCursor,
+    /// The first event.
+    connected: bool,
+    /// Whether the last event was sent.
+    ended: bool,
+    _open: OpenCount,
+}
+
+impl ServiceClient {
+    /// Opens the event stream of a connection, or resumes it after `Last-Event-ID`.
+    pub(super) async fn events(&self) -> Result<Response<Body>, ConnectionError> {
+        let id = connection_id(&self.headers)?;
+        self.service.active_connection(id, &self.principal).await?;
+        let last = self.headers.get("last-event-id");
+        let after = last.map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
+        let opened = match after {
+            Some(None) => OpenedEvents::Lost,
+            Some(after @ Some(_)) => self.service.store().open_events(id, after).await?,
+            None => self.service.store().open_events(id, None).await?,
+        };
+        let cursor = match opened {
+            OpenedEvents::Opened(cursor) => cursor,
+            OpenedEvents::Lost => {
+                let mut response = events_lost().into_response();
+                *response.status_mut() = StatusCode::GONE;
+                return Ok(response);
+            }
+            OpenedEvents::NotActive => return Err(ConnectionError::expired()),
+        };
+        let gateway = self.transport.gateway.clone();
+        let _open = gateway.metrics.open_stream();
+        let service = self.service.clone();
+        let body = EventBody { service, gateway, cursor, connected: false, ended: false, _open };
+        let events = stream::unfold(body, |mut body| async move {
+            let bytes = body.next().await?;
+            Some((Ok::<_, Infallible>(bytes), body))
+        });
+        Ok(event_response(Body::from_stream(events)))
+    }
+}
+
+impl EventBody {
+    /// Returns the next events or a comment; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.ended {
+            return None;
+        }
+        if !self.connected {
+            self.connected = true;
+            let data = json!({
+                "connection_id": self.cursor.id.to_string(),
+                "message": "connected; notifications follow",
+            });
+            return Some(write(None, "connected", data.to_string().as_bytes()));
+        }
+        let gateway = self.gateway.clone();
+        let next = async {
+            tokio::select! {
+                biased;
+                next = self.service.store().next_events(&mut self.cursor) => Some(next),
+                () = gateway.drained() => None,
+            }
+        };
+        match timeout(KEEP_ALIVE, next).await {
+            Err(_) => self.renew().await,
+            Ok(None) => None,
+            Ok(Some(Ok(NextEvents::Events(events)))) => {
+                let mut bytes = Vec::new();
+                for event in events {
+                    let id = event.position.to_string();
+                    bytes.extend_from_slice(&write(Some(&id), "notification", &event.message));
+                }
+                Some(bytes.into())
+            }
+            Ok(Some(Ok(NextEvents::Ended))) => None,
+            Ok(Some(Ok(NextEvents::Lost))) => Some(self.end_with(&events_lost())),
+            Ok(Some(Err(error))) => Some(self.end_with(&error.into())),
+        }
+    }
+
+    /// Renews the expiry of the connection: an open stream is a use.
+    async fn renew(&mut self) -> Option<Bytes> {
+        match self.service.store().touch(self.cursor.id).await {
+            Ok(_) => Some(keep_alive()),
+            Err(error) => Some(self.end_with(&error.into())),
+        }
+    }
+
+    /// Returns the last event: why the stream ends.
+    fn end_with(&mut self, error: &ConnectionError) -> Bytes {
+        self.ended = true;
+        write(None, "error", json!(error).to_string().as_bytes())
+    }
+}
+
+fn events_lost() -> ConnectionError {
+    let message = "the events after `Last-Event-ID` are not stored any more; open the stream \
+                   without the header";
+    ConnectionError::new(ErrorCode::TransportError, message)
+}
+
+fn write(id: Option<&str>, name: &str, data: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(data.len() + 64);
+    let data = sse::OutgoingData::Json(data);
+    let event = sse::OutgoingEvent { id, name: Some(name), data, ..sse::OutgoingEvent::default() };
+    // The ids consist of digits and the names are constants, so both are valid.
+    sse::write_event(&mut bytes, &event).unwrap_or_default();
+    bytes.into()
+}

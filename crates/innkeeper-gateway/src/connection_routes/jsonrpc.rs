@@ -1,0 +1,331 @@
+//! JSON-RPC messages of a client: the lifecycle, the methods of the gateway's servers and those of
+//! the application.
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use futures_util::future::join_all;
+use http::{Response, StatusCode};
+use innkeeper_protocol::envelope::{self, ErrorId};
+use innkeeper_protocol::request_meta::IncomingMeta;
+use innkeeper_protocol::{
+    Incoming, MalformedMessage, Message, RequestId, RequestParams, Revision, method,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use super::upstream_error::{convert, failed_tool};
+use super::{ServiceClient, add_retry_time, json_response, no_content};
+use crate::client::ClientIdentity;
+use crate::connections::{
+    ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
+};
+use crate::dispatch::{Caller, ClientRequest, empty_object};
+use crate::metrics::ClientTransport;
+use crate::sink::MessageSink;
+use crate::transport::malformed_error;
+
+/// The requests have the form of this revision: arguments that do not match the schema of the tool
+/// are an error, not a result.
+const REVISION: Revision = Revision::V2025_06_18;
+
+/// The methods of the gateway with the feature that a client must declare.
+const GATEWAY_METHODS: [(&str, &str); 7] = [
+    (method::TOOLS_LIST, "tools"),
+    (method::TOOLS_CALL, "tools"),
+    (method::PROMPTS_LIST, "prompts"),
+    (method::PROMPTS_GET, "prompts"),
+    (method::RESOURCES_LIST, "resources"),
+    (method::RESOURCES_TEMPLATES_LIST, "resources"),
+    (method::RESOURCES_READ, "resources"),
+];
+
+/// The result of a request.
+type MethodReply = Result<Box<RawValue>, ConnectionError>;
+
+impl ServiceClient {
+    /// Handles the messages of one POST.
+    pub(super) async fn jsonrpc(&self, is_https: bool, body: &[u8]) -> Response<Body> {
+        match envelope::parse(body) {
+            Ok(Message::Single(message)) => self.single(message, is_https).await,
+            Ok(Message::Batch(messages)) => self.batch(messages).await,
+            Err(malformed) => {
+                let error = malformed_request(&malformed);
+                let body = error_text(malformed.id.as_ref(), &error);
+                with_status(StatusCode::BAD_REQUEST, body, error.code)
+            }
+        }
+    }
+
+    async fn single(&self, message: Incoming<'_>, is_https: bool) -> Response<Body> {
+        match message {
+            Incoming::Request { id, method, params } if method == method::INITIALIZE => {
+                let opened = self.open(params.map_or("{}", RawValue::get).as_bytes()).await;
+                match opened {
+                    Ok((connection, initialized)) => {
+                        let result = to_raw_value(&initialized).unwrap_or_default();
+                        let mut response = json_response(reply_text(&id, &Ok(result)));
+                        self.add_id(&mut response, &connection, is_https);
+                        response
+                    }
+                    Err(error) => single_response(&id, Err(error)),
+                }
+            }
+            Incoming::Request { id, method, params } => {
+                let reply = match lifecycle_message(&method) {
+                    Some(message) => self.advance_by(message).await,
+                    None => match self.active_connection().await {
+                        Ok(connection) => self.call(&connection, &id, &method, params).await,
+                        Err(error) => Err(error),
+                    },
+                };
+                single_response(&id, reply)
+            }
+            Incoming::Notification { method, params } => {
+                let handled = match lifecycle_message(&method) {
+                    Some(message) => self.advance_by(message).await.map(drop),
+                    None => match self.active_connection().await {
+                        Ok(connection) => {
+                            self.notify(&connection, &method, params).await;
+                            Ok(())
+                        }
+                        Err(error) => Err(error),
+                    },
+                };
+                match handled {
+                    Ok(()) => no_content(),
+                    Err(error) => super::error_response(error),
+                }
+            }
+            Incoming::Response { id, .. } => single_response(&id, Err(unexpected_response())),
+        }
+    }
+
+    /// Handles the messages of a batch at the same time. Each has its own checks, rate and trace.
+    async fn batch(&self, messages: Vec<Result<Incoming<'_>, MalformedMessage>>) -> Response<Body> {
+        let connection = match self.active_connection().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                let status = error.code.status();
+                return with_status(status, error_text(None, &error), error.code);
+            }
+        };
+        let replies = messages.into_iter().enumerate().map(|(index, message)| {
+            let connection = &connection;
+            async move {
+                // The gateway has counted the request of the first message.
+                let counted = if index == 0 { Ok(()) } else { self.count() };
+                match (message, counted) {
+                    (Err(malformed), _) => {
+                        let error = malformed_request(&malformed);
+                        Some(error_text(malformed.id.as_ref(), &error))
+                    }
+                    (Ok(Incoming::Response { id, .. }), _) => {
+                        Some(error_text(Some(&id), &unexpected_response()))
+                    }
+                    (Ok(Incoming::Request { id, .. }), Err(error)) => {
+                        Some(error_text(Some(&id), &error))
+                    }
+                    (Ok(Incoming::Notification { .. }), Err(_)) => None,
+                    (Ok(Incoming::Request { id, method, params }), Ok(())) => {
+                        let reply = match is_lifecycle(&method) {
+                            true => Err(alone_only(&method)),
+                            false => self.call(connection, &id, &method, params).await,
+                        };
+                        Some(reply_text(&id, &reply))
+                    }
+                    (Ok(Incoming::Notification { method, params }), Ok(())) => {
+                        if !is_lifecycle(&method) {
+                            self.notify(connection, &method, params).await;
+                        }
+                        None
+                    }
+                }
+            }
+        });
+        let replies: Vec<String> = join_all(replies).await.into_iter().flatten().collect();
+        if replies.is_empty() {
+            return no_content();
+        }
+        let replies: Vec<&str> = replies.iter().map(|reply| reply.trim_end()).collect();
+        json_response(format!("[{}]\n", replies.join(",")))
+    }
+
+    /// Counts a message of a batch as a request of the client.
+    fn count(&self) -> Result<(), ConnectionError> {
+        let counted = self.transport.gateway.rate_limits.count_request(&self.principal);
+        counted.map_err(|exceeded| {
+            let retry_after = exceeded.retry_after().as_secs_f64();
+            ConnectionError::new(ErrorCode::TransportError, exceeded.to_string())
+                .with_data(json!({ "retryAfterSeconds": retry_after }))
+        })
+    }
+
+    async fn active_connection(&self) -> Result<ConnectionState, ConnectionError> {
+        let id = connection_id(&self.headers)?;
+        self.service.active_connection(id, &self.principal).await
+    }
+
+    async fn advance_by(&self, message: LifecycleMessage) -> MethodReply {
+        let id = connection_id(&self.headers)?;
+        let connection = self.service.advance(id, &self.principal, message).await?;
+        Ok(to_raw_value(&json!({ "state": connection.state })).unwrap_or_default())
+    }
+
+    /// Calls one method for a connection.
+    async fn call(
+        &self,
+        connection: &ConnectionState,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> MethodReply {
+        let of_gateway = GATEWAY_METHODS.iter().find(|(name, _)| *name == method);
+        if let Some((_, feature)) = of_gateway {
+            if !self.service.is_feature_enabled(feature, connection) {
+                return Err(ConnectionError::feature_not_enabled(feature));
+            }
+            return self.forward(id, method, params).await;
+        }
+        match self.service.call_method(method, connection, parse_params(params)?) {
+            Some(called) => Ok(to_raw_value(&called.await?).unwrap_or_default()),
+            None => {
+                let message = format!("unknown method `{}`", innkeeper_host::display_safe(method));
+                Err(ConnectionError::new(ErrorCode::MethodNotFound, message))
+            }
+        }
+    }
+
+    /// Passes a request to the servers of the gateway.
+    async fn forward(
+        &self,
+        id: &RequestId,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> MethodReply {
+        let gateway = &self.transport.gateway;
+        let counted = gateway.metrics.start_request(ClientTransport::ConnectionService, method);
+        let responding = async {
+            let params = &RequestParams::from_raw(params)?;
+            let meta = IncomingMeta::from_params(params)?;
+            let caller = &self.caller();
+            let sink = &MessageSink::None;
+            gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+        };
+        let reply = counted.finish(responding.await);
+        let result = reply.map_err(|error| convert(method, error))?;
+        failed_tool(method, &result).map_or(Ok(result), Err)
+    }
+
+    fn caller(&self) -> Caller {
+        let capabilities = empty_object().into();
+        Caller {
+            principal: self.principal.clone(),
+            endpoint: 0,
+            client: None,
+            subscription: None,
+            identity: ClientIdentity { revision: REVISION, capabilities },
+            transport: ClientTransport::ConnectionService,
+            header_trace: self.transport.gateway.header_trace(&self.headers),
+        }
+    }
+
+    /// Calls the method of the application for a notification.
+    async fn notify(&self, connection: &ConnectionState, method: &str, params: Option<&RawValue>) {
+        let called =
+            parse_params(params).map(|params| self.service.call_method(method, connection, params));
+        let outcome = match called {
+            Ok(Some(called)) => called.await.map(drop),
+            Ok(None) => {
+                tracing::debug!(method, "notification of a client not handled");
+                return;
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            tracing::info!(method, error = %error, "notification of a client failed");
+        }
+    }
+}
+
+fn parse_params(params: Option<&RawValue>) -> Result<Option<Value>, ConnectionError> {
+    let parsed = params.map(|params| serde_json::from_str(params.get())).transpose();
+    parsed.map_err(|error| {
+        ConnectionError::new(ErrorCode::InvalidParams, format!("`params`: {error}"))
+    })
+}
+
+fn lifecycle_message(method: &str) -> Option<LifecycleMessage> {
+    LifecycleMessage::ALL
+        .into_iter()
+        .filter(|message| *message != LifecycleMessage::Initialize)
+        .find(|message| message.as_str() == method)
+}
+
+fn is_lifecycle(method: &str) -> bool {
+    LifecycleMessage::ALL.into_iter().any(|message| message.as_str() == method)
+}
+
+fn alone_only(method: &str) -> ConnectionError {
+    let message = format!("send `{method}` alone, not in a batch");
+    ConnectionError::new(ErrorCode::InvalidRequest, message)
+}
+
+fn unexpected_response() -> ConnectionError {
+    let message = "invalid message: the server sent no request that this response belongs to";
+    ConnectionError::new(ErrorCode::ValidationError, message)
+}
+
+fn malformed_request(malformed: &MalformedMessage) -> ConnectionError {
+    let error = malformed_error(malformed);
+    let code = match error.code {
+        envelope::code::PARSE_ERROR => ErrorCode::ParseError,
+        _ => ErrorCode::InvalidRequest,
+    };
+    ConnectionError::new(code, error.message)
+}
+
+/// Returns the response to a request. Errors of the connection also have their status.
+fn single_response(id: &RequestId, reply: MethodReply) -> Response<Body> {
+    let text = reply_text(id, &reply);
+    let Err(error) = reply else { return json_response(text) };
+    let status = match error.code {
+        ErrorCode::ProtocolVersionMismatch
+        | ErrorCode::IncompatibleCapabilities
+        | ErrorCode::ConnectionExpired
+        | ErrorCode::ConnectionNotFound
+        | ErrorCode::ConnectionAlreadyExists
+        | ErrorCode::InvalidConnectionState
+        | ErrorCode::TransportError
+        | ErrorCode::ValidationError => error.code.status(),
+        _ => StatusCode::OK,
+    };
+    with_status(status, text, error.code)
+}
+
+fn with_status(status: StatusCode, text: String, code: ErrorCode) -> Response<Body> {
+    let mut response = (status, json_response(text)).into_response();
+    add_retry_time(&mut response, code);
+    response
+}
+
+fn reply_text(id: &RequestId, reply: &MethodReply) -> String {
+    match reply {
+        Ok(result) => {
+            let mut line = Vec::with_capacity(result.get().len() + 64);
+            // Raw JSON and strings always serialize.
+            envelope::write_response(&mut line, id, result).unwrap_or_default();
+            String::from_utf8(line).unwrap_or_default()
+        }
+        Err(error) => error_text(Some(id), error),
+    }
+}
+
+fn error_text(id: Option<&RequestId>, error: &ConnectionError) -> String {
+    let id = id.map_or(ErrorId::Null, ErrorId::Request);
+    let data = error.data.as_ref().and_then(|data| to_raw_value(data).ok());
+    let (code, mut line) = (error.code.number(), Vec::new());
+    let written =
+        envelope::write_error_with_data(&mut line, id, code, &error.message, data.as_deref());
+    written.unwrap_or_default();
+    String::from_utf8(line).unwrap_or_default()
+}
