@@ -29,7 +29,8 @@ pub(crate) const BUILD_ARGS: &str =
 /// The packages whose documentation has examples.
 const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-config --package innkeeper-process \
      --package innkeeper-host --package innkeeper-agent \
-     --package innkeeper-toolcall --package innkeeper-schema --package innkeeper";
+     --package innkeeper-gateway --package innkeeper-toolcall --package innkeeper-schema \
+     --package innkeeper";
 
 /// The check that the benchmarks compile: they share modules of the command-line program. The common
 /// target directory has most of the dependencies from the lint.

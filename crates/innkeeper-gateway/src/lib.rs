@@ -65,6 +65,9 @@ mod connection_routes;
 mod router;
 mod server;
 
+#[cfg(doctest)]
+mod pages;
+
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;

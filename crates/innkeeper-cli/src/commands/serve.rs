@@ -1,5 +1,6 @@
 //! `serve`: offers all servers as one MCP server.
 
+mod connections;
 mod stdio;
 
 use std::net::SocketAddr;
@@ -19,6 +20,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
+use connections::ConnectionSettings;
+
 use super::CommandContext;
 use crate::attach::AttachListener;
 use crate::cli::{NamesArg, ServeArgs};
@@ -36,8 +39,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let mut config = load_config(context)?;
     let handed_over = take_listener(context, args)?;
     let serve = settings(&config, args, handed_over.as_ref())?;
+    let connections = ConnectionSettings::new(&context.environment, args.store.as_deref())?;
     if args.print_config {
-        return print_settings(context, &config, &serve);
+        return print_settings(context, (&config, &serve, &connections), args);
     }
     let mut private = PrivateServerCounts::default();
     let mut options = GatewayOptions::from_config(&serve);
@@ -45,6 +49,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
+    let max_connections = options.max_sessions;
     check_supported(&config, &serve)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
@@ -61,6 +66,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);
+        let builder = match connections.service(max_connections) {
+            Some(service) => builder.connections(service),
+            None => builder,
+        };
         private = PrivateServerCounts::new(&config);
         config = config.shared_by(Share::Process);
         builder
@@ -245,9 +254,17 @@ fn describe_servers(shared: usize, private: PrivateServerCounts) -> String {
 
 fn print_settings(
     context: &mut CommandContext,
-    config: &Config,
-    serve: &ServeConfig,
+    (config, serve, connections): (&Config, &ServeConfig, &ConnectionSettings),
+    args: &ServeArgs,
 ) -> Result<(), CliError> {
+    // The keys that an option replaced.
+    let options =
+        [("listen", "--listen", args.listen.is_some()), ("names", "--names", args.names.is_some())];
+    let options: serde_json::Map<_, _> = options
+        .into_iter()
+        .filter(|(_, _, is_set)| *is_set)
+        .map(|(key, option, _)| (key.to_owned(), option.into()))
+        .collect();
     let servers: serde_json::Map<_, _> = config
         .servers
         .iter()
@@ -256,7 +273,13 @@ fn print_settings(
             (name.clone(), json!({ "share": server.share, "idleTimeout": idle }))
         })
         .collect();
-    Ok(context.output.print_json(&json!({ "serve": serve, "servers": servers }))?)
+    let settings = json!({
+        "serve": serve,
+        "options": options,
+        "servers": servers,
+        "connections": connections.json(),
+    });
+    Ok(context.output.print_json(&settings)?)
 }
 
 async fn listen(address: SocketAddr) -> Result<GatewayListener, CliError> {

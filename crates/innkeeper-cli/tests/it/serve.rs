@@ -444,3 +444,49 @@ fn a_tester_of_the_description_finds_no_difference_to_the_behaviour() {
     assert!(report.contains("No issues found") && report.contains("Tested: 3"), "{report}");
     gateway.terminate();
 }
+
+/// Proves: B2, B4, B11, B12, B48
+#[test]
+fn the_connection_service_is_there_unless_a_variable_disables_it() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let print = |name: &str, value: &str| {
+        let args = ["serve", "--config", "mcp.json", "--print-config", "--names", "flat"];
+        let output = innkeeper(&args, test_env.path()).env(name, value).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), output.stderr)
+    };
+    let (code, shown, _) = print("MCP_SERVER_NAME", "jobs");
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((code, &shown["options"]), (Some(0), &json!({ "names": "--names" })));
+    let name = json!({ "value": "jobs", "source": "MCP_SERVER_NAME" });
+    assert_eq!(shown["connections"]["serverName"], name);
+    let redis = json!({ "value": "redis://localhost:6379/0", "source": "default" });
+    assert_eq!(shown["connections"]["redisUrl"], redis);
+    let (code, _, stderr) = print("MCP_CONNECTION_EXPIRY", "soon");
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("`MCP_CONNECTION_EXPIRY`"), "{stderr}");
+
+    let initialize = json!({ "protocol_version": "1.0",
+        "client": { "name": "test-client", "version": "1.0" },
+        "capabilities": { "core.jsonrpc": { "version": "2.0" }, "core.transport.http": true,
+            "tools": true } });
+    let gateway = test_env.serve();
+    let (head, body) = gateway.post("/api/v1/mcp/initialize", "", &initialize);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
+    let id = head.lines().find_map(|line| line.strip_prefix("x-mcp-connection-id: ")).unwrap();
+    let header = format!("\r\nx-mcp-connection-id: {id}");
+    let (head, _) = gateway.post("/api/v1/mcp/initialized", &header, &json!({}));
+    assert!(head.starts_with("HTTP/1.1 204"), "{head}");
+    let params = json!({ "name": "a.echo", "arguments": { "message": "hi" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let (_, body) = gateway.post("/api/v1/mcp/jsonrpc", &header, &call);
+    assert!(body.contains("hi"), "{body}");
+    gateway.terminate();
+
+    let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let mut disabled = innkeeper(&args, test_env.path());
+    let gateway = HttpGateway::start(disabled.env("MCP_ENABLED", "no"));
+    let (head, _) = gateway.post("/api/v1/mcp/initialize", "", &initialize);
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    gateway.terminate();
+}

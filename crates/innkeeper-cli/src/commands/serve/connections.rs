@@ -1,0 +1,340 @@
+//! The settings of the connection service: variables of the environment, and options.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_gateway::connections::store::{ConnectionStore, MemoryStore, StoreOptions};
+use innkeeper_gateway::connections::{
+    CapabilityRegistry, ConnectionOptions, ConnectionService, ConnectionServiceBuilder,
+    CookieSecure, PathPrefix,
+};
+use innkeeper_host::Environment;
+use innkeeper_host::config::redact_url;
+use serde_json::{Value, json};
+
+use crate::exit::CliError;
+
+/// The URL of Redis that the specification names. It is in effect only if a variable or the option
+/// chooses Redis.
+const DEFAULT_REDIS_URL: &str = "redis://localhost:6379/0";
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueSource {
+    Option(&'static str),
+    Variable(&'static str),
+    Default,
+}
+
+impl ValueSource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Option(name) | Self::Variable(name) => name,
+            Self::Default => "default",
+        }
+    }
+}
+
+/// A value with its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Setting<T> {
+    value: T,
+    source: ValueSource,
+}
+
+impl<T> Setting<T> {
+    fn json(&self, show: impl FnOnce(&T) -> Value) -> Value {
+        json!({ "value": show(&self.value), "source": self.source.name() })
+    }
+}
+
+/// Where connections are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum StoreChoice {
+    Memory,
+    Redis(String),
+}
+
+impl StoreChoice {
+    fn describe(&self) -> String {
+        match self {
+            Self::Memory => "memory".to_owned(),
+            Self::Redis(url) => redact_url(url),
+        }
+    }
+}
+
+impl FromStr for StoreChoice {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let is_redis = ["redis://", "rediss://"].iter().any(|scheme| text.starts_with(scheme));
+        match text {
+            "memory" => Ok(Self::Memory),
+            url if is_redis => Ok(Self::Redis(url.to_owned())),
+            _ => Err("the store must be `memory` or a URL that starts with `redis://` or \
+                      `rediss://`"),
+        }
+    }
+}
+
+/// The settings of the connection service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ConnectionSettings {
+    enabled: Setting<bool>,
+    store: Setting<StoreChoice>,
+    redis_url: Setting<String>,
+    server_name: Setting<String>,
+    server_version: Setting<String>,
+    prefix: Setting<PathPrefix>,
+    expiry: Setting<Duration>,
+    cookie_secure: Setting<CookieSecure>,
+}
+
+impl ConnectionSettings {
+    /// Returns the settings. `store` is the value of `--store`.
+    pub(super) fn new(environment: &Environment, store: Option<&str>) -> Result<Self, CliError> {
+        let defaults = ConnectionOptions::default();
+        let text = |text: &str| Ok::<_, String>(text.to_owned());
+        let redis_url = variable(environment, "MCP_REDIS_URL", check_redis_url)?
+            .unwrap_or_else(|| default(DEFAULT_REDIS_URL.to_owned()));
+        let parse_store = |text: &str| text.parse::<StoreChoice>();
+        let store = match store {
+            Some(store) => {
+                let value = parse_store(store)
+                    .map_err(|problem| CliError::usage(format!("`--store`: {problem}")))?;
+                Setting { value, source: ValueSource::Option("--store") }
+            }
+            None => match variable(environment, "MCP_STORE", parse_store)? {
+                Some(store) => store,
+                None if redis_url.source == ValueSource::Default => default(StoreChoice::Memory),
+                None => Setting {
+                    value: StoreChoice::Redis(redis_url.value.clone()),
+                    source: redis_url.source,
+                },
+            },
+        };
+        let or_default = |setting: Option<Setting<String>>, value: String| {
+            setting.unwrap_or_else(|| default(value))
+        };
+        Ok(Self {
+            enabled: variable(environment, "MCP_ENABLED", parse_bool)?.unwrap_or(default(true)),
+            store,
+            redis_url,
+            server_name: or_default(
+                variable(environment, "MCP_SERVER_NAME", text)?,
+                defaults.server_name,
+            ),
+            server_version: or_default(
+                variable(environment, "MCP_SERVER_VERSION", text)?,
+                defaults.server_version,
+            ),
+            prefix: variable(environment, "MCP_PREFIX", PathPrefix::from_str)?
+                .unwrap_or(default(defaults.prefix)),
+            expiry: variable(environment, "MCP_CONNECTION_EXPIRY", parse_seconds)?
+                .unwrap_or(default(defaults.expiry)),
+            cookie_secure: variable(environment, "MCP_COOKIE_SECURE", parse_cookie_secure)?
+                .unwrap_or(default(defaults.cookie_secure)),
+        })
+    }
+
+    /// Returns the settings with their sources. A password in a URL is not shown.
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "enabled": self.enabled.json(|value| json!(value)),
+            "store": self.store.json(|store| store.describe().into()),
+            "redisUrl": self.redis_url.json(|url| redact_url(url).into()),
+            "serverName": self.server_name.json(|name| json!(name)),
+            "serverVersion": self.server_version.json(|version| json!(version)),
+            "prefix": self.prefix.json(|prefix| prefix.as_str().into()),
+            "connectionExpiry": self.expiry.json(|expiry| expiry.as_secs().into()),
+            "cookieSecure": self.cookie_secure.json(|secure| show_cookie_secure(*secure).into()),
+        })
+    }
+
+    /// Creates the service; `None` if it is disabled.
+    pub(super) fn service(&self, max_connections: usize) -> Option<ConnectionService> {
+        if !self.enabled.value {
+            return None;
+        }
+        let options = ConnectionOptions {
+            prefix: self.prefix.value.clone(),
+            server_name: self.server_name.value.clone(),
+            server_version: self.server_version.value.clone(),
+            expiry: self.expiry.value,
+            cookie_secure: self.cookie_secure.value,
+        };
+        let store_options = StoreOptions { expiry: self.expiry.value, max_connections };
+        let store: Arc<dyn ConnectionStore> = Arc::new(MemoryStore::new(store_options));
+        let registry = CapabilityRegistry::with_core_features();
+        Some(ConnectionServiceBuilder::new(options, registry, store).build())
+    }
+}
+
+fn default<T>(value: T) -> Setting<T> {
+    Setting { value, source: ValueSource::Default }
+}
+
+/// Returns the value of a variable; an empty variable counts as absent.
+fn variable<T, E: Display>(
+    environment: &Environment,
+    name: &'static str,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<Setting<T>>, CliError> {
+    let Some(text) = environment.get(name).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    match parse(text) {
+        Ok(value) => Ok(Some(Setting { value, source: ValueSource::Variable(name) })),
+        Err(problem) => Err(CliError::usage(format!("variable `{name}`: {problem}"))
+            .with_hint("correct the variable, or remove it")),
+    }
+}
+
+fn parse_bool(text: &str) -> Result<bool, &'static str> {
+    match &*text.to_ascii_lowercase() {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err("the value must be `true`, `1`, `yes` or `on`, or `false`, `0`, `no` or `off`"),
+    }
+}
+
+fn parse_cookie_secure(text: &str) -> Result<CookieSecure, &'static str> {
+    if text.eq_ignore_ascii_case("auto") {
+        return Ok(CookieSecure::Auto);
+    }
+    match parse_bool(text) {
+        Ok(true) => Ok(CookieSecure::Always),
+        Ok(false) => Ok(CookieSecure::Never),
+        Err(_) => Err("the value must be `auto`, `true` or `false`"),
+    }
+}
+
+fn show_cookie_secure(secure: CookieSecure) -> &'static str {
+    match secure {
+        CookieSecure::Auto => "auto",
+        CookieSecure::Always => "true",
+        CookieSecure::Never => "false",
+    }
+}
+
+/// Maximum expiry: a year.
+const MAX_EXPIRY_SECONDS: u64 = 365 * 24 * 60 * 60;
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_EXPIRY_SECONDS).contains(seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        format!("the value must be a number of seconds from 1 to {MAX_EXPIRY_SECONDS}")
+    })
+}
+
+fn check_redis_url(text: &str) -> Result<String, &'static str> {
+    match text.parse() {
+        Ok(StoreChoice::Redis(url)) => Ok(url),
+        Ok(StoreChoice::Memory) | Err(_) => {
+            Err("the value must be a URL that starts with `redis://` or `rediss://`")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)], store: Option<&str>) -> Result<Value, CliError> {
+        let environment = Environment::from_pairs(variables.iter().copied());
+        ConnectionSettings::new(&environment, store).map(|settings| settings.json())
+    }
+
+    /// Proves: B11, B12, B13, B14, B15, B16
+    #[test]
+    fn without_variables_the_values_are_those_of_the_specification() {
+        let default = |value: Value| json!({ "value": value, "source": "default" });
+        let expected = json!({
+            "enabled": default(json!(true)),
+            "store": default(json!("memory")),
+            "redisUrl": default(json!("redis://localhost:6379/0")),
+            "serverName": default(json!("beam-mcp-server")),
+            "serverVersion": default(json!("1.0.0")),
+            "prefix": default(json!("/api/v1/mcp")),
+            "connectionExpiry": default(json!(1_800)),
+            "cookieSecure": default(json!("auto")),
+        });
+        assert_eq!(settings(&[], None).unwrap(), expected);
+        assert_eq!(settings(&[("MCP_PREFIX", "")], None).unwrap(), expected);
+    }
+
+    /// Proves: B11, B12, B13, B14, B15, B16
+    #[test]
+    fn each_variable_replaces_its_default_and_is_named() {
+        let shown = settings(
+            &[
+                ("MCP_ENABLED", "Off"),
+                ("MCP_REDIS_URL", "redis://me:secret@host:1/2"),
+                ("MCP_SERVER_NAME", "jobs"),
+                ("MCP_SERVER_VERSION", "2.1"),
+                ("MCP_PREFIX", "/service"),
+                ("MCP_CONNECTION_EXPIRY", "60"),
+                ("MCP_COOKIE_SECURE", "TRUE"),
+            ],
+            None,
+        );
+        let shown = shown.unwrap();
+        let from = |value: Value, name: &str| json!({ "value": value, "source": name });
+        assert_eq!(shown["enabled"], from(json!(false), "MCP_ENABLED"));
+        assert_eq!(shown["serverName"], from(json!("jobs"), "MCP_SERVER_NAME"));
+        assert_eq!(shown["serverVersion"], from(json!("2.1"), "MCP_SERVER_VERSION"));
+        assert_eq!(shown["prefix"], from(json!("/service"), "MCP_PREFIX"));
+        assert_eq!(shown["connectionExpiry"], from(json!(60), "MCP_CONNECTION_EXPIRY"));
+        assert_eq!(shown["cookieSecure"], from(json!("true"), "MCP_COOKIE_SECURE"));
+        assert_eq!(shown["store"]["source"], "MCP_REDIS_URL", "Redis, if it is named");
+        assert!(!shown.to_string().contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn the_option_has_precedence_over_the_variables() {
+        let url = ("MCP_REDIS_URL", "redis://host/0");
+        let store = |variables: &[(&str, &str)], option| {
+            let shown = settings(variables, option).unwrap();
+            (shown["store"]["value"].clone(), shown["store"]["source"].clone())
+        };
+        let memory = ("MCP_STORE", "memory");
+        assert_eq!(store(&[url, memory], None), (json!("memory"), json!("MCP_STORE")));
+        let option = Some("redis://other/1");
+        let expected = (json!("redis://other/1"), json!("--store"));
+        assert_eq!(store(&[url, memory], option), expected);
+        assert_eq!(store(&[url], Some("memory")), (json!("memory"), json!("--store")));
+    }
+
+    /// Proves: B11
+    #[test]
+    fn words_for_true_and_false_are_read_in_any_case_and_no_others() {
+        for (text, expected) in [
+            ("True", true),
+            ("1", true),
+            ("YES", true),
+            ("on", true),
+            ("False", false),
+            ("0", false),
+        ] {
+            let shown = settings(&[("MCP_ENABLED", text)], None).unwrap();
+            assert_eq!(shown["enabled"]["value"], expected, "{text}");
+        }
+        for (name, value) in [
+            ("MCP_ENABLED", "maybe"),
+            ("MCP_REDIS_URL", "http://user:secret@host"),
+            ("MCP_STORE", "disk"),
+            ("MCP_PREFIX", "api"),
+            ("MCP_CONNECTION_EXPIRY", "0"),
+            ("MCP_CONNECTION_EXPIRY", "31536001"),
+            ("MCP_CONNECTION_EXPIRY", "1.5"),
+            ("MCP_COOKIE_SECURE", "sometimes"),
+        ] {
+            let error = format!("{:?}", settings(&[(name, value)], None).unwrap_err());
+            assert!(error.contains(&format!("`{name}`")), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}
