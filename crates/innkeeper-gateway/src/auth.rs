@@ -19,6 +19,7 @@ mod token_verifier;
 use std::fmt;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::request::Parts;
 use innkeeper_host::config::{ApiKeyConfig, ServeAuth, ServeOauth, TokenAlgorithm};
 use innkeeper_host::{Environment, HttpClientError};
@@ -137,6 +138,18 @@ pub struct Authenticator(Method);
 enum Method {
     LocalUser,
     Credentials(Box<Credentials>),
+    Application(ApplicationHook),
+}
+
+/// The authentication of an application.
+struct ApplicationHook(Box<dyn Fn(&Parts) -> PrincipalFuture + Send + Sync>);
+
+type PrincipalFuture = BoxFuture<'static, Result<Principal, Rejection>>;
+
+impl fmt::Debug for ApplicationHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApplicationHook").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -147,11 +160,6 @@ struct Credentials {
 }
 
 impl Authenticator {
-    /// Returns whether a request needs a credential.
-    pub(crate) fn needs_credential(&self) -> bool {
-        matches!(self.0, Method::Credentials(_))
-    }
-
     /// Creates an authenticator for these credentials. `environment` supplies the proxies for the
     /// requests to the authorization server.
     ///
@@ -192,11 +200,35 @@ impl Authenticator {
         Self(Method::LocalUser)
     }
 
+    /// Creates an authenticator that calls the application for each request. The future is dropped if
+    /// the client leaves; it should have a time limit of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use innkeeper_gateway::auth::Authenticator;
+    /// use innkeeper_gateway::{Principal, Rejection};
+    ///
+    /// let authenticator = Authenticator::from_fn(|parts| {
+    ///     let user = parts.headers.get("x-user").and_then(|user| user.to_str().ok());
+    ///     let user = user.map(|user| Principal::new(user));
+    ///     async move { user.ok_or_else(|| Rejection::new(StatusCode::UNAUTHORIZED, "no user")) }
+    /// });
+    /// ```
+    pub fn from_fn<F>(authenticate: impl Fn(&Parts) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Principal, Rejection>> + Send + 'static,
+    {
+        let hook = ApplicationHook(Box::new(move |parts| Box::pin(authenticate(parts))));
+        Self(Method::Application(hook))
+    }
+
     /// Returns whether a request needs a credential.
     pub fn requires_credential(&self) -> bool {
         match self.0 {
             Method::LocalUser => false,
-            Method::Credentials(_) => true,
+            Method::Credentials(_) | Method::Application(_) => true,
         }
     }
 
@@ -204,7 +236,7 @@ impl Authenticator {
     /// authorization server.
     pub fn resource_metadata(&self) -> Option<&ResourceMetadata> {
         match &self.0 {
-            Method::LocalUser => None,
+            Method::LocalUser | Method::Application(_) => None,
             Method::Credentials(accepted) => accepted.tokens.as_ref().map(TokenVerifier::metadata),
         }
     }
@@ -220,6 +252,7 @@ impl Authenticator {
     pub async fn authenticate(&self, parts: &Parts) -> Result<Principal, Rejection> {
         let Credentials { keys, tokens, challenger } = match &self.0 {
             Method::LocalUser => return Ok(Principal::local_user()),
+            Method::Application(ApplicationHook(authenticate)) => return authenticate(parts).await,
             Method::Credentials(accepted) => &**accepted,
         };
         let credential = Credential::from_headers(&parts.headers)

@@ -236,7 +236,7 @@ impl Routes {
             Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
             Target::SseMessages => mcp::receive_message(transport, principal, request).await,
             Target::Rest(resource) => {
-                let needs_credential = self.access.authenticator.needs_credential();
+                let needs_credential = self.access.authenticator.requires_credential();
                 let transport = transport.clone();
                 let (parts, body) = request.into_parts();
                 let header_trace = transport.gateway.header_trace(&parts.headers);

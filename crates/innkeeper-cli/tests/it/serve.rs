@@ -445,7 +445,7 @@ fn a_tester_of_the_description_finds_no_difference_to_the_behaviour() {
     gateway.terminate();
 }
 
-/// Proves: B2, B4, B11, B12, B48
+/// Proves: B11, B12, B48
 #[test]
 fn the_connection_service_is_there_unless_a_variable_disables_it() {
     let test_env = TestEnv::new(fixture("a"), &Value::Null);

@@ -248,7 +248,7 @@ mod tests {
         ConnectionSettings::new(&environment, store).map(|settings| settings.json())
     }
 
-    /// Proves: B11, B12, B13, B14, B15, B16
+    /// Proves: B12, B13, B14
     #[test]
     fn without_variables_the_values_are_those_of_the_specification() {
         let default = |value: Value| json!({ "value": value, "source": "default" });
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(settings(&[("MCP_PREFIX", "")], None).unwrap(), expected);
     }
 
-    /// Proves: B11, B12, B13, B14, B15, B16
+    /// Proves: B15, B16
     #[test]
     fn each_variable_replaces_its_default_and_is_named() {
         let shown = settings(

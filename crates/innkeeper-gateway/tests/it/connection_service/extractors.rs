@@ -67,7 +67,7 @@ async fn application(test_env: &TestEnv) -> Router {
     gateway.router().nest("/jobs", jobs).merge(access.router(others))
 }
 
-/// Proves: B1, B25, B26, B27, B28
+/// Proves: B25, B26, B27
 #[tokio::test]
 async fn routes_of_an_application_have_the_connection_and_need_their_feature() {
     let test_env = TestEnv::new();

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use innkeeper_gateway::auth::Authenticator;
 use innkeeper_gateway::connections::{
     CapabilityRegistry, ConnectionOptions, ConnectionServiceBuilder, Feature,
     FeatureCapabilityLevel, VersionCompatibility,
 };
-use innkeeper_gateway::{GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions, HttpAccess, Principal, Rejection};
 use serde_json::json;
 
 use super::*;
-use crate::limits::{KEYS, access_with_keys};
+use crate::limits::{KEYS, access_with_keys, local_access};
 
 /// Proves: B2, B18
 #[tokio::test]
@@ -332,4 +333,30 @@ async fn a_page_of_another_origin_gets_no_connection() {
     client.set_header("origin", "https://evil.example");
     let reply = client.post("initialize", initialize_body(&json!({})).to_string()).await;
     assert_eq!((reply.error().0, reply.error().1), (403, -32_302));
+}
+
+/// Proves: B-b5
+#[tokio::test]
+async fn an_application_authenticates_the_users_of_connections() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let gateway = start(&test_env, &service).await;
+    let authenticator = Authenticator::from_fn(|parts| {
+        let token = parts.headers.get("authorization").cloned();
+        async move {
+            match token.as_ref().and_then(|token| token.to_str().ok()) {
+                Some("Bearer token-of-ann") => Ok(Principal::new("ann")),
+                _ => Err(Rejection::new(StatusCode::UNAUTHORIZED, "unknown token")),
+            }
+        }
+    });
+    let access = HttpAccess { authenticator, ..local_access() };
+    let router = gateway.gateway.router(access);
+    let mut client = ServiceClient { router, headers: Vec::new() };
+    let rejected = (401, -32_302, "unknown token".to_owned());
+    assert_eq!(client.post("initialize", "{}").await.error(), rejected);
+    client.set_header("authorization", "Bearer token-of-ann");
+    client.initialize(&json!({})).await;
+    let id = client.id().parse().unwrap();
+    let connection = service.connection(id, &Principal::new("ann")).await.unwrap();
+    assert_eq!(connection.user_id.as_deref(), Some("ann"));
 }
