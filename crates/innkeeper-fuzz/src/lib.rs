@@ -40,8 +40,8 @@ mod tests {
 
     /// Targets implemented in other crates, because their functions are private there. Those crates
     /// replay the inputs.
-    const EXTERNAL_TARGETS: [&str; 4] =
-        ["codecs", "gateway_request", "http_response", "sealed_state"];
+    const EXTERNAL_TARGETS: [&str; 5] =
+        ["codecs", "connection_request", "gateway_request", "http_response", "sealed_state"];
 
     fn fuzz_dir(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)

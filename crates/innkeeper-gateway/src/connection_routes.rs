@@ -1,6 +1,8 @@
 //! The paths of the connection service.
 
 mod events;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod jsonrpc;
 mod upstream_error;
 
@@ -23,6 +25,9 @@ use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::rejection::Rejection;
 use crate::transport::http::{HttpTransport, is_json, not_json};
+
+#[cfg(any(test, fuzzing))]
+pub use fuzz::connection_request as fuzz_connection_request;
 
 /// Seconds after which a client can try again while the store is not available.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("2");

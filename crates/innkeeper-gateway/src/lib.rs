@@ -77,6 +77,9 @@ pub use rejection::Rejection;
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
+pub use connection_routes::fuzz_connection_request;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
 pub use sealed_state::fuzz_sealed_state;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
