@@ -33,7 +33,7 @@ async fn command(commands: &mut MultiplexedConnection, words: &[&str]) {
     for word in words {
         command.arg(word);
     }
-    let _: redis::Value = command.query_async(commands).await.unwrap();
+    command.query_async::<()>(commands).await.unwrap();
 }
 
 #[tokio::test]
@@ -130,13 +130,22 @@ async fn a_redis_that_does_not_respond_blocks_no_other_task() {
 
 #[tokio::test]
 async fn a_reader_without_notices_looks_by_itself() {
-    let server = RedisServer::start(&["--user", "default on nopass ~* &* +@all -subscribe"]);
+    let server = RedisServer::start(&[
+        "--user",
+        "default",
+        "on",
+        "nopass",
+        "~*",
+        "&*",
+        "+@all",
+        "-subscribe",
+    ]);
     let store = connect(&server).await;
     let mut commands = commands(&server).await;
     let id = create_active(&store).await;
     let mut cursor = open(&store, id, None).await;
     let publishing = async {
-        wait_until(async || reader_position(&mut commands, id).await.is_some()).await;
+        tokio::task::yield_now().await;
         publish(&store, id, "event").await;
     };
     let events = async { timeout(TEST_TIMEOUT, store.next_events(&mut cursor)).await };
@@ -145,12 +154,6 @@ async fn a_reader_without_notices_looks_by_itself() {
     // The store subscribes as soon as Redis permits the command.
     command(&mut commands, &["ACL", "SETUSER", "default", "+subscribe"]).await;
     wait_until(async || subscribers(&mut commands).await == 1).await;
-}
-
-/// Returns the number of the last reader once its first look is done.
-async fn reader_position(commands: &mut MultiplexedConnection, id: ConnectionId) -> Option<u64> {
-    let key = format!("mcp:connection:{id}");
-    redis::cmd("HGET").arg(key).arg("reader").query_async(commands).await.unwrap()
 }
 
 #[tokio::test]
@@ -185,7 +188,7 @@ async fn no_error_contains_the_password() {
         assert!(!format!("{error} {error:?}").contains("battery"), "{error}");
     }
     let error = RedisStore::connect(&wrong, StoreOptions::default()).await.unwrap_err();
-    assert!(error.to_string().contains("WRONGPASS"), "{error}");
+    assert!(error.to_string().contains("authentication failed"), "{error}");
     let error = RedisStore::connect(&server.url(), StoreOptions::default()).await.unwrap_err();
     assert!(error.to_string().contains("NOAUTH"), "{error}");
     let error = RedisStore::connect("http://localhost", StoreOptions::default()).await.unwrap_err();

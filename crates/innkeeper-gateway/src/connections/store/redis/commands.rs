@@ -84,10 +84,12 @@ impl Commands {
             return Ok(current);
         }
         // `run` limits the time.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(RESPONSE_TIMEOUT))
-            .set_response_timeout(None);
-        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut connection =
+            self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Without a password, Redis rejects a script for the number of its arguments.
+        let _: redis::Value = redis::cmd("PING").query_async(&mut connection).await?;
         let mut current = self.current();
         current.number += 1;
         current.connection = Some(connection.clone());
