@@ -239,7 +239,7 @@ async fn a_dropped_wait_takes_no_event() {
 }
 
 /// Attack: flow control | a client does not read its events | the store keeps 256 events, and the client
-/// hears that others are lost | No unbounded wait
+/// hears that others are lost | No unbounded memory
 #[tokio::test]
 async fn the_oldest_events_above_the_maximum_number_are_lost() {
     over_both(StoreOptions::default(), async |stores| {
@@ -260,7 +260,7 @@ async fn the_oldest_events_above_the_maximum_number_are_lost() {
 }
 
 /// Attack: flow control | large events for a client that does not read | the store keeps one MiB of
-/// events and the newest one | No unbounded wait
+/// events and the newest one | No unbounded memory
 #[tokio::test]
 async fn the_oldest_events_above_the_maximum_size_are_lost() {
     over_both(StoreOptions::default(), async |stores| {

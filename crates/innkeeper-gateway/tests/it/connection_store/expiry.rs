@@ -147,3 +147,21 @@ async fn a_waiting_reader_ends_when_the_connection_expires() {
     over_both(options, async |stores| check_that_a_reader_ends_with_its_connection(stores).await)
         .await;
 }
+
+/// Attack: remote | a client opens connections again and again, and lets them expire | the memory store
+/// knows as many expired ids as it can have connections | No unbounded memory
+#[tokio::test(start_paused = true)]
+async fn the_memory_store_knows_a_limited_number_of_expired_ids() {
+    let stores = Stores::memory(StoreOptions { max_connections: 2, ..StoreOptions::default() });
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        ids.extend([stores.create().await, stores.create().await]);
+        stores.pass(stores.options.expiry).await;
+    }
+    for id in &ids[..2] {
+        assert_eq!(stores.first.find(*id).await.unwrap(), Lookup::Unknown);
+    }
+    for id in &ids[2..] {
+        assert_eq!(stores.first.find(*id).await.unwrap(), Lookup::Expired);
+    }
+}

@@ -15,7 +15,7 @@ async fn create(store: &dyn ConnectionStore, user: Option<&str>) -> (Created, Co
 }
 
 /// Attack: remote | a user opens connections until the store takes no more | the user gets half of the
-/// connections, and another user gets one | No unbounded wait
+/// connections, and another user gets one | No unbounded memory
 #[tokio::test]
 async fn a_user_gets_half_of_the_connections() {
     over_both(OPTIONS, async |stores| {

@@ -65,7 +65,7 @@ async fn of_two_replicas_that_move_a_connection_one_succeeds_100_000_times() {
 }
 
 /// Attack: remote | a user opens connections over two replicas at the same time | the replicas together
-/// keep the limits | No unbounded wait
+/// keep the limits | No unbounded memory
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_together_keep_the_limits() {
     let options = StoreOptions { max_connections: 40, ..StoreOptions::default() };

@@ -172,7 +172,7 @@ async fn a_broken_subscription_is_made_again() {
 }
 
 /// Attack: secrets | Redis rejects the password of the URL | neither the error nor the debug form of a
-/// store contains the password | Secrets stay out of logs
+/// store contains the password | Secrets do not print
 #[tokio::test]
 async fn no_error_contains_the_password() {
     let server = RedisServer::start(&["--requirepass", PASSWORD]);
@@ -209,7 +209,7 @@ async fn a_redis_without_tls_is_an_error_for_a_url_with_tls() {
 }
 
 /// Attack: data | another program changes the fields of a connection in Redis | each use is an error or
-/// a response, and other connections work | No panic
+/// a response, and other connections work | Libraries change no global state
 #[tokio::test]
 async fn fields_that_are_not_valid_are_errors() {
     let server = RedisServer::start(&[]);

@@ -37,6 +37,7 @@ pub(super) struct Stores {
 }
 
 /// Runs a test over the memory store with a paused clock, and over Redis.
+#[expect(clippy::print_stdout, reason = "the output of a failed test names the store")]
 pub(super) async fn over_both(options: StoreOptions, test: impl AsyncFn(&Stores)) {
     println!("memory:");
     tokio::time::pause();

@@ -89,7 +89,7 @@ impl Commands {
         let mut connection =
             self.client.get_multiplexed_async_connection_with_config(&config).await?;
         // Without a password, Redis rejects a script for the number of its arguments.
-        let _: redis::Value = redis::cmd("PING").query_async(&mut connection).await?;
+        redis::cmd("PING").query_async::<()>(&mut connection).await?;
         let mut current = self.current();
         current.number += 1;
         current.connection = Some(connection.clone());

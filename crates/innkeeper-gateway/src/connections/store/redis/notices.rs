@@ -130,3 +130,29 @@ async fn wake_readers(mut sink: PubSubSink, mut stream: PubSubStream, waiters: &
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_notice_wakes_all_readers_of_its_connection_and_dropped_readers_are_forgotten() {
+        let (waiters, id) = (Waiters::default(), ConnectionId::random());
+        let (first, second) = (waiters.register(id), waiters.register(id));
+        let other = waiters.register(ConnectionId::random());
+        let (mut woken, mut asleep) = (Box::pin(first.notice()), Box::pin(other.notice()));
+        assert!(!woken.as_mut().enable() && !asleep.as_mut().enable());
+        waiters.wake(id);
+        waiters.wake(ConnectionId::random());
+        assert!(woken.as_mut().enable() && !asleep.as_mut().enable());
+        drop((woken, asleep));
+        drop(first);
+        let mut woken = Box::pin(second.notice());
+        assert!(!woken.as_mut().enable());
+        waiters.wake(id);
+        assert!(woken.as_mut().enable());
+        drop(woken);
+        drop((second, other));
+        assert!(waiters.by_id().is_empty());
+    }
+}
