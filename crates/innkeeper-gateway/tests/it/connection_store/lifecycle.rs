@@ -136,7 +136,12 @@ async fn only_active_connections_are_listed_and_get_events() {
         let mut expected = [ids[1], other];
         expected.sort();
         assert_eq!(active, expected);
-        stores.pass(stores.options.expiry).await;
+        let half = stores.options.expiry / 2;
+        stores.pass(half).await;
+        stores.first.touch(other).await.unwrap();
+        stores.pass(half).await;
+        assert_eq!(stores.second.active().await.unwrap(), [other]);
+        stores.pass(half).await;
         assert_eq!(stores.first.active().await.unwrap(), []);
         assert!(!stores.first.publish(other, "event".into()).await.unwrap());
         assert!(!stores.first.publish(ConnectionId::random(), "event".into()).await.unwrap());

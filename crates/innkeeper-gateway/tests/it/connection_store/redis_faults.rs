@@ -165,9 +165,15 @@ async fn a_broken_subscription_is_made_again() {
     let mut cursor = open(&store, id, None).await;
     for position in 1..4 {
         wait_until(async || subscribers(&mut commands).await == 1).await;
-        command(&mut commands, &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
-        publish(&store, id, "event").await;
-        assert_eq!(next_messages(&store, &mut cursor).await, [(position, "event".into())]);
+        let publishing = async {
+            tokio::task::yield_now().await;
+            command(&mut commands, &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+            publish(&store, id, "event").await;
+        };
+        // Less than the interval at which a reader looks by itself.
+        let reading = timeout(Duration::from_secs(4), next_messages(&store, &mut cursor));
+        let (events, ()) = tokio::join!(reading, publishing);
+        assert_eq!(events.expect("an event"), [(position, "event".into())]);
     }
 }
 
