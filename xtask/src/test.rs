@@ -2,6 +2,7 @@
 
 mod cargo_tools;
 pub(crate) mod conformance_suite;
+mod debian_packages;
 mod local_model;
 mod prerequisites;
 mod servers;

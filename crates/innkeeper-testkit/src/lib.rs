@@ -6,7 +6,8 @@
 //! is a server in memory, for tests with paused time. [`Journal`] and [`InMemoryServer`] check the
 //! client's messages against the schema of the specification. [`ScriptedLlm`] is a model with scripted
 //! responses over the HTTP API of each provider; `LlamaServer` runs a small real model on machines
-//! that support it. [`ProcessTag`] and the functions for processes find what a host left behind.
+//! that support it, and `RedisServer` is a real Redis. [`ProcessTag`] and the functions for processes
+//! find what a host left behind.
 //!
 //! The crate shares no code with the product crates, so that the same bug in both cannot hide.
 
@@ -15,6 +16,8 @@ mod client_messages;
 mod fixture;
 #[cfg(unix)]
 pub mod fixture_server;
+#[cfg(target_os = "linux")]
+mod free_port;
 mod in_memory_server;
 mod journal;
 #[cfg(target_os = "linux")]
@@ -26,6 +29,8 @@ mod process_tag;
 #[cfg(target_os = "linux")]
 mod processes;
 mod recordings;
+#[cfg(target_os = "linux")]
+mod redis_server;
 #[cfg(unix)]
 pub mod remote;
 #[cfg(target_os = "linux")]
@@ -46,6 +51,8 @@ pub use process_tag::ProcessTag;
 #[cfg(target_os = "linux")]
 pub use processes::{ProcessInfo, tagged_processes, wait_gone, wait_gone_async};
 pub use recordings::{recorded_form, recorded_tools};
+#[cfg(target_os = "linux")]
+pub use redis_server::RedisServer;
 #[cfg(unix)]
 pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
 #[cfg(target_os = "linux")]

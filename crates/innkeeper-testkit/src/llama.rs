@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::free_port::free_port;
 
 /// Maximum time to load the model, and for one response, on a loaded machine.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -50,12 +52,6 @@ fn check_available() -> Result<(), String> {
         .filter(|flag| !flags.split_whitespace().any(|other| other == *flag))
         .collect::<Vec<_>>();
     if missing.is_empty() { Ok(()) } else { Err(format!("the CPU lacks {}", missing.join(", "))) }
-}
-
-/// Returns a free port.
-fn free_port() -> SocketAddr {
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-    free.unwrap_or_else(|error| panic!("no free port: {error}"))
 }
 
 impl LlamaServer {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::debian_packages::DebianProgram;
 use super::prerequisites;
 use crate::TaskResult;
 use crate::program::{Program, relative_path, repository_root};
@@ -31,7 +32,8 @@ const TRAJECTORY_REQUIREMENTS: &str = include_str!("../../trajectories/requireme
 /// The file with the source of an installation.
 const STAMP_FILE: &str = "installed-from";
 
-/// Installs every missing server, client and benchmark into `target/test-servers`, without the model.
+/// Installs every missing server, client and benchmark into `target/test-servers`, without the model,
+/// and Redis into `target/tools`.
 ///
 /// # Errors
 ///
@@ -50,6 +52,7 @@ pub(crate) fn install_servers() -> TaskResult {
     )?;
     install_python_clients()?;
     install_uv()?;
+    DebianProgram::REDIS.install()?;
     install_once(&home.join("schemathesis"), SCHEMATHESIS_REQUIREMENTS, |dir| {
         install_venv(dir, SCHEMATHESIS_REQUIREMENTS)
     })?;

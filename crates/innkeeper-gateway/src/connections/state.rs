@@ -12,7 +12,9 @@ use super::lifecycle::ConnectionLifecycleState;
 
 /// The id of a connection: a random UUID of version 4. Who has the id of a connection can use the
 /// connection, with the credential of its user where the gateway needs one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct ConnectionId(Uuid);
 
 /// The text is not the id of a connection.

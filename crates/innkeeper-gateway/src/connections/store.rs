@@ -1,6 +1,7 @@
 //! Where connections are kept, with the events that their clients have not read.
 
 mod memory;
+mod redis;
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +13,10 @@ use serde_json::Value;
 use super::lifecycle::{InvalidTransition, LifecycleMessage};
 use super::state::{ConnectionId, ConnectionState};
 
-pub use memory::MemoryStore;
+use crate::principal::Principal;
+
+pub use self::memory::MemoryStore;
+pub use self::redis::RedisStore;
 
 /// Time for which a store keeps a connection after `exit`.
 pub(crate) const TERMINATED_TIME: Duration = Duration::from_secs(30);
@@ -26,10 +30,13 @@ pub(crate) const MAX_EVENTS: usize = 256;
 /// Maximum size in bytes of the events of one connection in a store, apart from the newest one.
 pub(crate) const MAX_EVENT_BYTES: usize = 1 << 20;
 
+/// Maximum expiry: a longer one is no time that a clock can add.
+const MAX_EXPIRY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Time after which an unused connection expires. Default: 1,800 s.
+    /// Time after which an unused connection expires, at most 100 years. Default: 1,800 s.
     pub expiry: Duration,
     /// Maximum number of connections. A user can have half of them, unless all connections belong to
     /// the local user. Default: 100,000.
@@ -40,6 +47,28 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self { expiry: Duration::from_secs(1_800), max_connections: 100_000 }
     }
+}
+
+impl StoreOptions {
+    fn expiry(&self) -> Duration {
+        self.expiry.min(MAX_EXPIRY)
+    }
+
+    /// Returns the maximum number of connections of one user.
+    fn user_connections(&self) -> usize {
+        self.max_connections.div_ceil(2)
+    }
+}
+
+/// Returns the user of a connection whose number is limited apart from all others.
+fn limited_user(connection: &ConnectionState) -> Option<&str> {
+    let local = Principal::local_user();
+    connection.user_id.as_deref().filter(|user| **user != **local.id())
+}
+
+/// Returns whole milliseconds.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The store did not respond, or its response is not usable.
@@ -73,7 +102,7 @@ pub enum Lookup<T> {
     Found(T),
     /// The connection has expired, or ended some time ago.
     Expired,
-    /// No connection had the id within the last hour.
+    /// No connection had the id within the last hour, as far as the store has room to know.
     Unknown,
 }
 
@@ -123,8 +152,9 @@ pub enum NextEvents {
 /// Keeps connections. All replicas of a gateway use one store.
 ///
 /// Each method is atomic: of two replicas that move a connection at the same time, one succeeds. A
-/// connection that expired or ended does not become usable again. Dropping a future can leave the
-/// change made or not made; only [`Self::next_events`] changes nothing then.
+/// connection that expired or ended does not become usable again. Only [`Self::touch`] and
+/// [`Self::advance`] renew an expiry. Dropping a future, and an error, can leave the change made or not
+/// made; only [`Self::next_events`] takes no event then.
 pub trait ConnectionStore: fmt::Debug + Send + Sync + 'static {
     /// Adds a connection in the state `initializing`.
     fn create<'a>(&'a self, connection: &'a ConnectionState) -> StoreFuture<'a, Created>;
@@ -159,13 +189,15 @@ pub trait ConnectionStore: fmt::Debug + Send + Sync + 'static {
     /// Adds an event for the client of a connection. Returns whether the connection is active.
     fn publish(&self, id: ConnectionId, message: Bytes) -> StoreFuture<'_, bool>;
 
-    /// Starts a reader after a position; `None` is the newest event that a reader took.
+    /// Starts a reader after a position; `None` is the newest event that a reader took, or the last
+    /// one that the store removed.
     fn open_events(
         &self,
         id: ConnectionId,
         after: Option<u64>,
     ) -> StoreFuture<'_, OpenedEvents<EventCursor>>;
 
-    /// Waits for events after the position of a reader, and moves the reader behind them.
+    /// Waits for events after the position of a reader, and moves the reader behind them. The call
+    /// says that the reader took all events up to its position. The wait ends with the connection.
     fn next_events<'a>(&'a self, cursor: &'a mut EventCursor) -> StoreFuture<'a, NextEvents>;
 }

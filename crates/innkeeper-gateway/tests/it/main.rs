@@ -6,7 +6,9 @@ mod arbitrary_requests;
 mod bridge;
 mod cache_hints;
 mod connection;
+#[cfg(target_os = "linux")]
 mod connection_service;
+mod connection_store;
 mod half_open;
 mod http;
 mod large_results;

@@ -1,28 +1,26 @@
 //! Connections in the memory of the process.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use chrono::Utc;
 use serde_json::Value;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     ConnectionStore, Created, EXPIRED_TIME, EventCursor, Lookup, MAX_EVENT_BYTES, MAX_EVENTS,
     NextEvents, OpenedEvents, StoreFuture, StoreOptions, StoredEvent, TERMINATED_TIME,
+    limited_user,
 };
 use crate::connections::lifecycle::{
     ConnectionLifecycleState, InvalidTransition, LifecycleMessage,
 };
 use crate::connections::state::{ConnectionId, ConnectionState};
-use crate::principal::Principal;
 
-/// Number of changes between two removals of expired connections.
-const CHANGES_BETWEEN_REMOVALS: usize = 1_024;
-
-/// Keeps connections in the memory of the process: they end with the process.
+/// Keeps connections in the memory of the process: they end with the process. The store knows as many
+/// ids of connections that expired as it can have connections.
 #[derive(Debug)]
 pub struct MemoryStore {
     options: StoreOptions,
@@ -34,15 +32,16 @@ struct Entries {
     by_id: HashMap<ConnectionId, Entry>,
     /// The number of unexpired connections of each user.
     by_user: HashMap<String, usize>,
-    live: usize,
-    changes: usize,
+    /// The unexpired connections, the one that expires next first.
+    by_expiry: BTreeSet<(Instant, ConnectionId)>,
+    /// The ids of expired connections with the time until which they are known, in order.
+    expired: VecDeque<(Instant, ConnectionId)>,
 }
 
 #[derive(Debug)]
 enum Entry {
     Live(Box<LiveConnection>),
-    /// The connection has expired; the id is known until this time.
-    Expired(Instant),
+    Expired,
 }
 
 #[derive(Debug)]
@@ -63,50 +62,40 @@ impl MemoryStore {
         Self { options, entries: Mutex::default() }
     }
 
+    /// Returns the entries after the removal of what has expired.
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.remove_expired(self.options.max_connections);
+        entries
     }
 
-    /// Returns a connection without renewing it.
+    /// Uses a connection without renewing it.
     fn with_live<T>(
         &self,
         id: ConnectionId,
-        use_connection: impl FnOnce(&mut LiveConnection, &StoreOptions) -> T,
+        use_connection: impl FnOnce(&mut LiveConnection) -> T,
     ) -> Lookup<T> {
-        let mut entries = self.entries();
-        entries.expire(id);
-        match entries.by_id.get_mut(&id) {
-            Some(Entry::Live(live)) => Lookup::Found(use_connection(live, &self.options)),
-            Some(Entry::Expired(_)) => Lookup::Expired,
-            None => Lookup::Unknown,
-        }
+        self.entries().look_up(id, use_connection)
     }
 
     fn create_now(&self, connection: &ConnectionState) -> Created {
         let mut entries = self.entries();
-        entries.changes += 1;
-        if entries.changes >= CHANGES_BETWEEN_REMOVALS
-            || entries.live >= self.options.max_connections
-        {
-            entries.remove_expired();
-        }
         if entries.by_id.contains_key(&connection.id) {
             return Created::AlreadyExists;
         }
-        if entries.live >= self.options.max_connections {
+        if entries.by_expiry.len() >= self.options.max_connections {
             return Created::TotalLimit;
         }
         if let Some(user) = limited_user(connection) {
             let own = entries.by_user.entry(user.to_owned()).or_default();
-            if *own >= self.options.max_connections.div_ceil(2) {
+            if *own >= self.options.user_connections() {
                 return Created::UserLimit;
             }
             *own += 1;
         }
-        entries.live += 1;
         let live = LiveConnection {
             connection: connection.clone(),
-            expires: Instant::now() + self.options.expiry,
+            expires: Instant::now() + self.options.expiry(),
             events: VecDeque::new(),
             event_bytes: 0,
             last_position: 0,
@@ -114,8 +103,23 @@ impl MemoryStore {
             reader: 0,
             changed: Arc::new(Notify::new()),
         };
+        entries.by_expiry.insert((live.expires, connection.id));
         entries.by_id.insert(connection.id, Entry::Live(Box::new(live)));
         Created::Added
+    }
+
+    fn touch_now(&self, id: ConnectionId) -> Lookup<ConnectionState> {
+        let mut entries = self.entries();
+        let found = entries.look_up(id, |live| live.connection.clone());
+        match found {
+            Lookup::Found(connection)
+                if connection.state != ConnectionLifecycleState::Terminated =>
+            {
+                entries.renew(id, &self.options);
+                entries.look_up(id, |live| live.connection.clone())
+            }
+            found => found,
+        }
     }
 
     fn advance_now(
@@ -123,21 +127,30 @@ impl MemoryStore {
         id: ConnectionId,
         message: LifecycleMessage,
     ) -> Lookup<Result<ConnectionState, InvalidTransition>> {
-        self.with_live(id, |live, options| {
+        let mut entries = self.entries();
+        let moved = entries.look_up(id, |live| {
             live.connection.state = live.connection.state.after(message)?;
-            live.renew(options);
             live.changed.notify_waiters();
-            Ok(live.connection.clone())
-        })
+            Ok(())
+        });
+        match moved {
+            Lookup::Found(Ok(())) => {
+                entries.renew(id, &self.options);
+                entries.look_up(id, |live| Ok(live.connection.clone()))
+            }
+            Lookup::Found(Err(invalid)) => Lookup::Found(Err(invalid)),
+            Lookup::Expired => Lookup::Expired,
+            Lookup::Unknown => Lookup::Unknown,
+        }
     }
 
     fn publish_now(&self, id: ConnectionId, message: Bytes) -> bool {
-        let published = self.with_live(id, |live, _| live.is_active() && live.push(message));
+        let published = self.with_live(id, |live| live.is_active() && live.push(message));
         published == Lookup::Found(true)
     }
 
     fn open_now(&self, id: ConnectionId, after: Option<u64>) -> OpenedEvents<EventCursor> {
-        let opened = self.with_live(id, |live, _| live.open(id, after));
+        let opened = self.with_live(id, |live| live.open(id, after));
         match opened {
             Lookup::Found(opened) => opened,
             Lookup::Expired | Lookup::Unknown => OpenedEvents::NotActive,
@@ -145,50 +158,56 @@ impl MemoryStore {
     }
 }
 
-/// Returns the user of a connection whose number is limited apart from all others.
-fn limited_user(connection: &ConnectionState) -> Option<&str> {
-    let local = Principal::local_user();
-    connection.user_id.as_deref().filter(|user| **user != **local.id())
-}
-
 impl Entries {
-    /// Replaces a connection that has expired by a mark.
-    fn expire(&mut self, id: ConnectionId) {
-        let now = Instant::now();
+    fn look_up<T>(
+        &mut self,
+        id: ConnectionId,
+        use_connection: impl FnOnce(&mut LiveConnection) -> T,
+    ) -> Lookup<T> {
         match self.by_id.get_mut(&id) {
-            Some(Entry::Live(live)) if live.expires <= now => {
-                let known_until = live.expires + EXPIRED_TIME;
-                let user = limited_user(&live.connection).map(ToOwned::to_owned);
+            Some(Entry::Live(live)) => Lookup::Found(use_connection(live)),
+            Some(Entry::Expired) => Lookup::Expired,
+            None => Lookup::Unknown,
+        }
+    }
+
+    /// Renews the expiry and the time of the last use.
+    fn renew(&mut self, id: ConnectionId, options: &StoreOptions) {
+        let Some(Entry::Live(live)) = self.by_id.get_mut(&id) else { return };
+        self.by_expiry.remove(&(live.expires, id));
+        let time = match live.connection.state {
+            ConnectionLifecycleState::Terminated => TERMINATED_TIME.min(options.expiry()),
+            _ => options.expiry(),
+        };
+        live.expires = Instant::now() + time;
+        live.connection.last_activity = Utc::now();
+        self.by_expiry.insert((live.expires, id));
+    }
+
+    /// Replaces connections that have expired by marks, and removes old marks.
+    fn remove_expired(&mut self, max_marks: usize) {
+        let now = Instant::now();
+        while self.by_expiry.first().is_some_and(|(expires, _)| *expires <= now) {
+            let Some((expires, id)) = self.by_expiry.pop_first() else { break };
+            self.expired.push_back((expires + EXPIRED_TIME, id));
+            if let Some(Entry::Live(live)) = self.by_id.insert(id, Entry::Expired) {
                 live.changed.notify_waiters();
-                self.live = self.live.saturating_sub(1);
-                self.release(user.as_deref());
-                if known_until > now {
-                    self.by_id.insert(id, Entry::Expired(known_until));
-                } else {
-                    self.by_id.remove(&id);
-                }
+                self.release(limited_user(&live.connection));
             }
-            Some(Entry::Expired(known_until)) if *known_until <= now => {
-                self.by_id.remove(&id);
-            }
-            Some(_) | None => {}
+        }
+        let is_old = |(until, _): &(Instant, _)| *until <= now;
+        while self.expired.len() > max_marks || self.expired.front().is_some_and(is_old) {
+            let Some((_, id)) = self.expired.pop_front() else { break };
+            self.by_id.remove(&id);
         }
     }
 
     fn release(&mut self, user: Option<&str>) {
         let Some(user) = user else { return };
         let Some(own) = self.by_user.get_mut(user) else { return };
-        *own = own.saturating_sub(1);
+        *own -= 1;
         if *own == 0 {
             self.by_user.remove(user);
-        }
-    }
-
-    fn remove_expired(&mut self) {
-        self.changes = 0;
-        let ids: Vec<_> = self.by_id.keys().copied().collect();
-        for id in ids {
-            self.expire(id);
         }
     }
 }
@@ -196,15 +215,6 @@ impl Entries {
 impl LiveConnection {
     fn is_active(&self) -> bool {
         self.connection.state == ConnectionLifecycleState::Active
-    }
-
-    fn renew(&mut self, options: &StoreOptions) {
-        let time = match self.connection.state {
-            ConnectionLifecycleState::Terminated => TERMINATED_TIME.min(options.expiry),
-            _ => options.expiry,
-        };
-        self.expires = Instant::now() + time;
-        self.connection.last_activity = Utc::now();
     }
 
     fn push(&mut self, message: Bytes) -> bool {
@@ -246,6 +256,7 @@ impl LiveConnection {
         if !self.is_active() || self.reader != cursor.reader {
             return Some(NextEvents::Ended);
         }
+        self.read_position = self.read_position.max(cursor.position.min(self.last_position));
         if cursor.position >= self.last_position {
             return None;
         }
@@ -255,7 +266,6 @@ impl LiveConnection {
         let after = |event: &&StoredEvent| event.position > cursor.position;
         let events: Vec<_> = self.events.iter().filter(after).cloned().collect();
         cursor.position = self.last_position;
-        self.read_position = self.read_position.max(self.last_position);
         Some(NextEvents::Events(events))
     }
 }
@@ -271,16 +281,11 @@ impl ConnectionStore for MemoryStore {
     }
 
     fn find(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>> {
-        ready(self.with_live(id, |live, _| live.connection.clone()))
+        ready(self.with_live(id, |live| live.connection.clone()))
     }
 
     fn touch(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>> {
-        ready(self.with_live(id, |live, options| {
-            if live.connection.state != ConnectionLifecycleState::Terminated {
-                live.renew(options);
-            }
-            live.connection.clone()
-        }))
+        ready(self.touch_now(id))
     }
 
     fn advance(
@@ -297,7 +302,7 @@ impl ConnectionStore for MemoryStore {
         key: &'a str,
         value: Option<Value>,
     ) -> StoreFuture<'a, bool> {
-        let set = self.with_live(id, |live, _| {
+        let set = self.with_live(id, |live| {
             if live.connection.state == ConnectionLifecycleState::Terminated {
                 return false;
             }
@@ -312,11 +317,10 @@ impl ConnectionStore for MemoryStore {
     }
 
     fn active(&self) -> StoreFuture<'_, Vec<ConnectionId>> {
-        let now = Instant::now();
         let entries = self.entries();
         let active = entries.by_id.iter().filter_map(|(id, entry)| match entry {
-            Entry::Live(live) if live.is_active() && live.expires > now => Some(*id),
-            Entry::Live(_) | Entry::Expired(_) => None,
+            Entry::Live(live) if live.is_active() => Some(*id),
+            Entry::Live(_) | Entry::Expired => None,
         });
         ready(active.collect())
     }
@@ -336,17 +340,17 @@ impl ConnectionStore for MemoryStore {
     fn next_events<'a>(&'a self, cursor: &'a mut EventCursor) -> StoreFuture<'a, NextEvents> {
         Box::pin(async move {
             loop {
-                let Lookup::Found(changed) =
-                    self.with_live(cursor.id, |live, _| live.changed.clone())
+                let Lookup::Found((changed, expires)) =
+                    self.with_live(cursor.id, |live| (live.changed.clone(), live.expires))
                 else {
                     return Ok(NextEvents::Ended);
                 };
                 let changed = changed.notified();
                 tokio::pin!(changed);
                 changed.as_mut().enable();
-                match self.with_live(cursor.id, |live, _| live.next(cursor)) {
+                match self.with_live(cursor.id, |live| live.next(cursor)) {
                     Lookup::Found(Some(next)) => return Ok(next),
-                    Lookup::Found(None) => changed.await,
+                    Lookup::Found(None) => drop(timeout_at(expires, changed).await),
                     Lookup::Expired | Lookup::Unknown => return Ok(NextEvents::Ended),
                 }
             }

@@ -1,0 +1,127 @@
+//! The connection to Redis over which all calls run.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use tokio::sync::Semaphore;
+
+use super::reply::Reply;
+use super::scripts::Call;
+use crate::connections::store::StoreError;
+
+/// Maximum time of one call, with the connection if there is none.
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Runs calls over one connection, which is made when a call needs a new one.
+pub(super) struct Commands {
+    client: Client,
+    current: Mutex<CurrentConnection>,
+    /// One call connects, the others wait for its connection.
+    connecting: Semaphore,
+}
+
+#[derive(Default)]
+struct CurrentConnection {
+    connection: Option<MultiplexedConnection>,
+    /// The number of connections so far.
+    number: u64,
+}
+
+impl Commands {
+    pub(super) fn new(url: &str) -> Result<Self, StoreError> {
+        // The error of the library can contain parts of the URL, and the URL can contain a password.
+        let client = Client::open(url).map_err(|_| StoreError {
+            reason: "the URL is not `redis://[USER:PASSWORD@]HOST:PORT/DATABASE`".to_owned(),
+        })?;
+        Ok(Self { client, current: Mutex::default(), connecting: Semaphore::new(1) })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns the host and the port.
+    pub(super) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+
+    fn current(&self) -> MutexGuard<'_, CurrentConnection> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a script. A call that fails for another reason than its script can have run or not.
+    pub(super) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
+        let mut used = None;
+        let limited = tokio::time::timeout(RESPONSE_TIMEOUT, async {
+            let (mut connection, number) = self.connection().await?;
+            used = Some(number);
+            call.invoke_async(&mut connection).await
+        });
+        let Ok(response) = limited.await else {
+            self.disconnect(used);
+            let seconds = RESPONSE_TIMEOUT.as_secs();
+            let address = self.address();
+            let reason = format!("Redis at {address} did not respond within {seconds} s");
+            return Err(StoreError { reason });
+        };
+        response.map_err(|error| {
+            if error.is_io_error() || error.is_unrecoverable_error() {
+                self.disconnect(used);
+            }
+            self.store_error(&error)
+        })
+    }
+
+    /// Returns the connection, and its number.
+    async fn connection(&self) -> RedisResult<(MultiplexedConnection, u64)> {
+        if let Some(current) = self.current().get() {
+            return Ok(current);
+        }
+        let _permit = self.connecting.acquire().await;
+        if let Some(current) = self.current().get() {
+            return Ok(current);
+        }
+        // `run` limits the time.
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let mut connection =
+            self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        // Without a password, Redis rejects a script for the number of its arguments.
+        redis::cmd("PING").query_async::<()>(&mut connection).await?;
+        let mut current = self.current();
+        current.number += 1;
+        current.connection = Some(connection.clone());
+        Ok((connection, current.number))
+    }
+
+    /// Drops the connection with a number: the next call makes a new one.
+    fn disconnect(&self, number: Option<u64>) {
+        let mut current = self.current();
+        if Some(current.number) == number {
+            current.connection = None;
+        }
+    }
+
+    /// Drops the connection that Redis has probably closed.
+    pub(super) fn disconnect_current(&self) {
+        self.current().connection = None;
+    }
+
+    fn store_error(&self, error: &RedisError) -> StoreError {
+        let mut reason = format!("Redis at {}: {error}", self.address());
+        let settings = self.client.get_connection_info().redis_settings();
+        // A server can repeat what the server received.
+        if let Some(password) = settings.password().filter(|password| !password.is_empty()) {
+            reason = reason.replace(password, "***");
+        }
+        StoreError { reason }
+    }
+}
+
+impl CurrentConnection {
+    fn get(&self) -> Option<(MultiplexedConnection, u64)> {
+        self.connection.clone().map(|connection| (connection, self.number))
+    }
+}

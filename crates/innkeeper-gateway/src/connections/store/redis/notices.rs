@@ -1,0 +1,158 @@
+//! Wakes readers when Redis says that a connection has changed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::RedisResult;
+use redis::aio::{PubSubSink, PubSubStream};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::time::{sleep, timeout};
+
+use super::commands::{Commands, RESPONSE_TIMEOUT};
+use super::keys::NOTICE_CHANNEL;
+use crate::connections::state::ConnectionId;
+
+/// Time between two checks of a subscription without notices: a connection can break silently.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Time before the first new attempt to subscribe; each attempt doubles the time.
+const MIN_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Maximum time between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+
+/// The readers that wait, by connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiters(Mutex<HashMap<ConnectionId, WaitingReaders>>);
+
+#[derive(Debug, Default)]
+struct WaitingReaders {
+    number: usize,
+    changed: Arc<Notify>,
+}
+
+/// A reader that waits; dropping the value ends the wait.
+#[derive(Debug)]
+pub(super) struct Waiter<'a> {
+    waiters: &'a Waiters,
+    id: ConnectionId,
+    changed: Arc<Notify>,
+}
+
+impl Waiters {
+    fn by_id(&self) -> MutexGuard<'_, HashMap<ConnectionId, WaitingReaders>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn register(&self, id: ConnectionId) -> Waiter<'_> {
+        let mut by_id = self.by_id();
+        let waiting = by_id.entry(id).or_default();
+        waiting.number += 1;
+        Waiter { waiters: self, id, changed: waiting.changed.clone() }
+    }
+
+    fn wake(&self, id: ConnectionId) {
+        if let Some(waiting) = self.by_id().get(&id) {
+            waiting.changed.notify_waiters();
+        }
+    }
+
+    fn wake_all(&self) {
+        for waiting in self.by_id().values() {
+            waiting.changed.notify_waiters();
+        }
+    }
+}
+
+impl Waiter<'_> {
+    /// Waits for a notice after this call.
+    pub(super) fn notice(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let mut by_id = self.waiters.by_id();
+        if let Some(waiting) = by_id.get_mut(&self.id) {
+            waiting.number -= 1;
+            if waiting.number == 0 {
+                by_id.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// Wakes readers until the future is dropped. All readers look for events after a break of the
+/// subscription, and after its end: notices between the two are lost.
+pub(super) async fn deliver(commands: Arc<Commands>, waiters: Arc<Waiters>) {
+    let mut backoff = MIN_BACKOFF;
+    loop {
+        if let Ok(Ok((sink, stream))) = timeout(RESPONSE_TIMEOUT, subscribe(&commands)).await {
+            backoff = MIN_BACKOFF;
+            waiters.wake_all();
+            wake_readers(sink, stream, &waiters).await;
+            tracing::warn!(address = commands.address(), "lost the subscription to Redis");
+            commands.disconnect_current();
+            waiters.wake_all();
+        }
+        sleep(backoff).await;
+        backoff = (backoff * 2).min(MAX_BACKOFF);
+    }
+}
+
+async fn subscribe(commands: &Commands) -> RedisResult<(PubSubSink, PubSubStream)> {
+    let (mut sink, stream) = commands.client().get_async_pubsub().await?.split();
+    sink.subscribe(NOTICE_CHANNEL).await?;
+    Ok((sink, stream))
+}
+
+/// Wakes readers until the subscription breaks.
+async fn wake_readers(mut sink: PubSubSink, mut stream: PubSubStream, waiters: &Waiters) {
+    loop {
+        match timeout(PING_INTERVAL, stream.next()).await {
+            Ok(Some(notice)) => {
+                let id = std::str::from_utf8(notice.get_payload_bytes());
+                if let Some(id) = id.ok().and_then(|id| id.parse().ok()) {
+                    waiters.wake(id);
+                }
+            }
+            Ok(None) => return,
+            Err(_) => {
+                let response = timeout(RESPONSE_TIMEOUT, sink.ping::<redis::Value>()).await;
+                if !matches!(response, Ok(Ok(_))) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_notice_wakes_all_readers_of_its_connection_and_dropped_readers_are_forgotten() {
+        let (waiters, id) = (Waiters::default(), ConnectionId::random());
+        let (first, second) = (waiters.register(id), waiters.register(id));
+        let other = waiters.register(ConnectionId::random());
+        let (mut woken, mut asleep) = (Box::pin(first.notice()), Box::pin(other.notice()));
+        assert!(!woken.as_mut().enable() && !asleep.as_mut().enable());
+        waiters.wake(id);
+        waiters.wake(ConnectionId::random());
+        assert!(woken.as_mut().enable() && !asleep.as_mut().enable());
+        drop((woken, asleep));
+        drop(first);
+        let mut woken = Box::pin(second.notice());
+        assert!(!woken.as_mut().enable());
+        waiters.wake(id);
+        assert!(woken.as_mut().enable());
+        drop(woken);
+        drop((second, other));
+        assert!(waiters.by_id().is_empty());
+    }
+}

@@ -1,0 +1,5 @@
+-- Returns the connection.
+if not state() then
+  return missing()
+end
+return found()
