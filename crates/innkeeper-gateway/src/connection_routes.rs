@@ -32,6 +32,9 @@ pub use fuzz::connection_request as fuzz_connection_request;
 /// Seconds after which a client can try again while the store is not available.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("2");
 
+/// The index of the endpoint whose items clients of the service use: that of `/mcp`.
+const ENDPOINT: usize = 0;
+
 /// A path of the connection service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRoute {

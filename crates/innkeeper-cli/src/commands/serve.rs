@@ -66,7 +66,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);
-        let builder = match connections.service(max_connections) {
+        let service = connections.service(max_connections, &mut context.output).await?;
+        let builder = match service {
             Some(service) => builder.connections(service),
             None => builder,
         };

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use innkeeper_testkit::{Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone};
+use innkeeper_testkit::{
+    Fixture, ProcessTag, RedisServer, fixture, mcp_json, tagged_processes, wait_gone,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -466,27 +468,119 @@ fn the_connection_service_is_there_unless_a_variable_disables_it() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("`MCP_CONNECTION_EXPIRY`"), "{stderr}");
 
-    let initialize = json!({ "protocol_version": "1.0",
-        "client": { "name": "test-client", "version": "1.0" },
-        "capabilities": { "core.jsonrpc": { "version": "2.0" }, "core.transport.http": true,
-            "tools": true } });
     let gateway = test_env.serve();
-    let (head, body) = gateway.post("/api/v1/mcp/initialize", "", &initialize);
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
-    let id = head.lines().find_map(|line| line.strip_prefix("x-mcp-connection-id: ")).unwrap();
-    let header = format!("\r\nx-mcp-connection-id: {id}");
-    let (head, _) = gateway.post("/api/v1/mcp/initialized", &header, &json!({}));
-    assert!(head.starts_with("HTTP/1.1 204"), "{head}");
-    let params = json!({ "name": "a.echo", "arguments": { "message": "hi" } });
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let (_, body) = gateway.post("/api/v1/mcp/jsonrpc", &header, &call);
+    let header = gateway.open_connection();
+    let (_, body) = gateway.call_over_connection(&header);
     assert!(body.contains("hi"), "{body}");
     gateway.terminate();
 
     let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
     let mut disabled = innkeeper(&args, test_env.path());
     let gateway = HttpGateway::start(disabled.env("MCP_ENABLED", "no"));
-    let (head, _) = gateway.post("/api/v1/mcp/initialize", "", &initialize);
+    let (head, _) = gateway.post("/api/v1/mcp/initialize", "", &initialize_connection());
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    gateway.terminate();
+}
+
+/// The body of `initialize` of the connection service.
+fn initialize_connection() -> Value {
+    json!({ "protocol_version": "1.0", "client": { "name": "test-client", "version": "1.0" },
+        "capabilities": { "core.jsonrpc": { "version": "2.0" }, "core.transport.http": true,
+            "tools": true } })
+}
+
+impl HttpGateway {
+    /// Opens a connection of the connection service; returns the header of its requests.
+    fn open_connection(&self) -> String {
+        let (head, body) = self.post("/api/v1/mcp/initialize", "", &initialize_connection());
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
+        let id = head.lines().find_map(|line| line.strip_prefix("x-mcp-connection-id: "));
+        let header = format!("\r\nx-mcp-connection-id: {}", id.unwrap());
+        let (head, _) = self.post("/api/v1/mcp/initialized", &header, &json!({}));
+        assert!(head.starts_with("HTTP/1.1 204"), "{head}");
+        header
+    }
+
+    /// Calls a tool over a connection.
+    fn call_over_connection(&self, header: &str) -> (String, String) {
+        let params = json!({ "name": "a.echo", "arguments": { "message": "hi" } });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        self.post("/api/v1/mcp/jsonrpc", header, &call)
+    }
+}
+
+/// Returns a command that serves with the connections in a store.
+fn serve_with_store(test_env: &TestEnv, store: &str) -> std::process::Command {
+    let args = ["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0", "--store", store];
+    innkeeper(&args, test_env.path())
+}
+
+/// Proves: B9, B-b4
+#[test]
+fn connections_in_redis_outlive_the_program_and_are_those_of_every_replica() {
+    let redis = RedisServer::start(&[]);
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let start = || HttpGateway::start(&mut serve_with_store(&test_env, &redis.url()));
+    let (first, second) = (start(), start());
+    let header = first.open_connection();
+    let (head, body) = second.call_over_connection(&header);
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("hi"), "{head}\n{body}");
+    first.terminate();
+    second.terminate();
+    let third = start();
+    let (head, body) = third.call_over_connection(&header);
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("hi"), "{head}\n{body}");
+    third.terminate();
+}
+
+/// Proves: B12
+#[test]
+fn without_redis_stateless_requests_go_on_and_connections_wait() {
+    let mut redis = RedisServer::start(&[]);
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let gateway = HttpGateway::start(&mut serve_with_store(&test_env, &redis.url()));
+    let header = gateway.open_connection();
+    redis.stop();
+    let (head, body) = gateway.call_over_connection(&header);
+    assert!(head.starts_with("HTTP/1.1 503"), "{head}\n{body}");
+    assert!(head.contains("retry-after: ") && body.contains("-32100"), "{head}\n{body}");
+    let (head, _) = gateway.initialize("");
+    assert!(head.starts_with("HTTP/1.1 200"), "MCP goes on: {head}");
+    redis.start_again();
+    let started = Instant::now();
+    loop {
+        // The server kept nothing on its disk: the connection is unknown, and Redis responds.
+        let (head, _) = gateway.call_over_connection(&header);
+        if head.starts_with("HTTP/1.1 401") {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "{head}");
+    }
+    let header = gateway.open_connection();
+    let (head, _) = gateway.call_over_connection(&header);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    gateway.terminate();
+}
+
+/// Proves: B12
+#[test]
+fn a_start_waits_for_redis_and_fails_with_the_reason_after_its_time() {
+    let mut redis = RedisServer::start(&[]);
+    redis.stop();
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let url = redis.url().replace("redis://", "redis://:secret-password@");
+    let mut command = serve_with_store(&test_env, &url);
+    let output = command.env("MCP_STORE_TIMEOUT", "1").stdin(Stdio::null()).output().unwrap();
+    let stderr = stderr_of(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    for text in ["waiting for `redis://", "within 1 s", "--store memory"] {
+        assert!(stderr.contains(text), "{stderr}");
+    }
+    assert!(!stderr.contains("secret-password"), "{stderr}");
+    let mut command = serve_with_store(&test_env, &redis.url());
+    let waiting = std::thread::spawn(move || HttpGateway::start(&mut command));
+    redis.start_again();
+    let gateway = waiting.join().unwrap();
+    gateway.open_connection();
     gateway.terminate();
 }

@@ -10,21 +10,32 @@ use futures_util::stream;
 use http::{Response, StatusCode};
 use innkeeper_protocol::sse;
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::ServiceClient;
+use super::{ENDPOINT, ServiceClient};
 use crate::connections::store::{EventCursor, NextEvents, OpenedEvents};
-use crate::connections::{ConnectionError, ConnectionService, ErrorCode, connection_id};
+use crate::connections::{
+    ConnectionError, ConnectionService, ConnectionState, ErrorCode, connection_id,
+};
 use crate::gateway::GatewayInner;
 use crate::metrics::OpenCount;
+use crate::sink::MessageSink;
+use crate::subscribers::{ListFilter, Subscriber, Subscription};
 use crate::transport::http::{KEEP_ALIVE, event_response, keep_alive};
+
+/// Maximum number of changes of lists that wait; further ones repeat what these say.
+const MAX_QUEUED_CHANGES: usize = 16;
 
 /// The state of an event stream.
 struct EventBody {
     service: ConnectionService,
     gateway: Arc<GatewayInner>,
     cursor: EventCursor,
-    /// The first event.
+    /// The changes of lists of the servers.
+    changes: mpsc::Receiver<Bytes>,
+    _subscription: Subscription,
+    /// Whether the first event was sent.
     connected: bool,
     /// Whether the last event was sent.
     ended: bool,
@@ -35,7 +46,8 @@ impl ServiceClient {
     /// Opens the event stream of a connection, or resumes it after `Last-Event-ID`.
     pub(super) async fn events(&self) -> Result<Response<Body>, ConnectionError> {
         let id = connection_id(&self.headers)?;
-        self.service.active_connection(id, &self.principal).await?;
+        let connection = self.service.active_connection(id, &self.principal).await?;
+        let (changes, subscription) = self.subscribe(&connection).await?;
         let last = self.headers.get("last-event-id");
         let after = last.map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
         let opened = match after {
@@ -55,12 +67,41 @@ impl ServiceClient {
         let gateway = self.transport.gateway.clone();
         let _open = gateway.metrics.open_stream();
         let service = self.service.clone();
-        let body = EventBody { service, gateway, cursor, connected: false, ended: false, _open };
+        let body = EventBody {
+            service,
+            gateway,
+            cursor,
+            changes,
+            _subscription: subscription,
+            connected: false,
+            ended: false,
+            _open,
+        };
         let events = stream::unfold(body, |mut body| async move {
             let bytes = body.next().await?;
             Some((Ok::<_, Infallible>(bytes), body))
         });
         Ok(event_response(Body::from_stream(events)))
+    }
+
+    /// Receives the changes of the lists that a connection can use.
+    async fn subscribe(
+        &self,
+        connection: &ConnectionState,
+    ) -> Result<(mpsc::Receiver<Bytes>, Subscription), ConnectionError> {
+        let gateway = &self.transport.gateway;
+        let view = gateway.view(&self.principal, None).await;
+        let view =
+            view.map_err(|error| ConnectionError::new(ErrorCode::InternalError, error.message))?;
+        let is_enabled = |feature| self.service.is_feature_enabled(feature, connection);
+        let lists = ListFilter {
+            tools: is_enabled("tools"),
+            prompts: is_enabled("prompts"),
+            resources: is_enabled("resources"),
+        };
+        let (sender, changes) = mpsc::channel(MAX_QUEUED_CHANGES);
+        let subscriber = Subscriber::new(ENDPOINT, view, MessageSink::Queue(sender), lists, None);
+        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoint(ENDPOINT))))
     }
 }
 
@@ -80,10 +121,21 @@ impl EventBody {
         }
         let gateway = self.gateway.clone();
         let next = async {
-            tokio::select! {
-                biased;
-                next = self.service.store().next_events(&mut self.cursor) => Some(next),
-                () = gateway.drained() => None,
+            loop {
+                tokio::select! {
+                    biased;
+                    next = self.service.store().next_events(&mut self.cursor) => return Some(next),
+                    Some(change) = self.changes.recv() => {
+                        // Through the store, so that the change has a position like all events.
+                        let message = change.slice(..change.trim_ascii_end().len());
+                        if let Err(error) =
+                            self.service.store().publish(self.cursor.id, message).await
+                        {
+                            return Some(Err(error));
+                        }
+                    }
+                    () = gateway.drained() => return None,
+                }
             }
         };
         match timeout(KEEP_ALIVE, next).await {

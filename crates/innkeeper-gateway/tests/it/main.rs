@@ -6,8 +6,8 @@ mod arbitrary_requests;
 mod bridge;
 mod cache_hints;
 mod connection;
-#[cfg(target_os = "linux")]
 mod connection_service;
+#[cfg(target_os = "linux")]
 mod connection_store;
 mod half_open;
 mod http;

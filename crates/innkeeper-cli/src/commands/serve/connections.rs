@@ -5,7 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_gateway::connections::store::{ConnectionStore, MemoryStore, StoreOptions};
+use innkeeper_gateway::connections::store::{
+    ConnectionStore, MemoryStore, RedisStore, StoreOptions,
+};
 use innkeeper_gateway::connections::{
     CapabilityRegistry, ConnectionOptions, ConnectionService, ConnectionServiceBuilder,
     CookieSecure, PathPrefix,
@@ -13,12 +15,23 @@ use innkeeper_gateway::connections::{
 use innkeeper_host::Environment;
 use innkeeper_host::config::redact_url;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::exit::CliError;
+use crate::output::{Output, Style};
 
 /// The URL of Redis that the specification names. It is in effect only if a variable or the option
 /// chooses Redis.
 const DEFAULT_REDIS_URL: &str = "redis://localhost:6379/0";
+
+/// Time to wait for Redis at the start.
+const DEFAULT_STORE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time between the first two attempts to connect.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Maximum time between two attempts to connect.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +104,7 @@ pub(super) struct ConnectionSettings {
     prefix: Setting<PathPrefix>,
     expiry: Setting<Duration>,
     cookie_secure: Setting<CookieSecure>,
+    store_timeout: Setting<Duration>,
 }
 
 impl ConnectionSettings {
@@ -137,6 +151,8 @@ impl ConnectionSettings {
                 .unwrap_or(default(defaults.expiry)),
             cookie_secure: variable(environment, "MCP_COOKIE_SECURE", parse_cookie_secure)?
                 .unwrap_or(default(defaults.cookie_secure)),
+            store_timeout: variable(environment, "MCP_STORE_TIMEOUT", parse_seconds)?
+                .unwrap_or(default(DEFAULT_STORE_TIMEOUT)),
         })
     }
 
@@ -151,13 +167,18 @@ impl ConnectionSettings {
             "prefix": self.prefix.json(|prefix| prefix.as_str().into()),
             "connectionExpiry": self.expiry.json(|expiry| expiry.as_secs().into()),
             "cookieSecure": self.cookie_secure.json(|secure| show_cookie_secure(*secure).into()),
+            "storeTimeout": self.store_timeout.json(|timeout| timeout.as_secs().into()),
         })
     }
 
-    /// Creates the service; `None` if it is disabled.
-    pub(super) fn service(&self, max_connections: usize) -> Option<ConnectionService> {
+    /// Creates the service; `None` if it is disabled. Waits for a store that is not available.
+    pub(super) async fn service(
+        &self,
+        max_connections: usize,
+        output: &mut Output,
+    ) -> Result<Option<ConnectionService>, CliError> {
         if !self.enabled.value {
-            return None;
+            return Ok(None);
         }
         let options = ConnectionOptions {
             prefix: self.prefix.value.clone(),
@@ -167,9 +188,45 @@ impl ConnectionSettings {
             cookie_secure: self.cookie_secure.value,
         };
         let store_options = StoreOptions { expiry: self.expiry.value, max_connections };
-        let store: Arc<dyn ConnectionStore> = Arc::new(MemoryStore::new(store_options));
+        let store: Arc<dyn ConnectionStore> = match &self.store.value {
+            StoreChoice::Memory => Arc::new(MemoryStore::new(store_options)),
+            StoreChoice::Redis(url) => Arc::new(self.connect(url, store_options, output).await?),
+        };
         let registry = CapabilityRegistry::with_core_features();
-        Some(ConnectionServiceBuilder::new(options, registry, store).build())
+        Ok(Some(ConnectionServiceBuilder::new(options, registry, store).build()))
+    }
+
+    /// Connects to Redis, again and again until the time is over.
+    async fn connect(
+        &self,
+        url: &str,
+        options: StoreOptions,
+        output: &mut Output,
+    ) -> Result<RedisStore, CliError> {
+        let (shown, timeout) = (redact_url(url), self.store_timeout.value);
+        let started = Instant::now();
+        let mut delay = FIRST_RETRY_DELAY;
+        loop {
+            let error = match RedisStore::connect(url, options).await {
+                Ok(store) => return Ok(store),
+                Err(error) => error,
+            };
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                let seconds = timeout.as_secs();
+                let message = format!("no connection to `{shown}` within {seconds} s");
+                return Err(CliError::failure(message).with_source(error).with_hint(
+                    "start Redis, correct the URL, or pass `--store memory`; \
+                     `MCP_STORE_TIMEOUT` is the time to wait",
+                ));
+            }
+            if delay == FIRST_RETRY_DELAY {
+                let text = format!("waiting for `{shown}`: {}", error.reason);
+                output.labelled_status(Style::Note, "note", &text)?;
+            }
+            sleep(delay.min(left)).await;
+            delay = MAX_RETRY_DELAY.min(2 * delay);
+        }
     }
 }
 
@@ -220,14 +277,14 @@ fn show_cookie_secure(secure: CookieSecure) -> &'static str {
     }
 }
 
-/// Maximum expiry: a year.
-const MAX_EXPIRY_SECONDS: u64 = 365 * 24 * 60 * 60;
+/// Maximum time in a variable: a year.
+const MAX_SECONDS: u64 = 365 * 24 * 60 * 60;
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_EXPIRY_SECONDS).contains(seconds));
-    seconds.map(Duration::from_secs).ok_or_else(|| {
-        format!("the value must be a number of seconds from 1 to {MAX_EXPIRY_SECONDS}")
-    })
+    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_SECONDS).contains(seconds));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("the value must be a number of seconds from 1 to {MAX_SECONDS}"))
 }
 
 fn check_redis_url(text: &str) -> Result<String, &'static str> {
@@ -261,6 +318,7 @@ mod tests {
             "prefix": default(json!("/api/v1/mcp")),
             "connectionExpiry": default(json!(1_800)),
             "cookieSecure": default(json!("auto")),
+            "storeTimeout": default(json!(30)),
         });
         assert_eq!(settings(&[], None).unwrap(), expected);
         assert_eq!(settings(&[("MCP_PREFIX", "")], None).unwrap(), expected);
@@ -331,6 +389,7 @@ mod tests {
             ("MCP_CONNECTION_EXPIRY", "31536001"),
             ("MCP_CONNECTION_EXPIRY", "1.5"),
             ("MCP_COOKIE_SECURE", "sometimes"),
+            ("MCP_STORE_TIMEOUT", "-1"),
         ] {
             let error = format!("{:?}", settings(&[(name, value)], None).unwrap_err());
             assert!(error.contains(&format!("`{name}`")), "{error}");

@@ -101,15 +101,18 @@ async fn a_client_resumes_its_stream_after_the_last_event() {
     let mut events = client.events().await;
     events.named("connected").await;
     assert_eq!(events.text().await.unwrap(), event(1, 1) + &event(2, 2) + &event(3, 3));
-    drop(events);
     send_jobs(&service, &client, &[4]).await;
+    assert_eq!(events.text().await.unwrap(), event(4, 4));
+    drop(events);
+    send_jobs(&service, &client, &[5]).await;
     let mut events = client.events().await;
     events.named("connected").await;
-    assert_eq!(events.text().await.unwrap(), event(4, 4), "nothing twice without the header");
+    // The first stream ended before anybody knew that the fourth event was sent.
+    assert_eq!(events.text().await.unwrap(), event(4, 4) + &event(5, 5));
     client.set_header("last-event-id", "2");
     let mut resumed = client.events().await;
     resumed.named("connected").await;
-    assert_eq!(resumed.text().await.unwrap(), event(3, 3) + &event(4, 4));
+    assert_eq!(resumed.text().await.unwrap(), event(3, 3) + &event(4, 4) + &event(5, 5));
     assert_eq!(events.text().await, None, "the newer stream replaces the older one");
 }
 
@@ -166,4 +169,26 @@ async fn a_stream_ends_with_the_gateway_and_the_notifications_stay() {
     gateway.gateway.close();
     assert_eq!(events.text().await, None);
     send_jobs(&service, &client, &[1]).await;
+}
+
+#[tokio::test]
+async fn a_stream_has_the_changes_of_the_lists_that_the_connection_can_use() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let builder = GatewayBuilder::new(GatewayOptions::default()).connections(service.clone());
+    let server = test_env.fixture("a").switch("--list-changed");
+    let gateway = test_env.gateway_with(builder, [server]).await;
+    let mut without_tools = ServiceClient::new(&gateway);
+    without_tools.initialize(&json!({ "tools": false })).await;
+    without_tools.post("initialized", "").await;
+    let client = ServiceClient::active(&gateway).await;
+    let mut events = client.events().await;
+    let mut other_events = without_tools.events().await;
+    events.named("connected").await;
+    other_events.named("connected").await;
+    client.call("tools/call", json!({ "name": "a.grow", "arguments": { "what": "tools" } })).await;
+    let data = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let expected = format!("id: 1\nevent: notification\ndata: {data}\n\n");
+    assert_eq!(events.text().await.unwrap(), expected);
+    send_jobs(&service, &without_tools, &[1]).await;
+    assert_eq!(other_events.text().await.unwrap(), event(1, 1), "no change of tools before it");
 }
