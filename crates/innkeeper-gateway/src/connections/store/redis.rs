@@ -179,7 +179,7 @@ impl RedisStore {
                 "lost" => return Ok(NextEvents::Lost),
                 "ended" => return Ok(NextEvents::Ended),
                 "none" => {
-                    // The connection has expired one millisecond after its last one.
+                    // Redis rounds the time to live.
                     let expiry = Duration::from_millis(reply.number(0)?.saturating_add(1));
                     drop(tokio::time::timeout(expiry.min(POLL_INTERVAL), notice).await);
                 }

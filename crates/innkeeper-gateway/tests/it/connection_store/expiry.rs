@@ -143,7 +143,7 @@ async fn check_that_a_reader_ends_with_its_connection(stores: &Stores) {
 /// Proves: B9
 #[tokio::test]
 async fn a_waiting_reader_ends_when_the_connection_expires() {
-    let options = StoreOptions { expiry: Duration::from_millis(700), ..StoreOptions::default() };
+    let options = StoreOptions { expiry: Duration::from_secs(2), ..StoreOptions::default() };
     over_both(options, async |stores| check_that_a_reader_ends_with_its_connection(stores).await)
         .await;
 }
