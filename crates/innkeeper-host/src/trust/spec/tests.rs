@@ -47,6 +47,10 @@ fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
     assert_eq!(arg_after("--token", "${PROGRAM}"), None);
     let remote = spec(&json!({"url": "https://${PROGRAM}/"}));
     assert_eq!(remote.url_expansion().as_deref(), Some("https://tool/"));
+    let helper = ["${PROGRAM}", "-x", "--token", "${PROGRAM}"];
+    let helped = spec(&json!({"url": "https://a.example", "headersHelper": helper}));
+    let shown = helped.headers_helper_expansions();
+    assert_eq!(shown, [Some("tool".to_owned()), None, None, None]);
 }
 
 #[test]
