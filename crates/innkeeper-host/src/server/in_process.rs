@@ -230,3 +230,50 @@ impl Drop for InProcessWriter {
         self.0.finish_input(self.0.lock(), InputState::Closing);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt, empty, join, sink};
+
+    use super::*;
+
+    /// A reader whose drop panics.
+    struct PanicsOnDrop;
+
+    impl AsyncRead for PanicsOnDrop {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            _buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl Drop for PanicsOnDrop {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_whose_drop_panics_is_dropped_and_the_connection_has_ended() {
+        let stream = ServerStream::new(join(PanicsOnDrop, sink()));
+        let (connection, _reader, mut writer) = InProcessConnection::new(stream);
+        connection.disconnect();
+        connection.ended().await;
+        let error = writer.write_all(b"x").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        writer.flush().await.unwrap();
+        assert_eq!(format!("{connection:?}"), "InProcessConnection { .. }");
+        let stream = ServerStream::new(join(empty(), sink()));
+        assert_eq!(format!("{stream:?}"), "ServerStream { .. }");
+    }
+
+    #[test]
+    fn a_stream_that_reports_more_bytes_than_were_written_has_failed() {
+        assert_eq!(check_count(0, b"ab").unwrap(), 0);
+        assert_eq!(check_count(2, b"ab").unwrap(), 2);
+        assert_eq!(check_count(3, b"ab").unwrap_err().kind(), io::ErrorKind::Other);
+    }
+}

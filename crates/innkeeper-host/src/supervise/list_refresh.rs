@@ -78,6 +78,19 @@ const MAX_FAILURES: u32 = 5;
 /// Backoff before the first retry; increases by this amount with each retry.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(1);
 
+/// The number of consecutive retries of failed refreshes.
+#[derive(Debug, Default)]
+struct RefreshRetries(u32);
+
+impl RefreshRetries {
+    /// Returns the delay before a retry; `None` without a retry.
+    fn next_delay(&mut self, outcome: RefreshOutcome) -> Option<Duration> {
+        let is_retried = matches!(outcome, RefreshOutcome::RetryLater) && self.0 < MAX_FAILURES;
+        self.0 = if is_retried { self.0 + 1 } else { 0 };
+        is_retried.then(|| FAILURE_BACKOFF * self.0)
+    }
+}
+
 /// Refreshes a server's lists when it reports a change: the first time at once, then at most four
 /// times a second, less often if changes continue, and never two refreshes concurrently. An expired
 /// list makes a new catalog only if its items changed.
@@ -87,7 +100,7 @@ async fn refresh_on_change(
     session: &Session,
     capabilities: &ServerCapabilities,
 ) {
-    let (mut pace, mut failures) = (RefreshBackoff::default(), 0);
+    let (mut pace, mut retries) = (RefreshBackoff::default(), RefreshRetries::default());
     loop {
         let waiting = Instant::now();
         let change = session.changed().await;
@@ -102,15 +115,10 @@ async fn refresh_on_change(
             let read = refresh_lists(registry, server, &catalog_entry, capabilities, change).await;
             session.mark_tool_changes_handled();
             delay = pace.backoff(started - waiting);
-            match read {
-                RefreshOutcome::Complete | RefreshOutcome::Blocked => failures = 0,
-                RefreshOutcome::RetryLater if failures >= MAX_FAILURES => failures = 0,
-                RefreshOutcome::RetryLater => {
-                    // The cached lists are outdated.
-                    failures += 1;
-                    sleep(FAILURE_BACKOFF * failures).await;
-                    session.request_refresh(change);
-                }
+            if let Some(retry_delay) = retries.next_delay(read) {
+                // The cached lists are outdated.
+                sleep(retry_delay).await;
+                session.request_refresh(change);
             }
             if delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF {
                 let pause_s = delay.as_secs_f64();
@@ -223,5 +231,20 @@ mod tests {
         assert_eq!(delays(249, 7), [500, 1000, 2000, 4000, 5000, 5000, 5000]);
         assert_eq!(delays(0, 40)[39], 5000);
         assert_eq!(delays(250, 1), [250], "a quiet moment and all is as before");
+    }
+
+    #[test]
+    fn a_refresh_is_retried_five_times_in_a_row_after_growing_delays() {
+        let mut retries = RefreshRetries::default();
+        let mut delays = |outcomes: &mut dyn Iterator<Item = RefreshOutcome>| -> Vec<Option<u64>> {
+            outcomes.map(|outcome| Some(retries.next_delay(outcome)?.as_secs())).collect()
+        };
+        let failures = |count| std::iter::repeat_with(|| RefreshOutcome::RetryLater).take(count);
+        let all = [Some(1), Some(2), Some(3), Some(4), Some(5), None, Some(1)];
+        assert_eq!(delays(&mut failures(7)), all);
+        for end in [RefreshOutcome::Complete, RefreshOutcome::Blocked] {
+            assert_eq!(delays(&mut std::iter::once(end)), [None]);
+            assert_eq!(delays(&mut failures(1)), [Some(1)]);
+        }
     }
 }

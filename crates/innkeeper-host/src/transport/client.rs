@@ -190,6 +190,13 @@ mod tests {
     }
 
     #[test]
+    fn only_a_websocket_is_restricted_to_the_first_version_of_http() {
+        let protocols = |websocket| tls_config(false, websocket).unwrap().alpn_protocols;
+        assert_eq!(protocols(true), [b"http/1.1".to_vec()]);
+        assert_eq!(protocols(false), [b"h2".to_vec(), b"http/1.1".to_vec()]);
+    }
+
+    #[test]
     fn an_invalid_proxy_is_reported_with_its_variable() {
         for variable in ["http_proxy", "HTTPS_PROXY"] {
             let environment = Environment::from_pairs([(variable, "http://[")]);

@@ -565,3 +565,20 @@ async fn a_task_that_needs_input_again_and_again_is_given_eight_round_trips() {
         }
     }
 }
+
+#[test]
+fn an_unfinished_task_of_the_application_is_open_for_its_time_and_at_most_the_maximum() {
+    let lifetime = |status: &str, ttl: Value| {
+        let task = json!({ "taskId": "t", "status": status, "ttl": ttl,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+        let raw = RawValue::from_string(json!({ "task": task }).to_string()).unwrap();
+        open_lifetime(&parse_task(&raw).unwrap())
+    };
+    let maximum = u64::try_from(MAX_TASK_LIFETIME.as_millis()).unwrap();
+    assert_eq!(lifetime("working", json!(1000)), Some(Duration::from_secs(1)));
+    assert_eq!(lifetime("input_required", json!(maximum + 1)), Some(MAX_TASK_LIFETIME));
+    assert_eq!(lifetime("working", Value::Null), Some(MAX_TASK_LIFETIME));
+    for status in ["completed", "failed", "cancelled"] {
+        assert_eq!(lifetime(status, json!(1000)), None, "{status}");
+    }
+}
