@@ -95,9 +95,8 @@ async fn stop_on_request(
         let shorter = async {
             while let Some(StopRequest { grace, exit_grace, done }) = further.recv().await {
                 requesters.push(done);
-                let requested_end = Instant::now() + grace;
-                if requested_end < end {
-                    return (requested_end, exit_grace);
+                if let Some(earlier) = earlier_end(end, Instant::now() + grace) {
+                    return (earlier, exit_grace);
                 }
             }
             pending().await
@@ -111,6 +110,11 @@ async fn stop_on_request(
             limits = shorter => (end, exit_grace) = limits,
         }
     }
+}
+
+/// Returns the requested end if the request makes the grace period shorter.
+fn earlier_end(end: Instant, requested: Instant) -> Option<Instant> {
+    (requested < end).then_some(requested)
 }
 
 /// Waits until the server becomes unavailable and returns the most specific reason.
@@ -194,5 +198,18 @@ async fn disconnect(
         exit: None,
         took: started.elapsed(),
         leftovers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_earlier_request_shortens_a_grace_period() {
+        let (end, second) = (Instant::now(), Duration::from_secs(1));
+        assert_eq!(earlier_end(end, end), None);
+        assert_eq!(earlier_end(end, end + second), None);
+        assert_eq!(earlier_end(end + second, end), Some(end));
     }
 }

@@ -191,7 +191,11 @@ async fn a_server_that_died_stays_so_until_it_is_asked_for() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one"), test_env.fixture("other")]).await.unwrap();
     let other = host.status()["other"].pid;
+    let connection = || host.catalog().server("one")?.connection_number();
+    let first_connection = connection().unwrap();
+    assert_ne!(host.catalog().server("other").unwrap().connection_number(), connection());
     let first = kill_server(&host, "one").await;
+    assert_eq!(connection(), None);
     let mut events = host.events();
     advance_time(Duration::from_secs(60)).await;
     // Gives woken tasks time to run.
@@ -203,6 +207,7 @@ async fn a_server_that_died_stays_so_until_it_is_asked_for() {
     host.restart_server("one").await.unwrap();
     let second = host.status()["one"].pid.unwrap();
     assert_ne!(first, second);
+    assert!(connection().unwrap() > first_connection);
     assert_eq!(host.status()["one"].reason, None);
     assert_eq!(
         result_text(&host.call_tool("one.echo", message_arguments("back")).await.unwrap()),
