@@ -233,7 +233,7 @@ impl Drop for InProcessWriter {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncWriteExt, empty, join, sink};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, empty, join, sink};
 
     use super::*;
 
@@ -268,6 +268,18 @@ mod tests {
         assert_eq!(format!("{connection:?}"), "InProcessConnection { .. }");
         let stream = ServerStream::new(join(empty(), sink()));
         assert_eq!(format!("{stream:?}"), "ServerStream { .. }");
+    }
+
+    #[tokio::test]
+    async fn the_server_reads_the_end_after_the_shutdown_of_its_input() {
+        let (host_end, mut server_end) = tokio::io::duplex(64);
+        let (_connection, _reader, mut writer) =
+            InProcessConnection::new(ServerStream::new(host_end));
+        writer.write_all(b"last").await.unwrap();
+        writer.shutdown().await.unwrap();
+        let mut input = String::new();
+        server_end.read_to_string(&mut input).await.unwrap();
+        assert_eq!(input, "last");
     }
 
     #[test]

@@ -71,6 +71,11 @@ impl RefreshBackoff {
     }
 }
 
+/// Returns whether a backoff is between its minimum and its maximum, and so worth a warning.
+fn is_growing(delay: Duration) -> bool {
+    delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF
+}
+
 /// Maximum number of consecutive retries of a failed refresh, until the server reports the next
 /// change.
 const MAX_FAILURES: u32 = 5;
@@ -120,7 +125,7 @@ async fn refresh_on_change(
                 sleep(retry_delay).await;
                 session.request_refresh(change);
             }
-            if delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF {
+            if is_growing(delay) {
                 let pause_s = delay.as_secs_f64();
                 tracing::warn!(
                     server = &*server.name,
@@ -231,6 +236,19 @@ mod tests {
         assert_eq!(delays(249, 7), [500, 1000, 2000, 4000, 5000, 5000, 5000]);
         assert_eq!(delays(0, 40)[39], 5000);
         assert_eq!(delays(250, 1), [250], "a quiet moment and all is as before");
+    }
+
+    #[test]
+    fn a_backoff_is_reported_while_it_grows() {
+        let millisecond = Duration::from_millis(1);
+        for (delay, expected) in [
+            (MIN_REFRESH_INTERVAL, false),
+            (MIN_REFRESH_INTERVAL + millisecond, true),
+            (MAX_BACKOFF - millisecond, true),
+            (MAX_BACKOFF, false),
+        ] {
+            assert_eq!(is_growing(delay), expected, "{delay:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use opentelemetry::trace::{SpanBuilder, TraceContextExt as _, TraceId};
+use opentelemetry::trace::{SpanBuilder, SpanId, TraceContextExt as _, TraceId};
 use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -173,6 +173,7 @@ fn requests_in_the_context_of_a_span_are_its_children_and_without_providers_noth
     assert!(exporters.telemetry.has_traces() && !Telemetry::new().has_traces());
     let served = exporters.telemetry.start_server_span(tool_call("echo"), Some(&client_context()));
     let served_id = served.context().span().span_context().span_id();
+    assert_ne!(served_id, SpanId::INVALID);
     {
         let _current = served.context().clone().attach();
         let own = exporters.telemetry.start_span(SpanBuilder::from_name("run")).unwrap();

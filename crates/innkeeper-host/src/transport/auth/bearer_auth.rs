@@ -257,6 +257,8 @@ mod tests {
         let resource = ProtectedResource { server: "inn".into(), url: "https://inn/mcp".into() };
         let tasks = BackgroundTasks::default();
         let auth = Arc::new(BearerAuth::new(resource, Arc::new(PendingProvider), tasks.clone(), 2));
+        let debug = r#"BearerAuth { resource: ProtectedResource { server: "inn", .. }, .. }"#;
+        assert_eq!(format!("{auth:?}"), debug);
         assert!(!auth.is_signing_in() && auth.wait_sign_in().await.is_none());
         let challenge = Challenge { status: 401, header: None, rejected_token: None };
         let replacement = auth.replacement_token(challenge);

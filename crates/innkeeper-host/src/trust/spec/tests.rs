@@ -185,3 +185,11 @@ fn the_file_of_an_identity_token_is_part_of_the_launch_after_its_variables_are_e
     assert!(!launch("/run/${PROGRAM}", "other").is_covered_by(&first));
     assert!(!launch("/run/other", "token").is_covered_by(&first));
 }
+
+#[test]
+fn the_debug_text_of_a_trust_policy_is_its_kind() {
+    use crate::trust::TrustPolicy;
+
+    assert_eq!(format!("{:?}", TrustPolicy::AllowAll), "AllowAll");
+    assert_eq!(format!("{:?}", TrustPolicy::Ask(std::sync::Arc::new(|_| false))), "Ask");
+}
