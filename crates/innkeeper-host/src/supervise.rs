@@ -158,7 +158,7 @@ async fn stop(
                 // cancelled.
                 running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
-            let end = end.max(Instant::now() + exit_grace);
+            let end = disconnect_end(end, Instant::now(), exit_grace);
             return disconnect(server, close, &mut running.instance, is_unavailable, end).await;
         }
     };
@@ -174,6 +174,11 @@ async fn stop(
         took: report.took,
         leftovers: report.leftovers,
     }
+}
+
+/// Returns the end of the wait for a server without a process, which has `exit_grace` at least.
+fn disconnect_end(end: Instant, now: Instant, exit_grace: Duration) -> Instant {
+    end.max(now + exit_grace)
 }
 
 /// Disconnects from a server without a process at `end` or earlier. An in-process server that
@@ -204,6 +209,13 @@ async fn disconnect(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_without_a_process_has_the_exit_grace_at_least() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        assert_eq!(disconnect_end(now, now, second), now + second);
+        assert_eq!(disconnect_end(now + second, now, second / 2), now + second);
+    }
 
     #[test]
     fn only_an_earlier_request_shortens_a_grace_period() {
