@@ -106,6 +106,11 @@ fn every_fact_is_one_line_at_the_target_with_its_kind_and_server() {
         let own = fields.iter().filter(|(key, _)| !shared.contains(key));
         own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
     });
+    assert_eq!(own_fields.collect::<Vec<_>>(), expected_fields(&failure));
+}
+
+/// Returns the fields of each fact but the kind, the server and the message.
+fn expected_fields(failure: &ServerFailure) -> [String; 17] {
     let failure = format!("error={failure} required=true");
     let expected = [
         &*failure,
@@ -126,5 +131,5 @@ fn every_fact_is_one_line_at_the_target_with_its_kind_and_server() {
         r#"why="because""#,
         "",
     ];
-    assert_eq!(own_fields.collect::<Vec<_>>(), expected);
+    expected.map(str::to_owned)
 }

@@ -114,3 +114,14 @@ fn what_only_looks_encoded_is_left() {
         assert_eq!(normalized_forms(text).len(), 1, "{text}");
     }
 }
+
+#[test]
+fn wrapped_base64_is_read_as_a_whole_and_line_by_line_and_each_run_once() {
+    let [first, second] = ["QUJD", "REVG"].map(|group| group.repeat(19));
+    let runs = base64_runs(&format!("{first}\n{second}\nR0hJ"));
+    for run in [&first, &second, &format!("{first}{second}")] {
+        assert_eq!(runs.iter().filter(|found| *found == run).count(), 1, "{run}: {runs:?}");
+    }
+    let single = base64_runs(&first);
+    assert_eq!(single, [first]);
+}

@@ -144,7 +144,7 @@ mod tests {
             let remote =
                 RemoteEndpoint::new(TransportKind::Http, &url, &headers, &environment).unwrap();
             let read = AuthHttpClient::new(&remote).post_form(&url, &[("a", "b c&d")]).await;
-            assert_eq!(read.map(drop).map_err(|error| error), expected.map_err(str::to_owned));
+            assert_eq!(read.map(drop), expected.map_err(str::to_owned));
             assert_eq!(server.requests()[0].body, "a=b+c%26d");
         }
     }

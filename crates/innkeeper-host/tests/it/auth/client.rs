@@ -150,3 +150,10 @@ async fn a_rejected_renewal_leads_to_a_sign_in_unless_the_rejection_is_temporary
         host.shutdown().await;
     }
 }
+
+#[tokio::test]
+async fn a_published_authorization_server_needs_no_challenge_with_bearer() {
+    let options = OauthServerOptions { other_scheme: true, ..OauthServerOptions::default() };
+    let oauth_server = OauthTestServer::start(options).await;
+    assert_eq!(page_requests(&oauth_server, &json!({})).await.len(), 1);
+}

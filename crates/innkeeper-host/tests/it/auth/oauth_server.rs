@@ -43,6 +43,8 @@ pub(crate) struct OauthServerOptions {
     pub(crate) token_response: Option<(u16, String)>,
     /// The response of the token endpoint to a renewal in place of a token.
     pub(crate) renewal_response: Option<(u16, String)>,
+    /// Whether the challenge of the resource server has another scheme than `Bearer`.
+    pub(crate) other_scheme: bool,
     /// Further members of the authorization server's metadata.
     pub(crate) metadata: Value,
     /// The response of the identity provider in place of an assertion.
@@ -250,7 +252,10 @@ impl OauthRequestHandler {
         let method = registration["method"].as_str().unwrap_or_default().to_owned();
         let pointer = options.metadata_url.unwrap_or(format!("{}/metadata", self.origin));
         let rejection = |status, more: &str| {
-            let header = format!("Bearer resource_metadata=\"{pointer}\"{more}");
+            let header = match options.other_scheme {
+                true => "Other realm=\"inn\"".to_owned(),
+                false => format!("Bearer resource_metadata=\"{pointer}\"{more}"),
+            };
             HttpResponse {
                 headers: vec![("WWW-Authenticate", header)],
                 ..json_response(status, &json!({}))
