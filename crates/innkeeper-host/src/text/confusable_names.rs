@@ -193,6 +193,10 @@ mod tests {
             ("abcdefgh", "abcdefghijk", false),
             ("abcdefgh", "axcdefgx", false),
             ("abcdefgh", "bacdefgh", false),
+            ("abcdef", "abcdeg", true),
+            ("abcde", "abcdf", false),
+            ("abcde", "abcdef", false),
+            ("abcd", "abcx", false),
         ] {
             assert_eq!(one_edit_apart(one, other), expected, "{one} {other}");
             assert_eq!(one_edit_apart(other, one), expected, "{other} {one}");

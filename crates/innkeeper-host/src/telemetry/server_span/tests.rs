@@ -94,6 +94,7 @@ fn a_served_request_is_a_server_span_in_the_trace_of_its_client() {
     assert_eq!((&*span.name, &span.span_kind), ("tools/call echo", &SpanKind::Server));
     assert_eq!(span.span_context.trace_id(), TraceId::from_hex(CLIENT_TRACE).unwrap());
     assert_eq!(span.status, Status::Unset);
+    assert_eq!(span.instrumentation_scope.name(), "innkeeper");
     let expected = [
         ("gen_ai.operation.name", "execute_tool"),
         ("gen_ai.tool.name", "echo"),
