@@ -282,6 +282,16 @@ mod tests {
         assert_eq!(input, "last");
     }
 
+    #[tokio::test]
+    async fn a_connection_has_ended_once_the_end_of_the_output_is_read() {
+        let (host_end, server_end) = tokio::io::duplex(64);
+        let (connection, mut reader, _writer) =
+            InProcessConnection::new(ServerStream::new(host_end));
+        drop(server_end);
+        assert_eq!(reader.read(&mut [0; 8]).await.unwrap(), 0);
+        assert!(connection.0.ended.get().is_some());
+    }
+
     #[test]
     fn a_stream_that_reports_more_bytes_than_were_written_has_failed() {
         assert_eq!(check_count(0, b"ab").unwrap(), 0);
