@@ -95,9 +95,8 @@ async fn stop_on_request(
         let shorter = async {
             while let Some(StopRequest { grace, exit_grace, done }) = further.recv().await {
                 requesters.push(done);
-                let requested_end = Instant::now() + grace;
-                if requested_end < end {
-                    return (requested_end, exit_grace);
+                if let Some(earlier) = earlier_end(end, Instant::now() + grace) {
+                    return (earlier, exit_grace);
                 }
             }
             pending().await
@@ -111,6 +110,11 @@ async fn stop_on_request(
             limits = shorter => (end, exit_grace) = limits,
         }
     }
+}
+
+/// Returns the requested end if the request makes the grace period shorter.
+fn earlier_end(end: Instant, requested: Instant) -> Option<Instant> {
+    (requested < end).then_some(requested)
 }
 
 /// Waits until the server becomes unavailable and returns the most specific reason.
@@ -154,7 +158,7 @@ async fn stop(
                 // cancelled.
                 running.session.cancel_tasks(TASK_CANCEL_TIMEOUT.min(grace)).await;
             }
-            let end = end.max(Instant::now() + exit_grace);
+            let end = disconnect_end(end, Instant::now(), exit_grace);
             return disconnect(server, close, &mut running.instance, is_unavailable, end).await;
         }
     };
@@ -170,6 +174,11 @@ async fn stop(
         took: report.took,
         leftovers: report.leftovers,
     }
+}
+
+/// Returns the end of the wait for a server without a process, which has `exit_grace` at least.
+fn disconnect_end(end: Instant, now: Instant, exit_grace: Duration) -> Instant {
+    end.max(now + exit_grace)
 }
 
 /// Disconnects from a server without a process at `end` or earlier. An in-process server that
@@ -194,5 +203,25 @@ async fn disconnect(
         exit: None,
         took: started.elapsed(),
         leftovers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_process_has_the_exit_grace_at_least() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        assert_eq!(disconnect_end(now, now, second), now + second);
+        assert_eq!(disconnect_end(now + second, now, second / 2), now + second);
+    }
+
+    #[test]
+    fn only_an_earlier_request_shortens_a_grace_period() {
+        let (end, second) = (Instant::now(), Duration::from_secs(1));
+        assert_eq!(earlier_end(end, end), None);
+        assert_eq!(earlier_end(end, end + second), None);
+        assert_eq!(earlier_end(end + second, end), Some(end));
     }
 }

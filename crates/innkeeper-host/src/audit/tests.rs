@@ -72,7 +72,13 @@ fn every_fact_is_one_line_at_the_target_with_its_kind_and_server() {
         AuditEvent::ArgumentsRefused { tool, rule: reason },
         AuditEvent::SecretAsked { subject },
         AuditEvent::SecurityWarning { tool: Some(tool), reason },
-        AuditEvent::GuardFinding { tool: Some(tool), item: None, subject, reason, withheld: true },
+        AuditEvent::GuardFinding {
+            tool: Some(tool),
+            item: Some("i"),
+            subject,
+            reason,
+            withheld: true,
+        },
         AuditEvent::TrustPanicked,
         AuditEvent::RequestRefused { subject, reason, count: 1 },
         AuditEvent::AddressRefused { reason },
@@ -95,4 +101,35 @@ fn every_fact_is_one_line_at_the_target_with_its_kind_and_server() {
         assert!(!kinds.contains(&&*fields["audit"]), "{fields:?}");
         kinds.push(&fields["audit"]);
     }
+    let shared = ["security", "server", "audit", "message"];
+    let own_fields = lines.iter().map(|(_, fields)| {
+        let own = fields.iter().filter(|(key, _)| !shared.contains(key));
+        own.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    });
+    assert_eq!(own_fields.collect::<Vec<_>>(), expected_fields(&failure));
+}
+
+/// Returns the fields of each fact but the kind, the server and the message.
+fn expected_fields(failure: &ServerFailure) -> [String; 17] {
+    let failure = format!("error={failure} required=true");
+    let expected = [
+        &*failure,
+        "",
+        r#"what="w" why="because""#,
+        r#"refused=true what="w" why="because""#,
+        r#"tool="t" why="because""#,
+        r#"tool="t" why="because""#,
+        r#"what="w""#,
+        r#"tool="t" why="because""#,
+        r#"item="i" refused=true tool="t" what="w" why="because""#,
+        "",
+        r#"count=1 what="w" why="because""#,
+        r#"why="because""#,
+        "status=401",
+        "",
+        "",
+        r#"why="because""#,
+        "",
+    ];
+    expected.map(str::to_owned)
 }

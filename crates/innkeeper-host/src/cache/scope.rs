@@ -61,4 +61,13 @@ mod tests {
             assert_eq!(CacheScope::from_result(&raw), expected, "{result}");
         }
     }
+
+    #[test]
+    fn a_scope_is_read_back_from_its_name() {
+        for scope in [CacheScope::Public, CacheScope::Private] {
+            let result = format!(r#"{{"cacheScope":"{}"}}"#, scope.as_str());
+            assert_eq!(CacheScope::from_result(&RawValue::from_string(result).unwrap()), scope);
+        }
+        assert_eq!(CacheScope::Private.as_str(), "private");
+    }
 }

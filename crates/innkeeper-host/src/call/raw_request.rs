@@ -211,3 +211,35 @@ fn invalid(method: &str, pointer: &str, message: &str) -> CallError {
     let problems = vec![Violation::new(pointer.to_owned(), message.to_owned())];
     CallError::Validation { item: method.into(), problems }
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_protocol::ErrorObject;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_has_ended_with_its_result_with_its_status_or_if_the_server_does_not_know_it() {
+        let task = |status: &str| {
+            let task = json!({ "taskId": "t", "status": status, "ttl": null,
+                "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+            Ok(RawValue::from_string(task.to_string()).unwrap())
+        };
+        let error = |code: i64| {
+            let error = ErrorObject { code, message: "no".to_owned(), data: None };
+            Err(CallError::Server { server: "fx".into(), item: "t".into(), error })
+        };
+        for (method, response, expected) in [
+            (method::TASKS_RESULT, task("working"), true),
+            (method::TASKS_GET, task("working"), false),
+            (method::TASKS_GET, task("completed"), true),
+            (method::TASKS_CANCEL, task("cancelled"), true),
+            (method::TASKS_RESULT, error(code::INTERNAL_ERROR), true),
+            (method::TASKS_GET, error(code::INTERNAL_ERROR), false),
+            (method::TASKS_GET, error(code::INVALID_PARAMS), true),
+        ] {
+            assert_eq!(has_task_ended(method, &response), expected, "{method} {response:?}");
+        }
+    }
+}

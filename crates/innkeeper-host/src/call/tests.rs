@@ -100,3 +100,14 @@ fn members_of_a_caller_have_a_size_limit_and_names_that_the_host_does_not_write(
     let none = CallOptions::default().caller_meta(&ClientMeta::default(), "a.x").unwrap();
     assert_eq!(none.keys().count(), 0);
 }
+
+#[test]
+fn a_request_has_a_progress_token_if_its_caller_listens() {
+    let token = |options: CallOptions| options.progress_token(7);
+    let (progress, _steps) = mpsc::channel(1);
+    let (notifications, _messages) = mpsc::channel(1);
+    assert_eq!(token(CallOptions::default()), None);
+    assert_eq!(token(CallOptions { progress: Some(progress), ..CallOptions::default() }), Some(7));
+    let options = CallOptions { notifications: Some(notifications), ..CallOptions::default() };
+    assert_eq!(token(options), Some(7));
+}

@@ -188,3 +188,8 @@ fn only_capabilities_with_a_callback_are_declared_and_only_to_their_server() {
     assert_eq!(declared("a"), json!({ "sampling": { "tools": {} }, "elicitation": elicitation }),);
     assert_eq!(declared("b"), json!({ "elicitation": elicitation }));
 }
+
+#[test]
+fn the_debug_text_of_a_callback_is_its_type() {
+    assert_eq!(format!("{:?}", fixed_callback("canary")), "Callback");
+}

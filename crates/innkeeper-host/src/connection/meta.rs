@@ -158,6 +158,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_trace_context_of_the_caller_replaces_the_fields_of_the_host_and_no_others() {
+        let mut trace_context = TraceContext::default();
+        trace_context.set("traceparent", "00-1-2-01".to_owned());
+        trace_context.set("tracestate", "a=1".to_owned());
+        let own = RawValue::from_string(r#"{"traceparent":"00-3-4-01"}"#.to_owned()).unwrap();
+        let caller_meta = CallerMeta::from_object(&own).unwrap();
+        let identity = ClientMeta::default();
+        let meta = identity.meta_with_trace(None, Some(Arc::new(trace_context)), &caller_meta);
+        let sent = to_value(meta).unwrap();
+        assert_eq!(sent, json!({ "traceparent": "00-3-4-01", "tracestate": "a=1" }));
+    }
+
+    #[test]
     fn a_request_carries_who_asks_and_its_token_and_nothing_where_there_is_neither() {
         assert!(ClientMeta::default().meta(None).is_none());
         let token = to_value(ClientMeta::default().meta(Some(7))).unwrap();

@@ -122,14 +122,22 @@ pub(super) fn check_raw_result(
     call: CallContext<'_>,
     result: &RawValue,
 ) -> Result<(), RequestError> {
-    let mut members = skim::members(result.get());
-    let requests_input = match &**call.method {
+    if requests_input(call.method, result.get()) {
+        check_forwarded_input(connection, call, result)
+    } else {
+        Ok(())
+    }
+}
+
+/// Returns whether a result of this method requests input.
+fn requests_input(method: &str, result: &str) -> bool {
+    let mut members = skim::members(result);
+    match method {
         method::TASKS_GET => members.any(|(key, _)| skim::decode_key(key) == "inputRequests"),
         _ => members.any(|(key, value)| {
             skim::decode_key(key) == "resultType" && value == r#""input_required""#
         }),
-    };
-    if requests_input { check_forwarded_input(connection, call, result) } else { Ok(()) }
+    }
 }
 
 fn check_forwarded_requests(
@@ -257,6 +265,24 @@ mod tests {
 
     /// Attack: data | a request for input contains a form for a password after a harmless request |
     /// no callback is called | Secrets stay with their owner
+    #[test]
+    fn a_task_requests_input_with_its_requests_and_any_other_result_with_its_type() {
+        let (requests, typed) = (r#"{"inputRequests":{}}"#, r#"{"resultType":"input_required"}"#);
+        let escaped = r#"{"a":1,"input\u0052equests":{}}"#;
+        for (method, result, expected) in [
+            (method::TASKS_GET, requests, true),
+            (method::TASKS_GET, escaped, true),
+            (method::TASKS_GET, typed, false),
+            (method::TOOLS_CALL, requests, false),
+            (method::TOOLS_CALL, typed, true),
+            (method::TOOLS_CALL, r#"{"resultType":"complete"}"#, false),
+            (method::TOOLS_CALL, r#"{"type":"input_required"}"#, false),
+            (method::TOOLS_CALL, "{}", false),
+        ] {
+            assert_eq!(requests_input(method, result), expected, "{method} {result}");
+        }
+    }
+
     #[tokio::test]
     async fn a_form_that_asks_for_a_secret_is_rejected_before_any_input_is_requested() {
         let input_request = |key: &str, method: &str, params: Value| InputRequest {

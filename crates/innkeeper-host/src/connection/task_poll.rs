@@ -115,11 +115,16 @@ pub(super) async fn await_result<F>(
 /// the task to another call.
 pub(super) fn detach(connection: &Connection, created: &RawValue) -> Result<(), RequestError> {
     let task = parse_task(created)?;
-    if !task.status.is_terminal() {
-        let ttl = task.ttl_ms.map_or(MAX_TASK_LIFETIME, Duration::from_millis);
-        connection.session.detach_task(&task.id, ttl.min(MAX_TASK_LIFETIME));
+    if let Some(lifetime) = open_lifetime(&task) {
+        connection.session.detach_task(&task.id, lifetime);
     }
     Ok(())
+}
+
+/// Returns the time for which the application may poll the task; `None` for a task that has ended.
+fn open_lifetime(task: &Task) -> Option<Duration> {
+    let ttl = task.ttl_ms.map_or(MAX_TASK_LIFETIME, Duration::from_millis);
+    (!task.status.is_terminal()).then(|| ttl.min(MAX_TASK_LIFETIME))
 }
 
 fn parse_task(raw: &RawValue) -> Result<Task, RequestError> {

@@ -148,3 +148,23 @@ impl fmt::Display for UnavailableReason {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_server_has_failed_and_a_server_that_may_still_work_has_not() {
+        let lost = UnavailableReason::ConnectionLost("reset".into());
+        let busy = UnavailableReason::Busy { status: 503, retry_after: None };
+        for reason in [lost, busy, UnavailableReason::ClosedOutput, UnavailableReason::ClosedInput]
+        {
+            assert!(reason.is_failure(), "{reason}");
+        }
+        let unresponsive = UnavailableReason::Unresponsive { calls: 1 };
+        let unauthorized = UnavailableReason::Unauthorized(Box::new(AuthErrorKind::NoUserAgent));
+        for reason in [unresponsive, unauthorized, UnavailableReason::Shutdown] {
+            assert!(!reason.is_failure(), "{reason}");
+        }
+    }
+}

@@ -50,8 +50,7 @@ fn is_metadata_address(word: &str) -> bool {
         return word.match_indices("://").take(MAX_NESTED_URLS).any(|(at, _)| {
             let scheme = word[..at].rfind(|c: char| !c.is_ascii_alphanumeric());
             let start = scheme.map_or(0, |at| word.ceil_char_boundary(at + 1));
-            is_metadata_url(&format!("http{}", &word[at..]))
-                || start > 0 && is_metadata_url(&word[start..])
+            is_metadata_url(&format!("http{}", &word[at..])) || is_metadata_url(&word[start..])
         });
     }
     // Without a scheme, only unambiguous addresses count: a plain number is a number.
@@ -118,12 +117,17 @@ mod tests {
             "http://[::ffff:169.254.169.254]/",
             "[::ffff:a9fe:a9fe]:80",
             "::ffff:169.254.169.254",
+            "http://[::ffff:100.100.100.200]/",
+            "http://[2002:6464:64c8::1]/",
             "http://[64:ff9b::a9fe:a9fe]/",
             "http://[2002:a9fe:a9fe::1]/",
             "http://[fd00:ec2::254]/latest",
             "http://metadata.google.internal./computeMetadata/v1/",
             "gopher://169.254.169.254:80/_x",
             "https://a.example/go?to=http://169.254.169.254/",
+            // Schemes of the web read a backslash as a slash; other schemes read what follows.
+            r"gopher://a\@169.254.169.254/",
+            r"to=gopher://a\@169.254.169.254/",
             "http://user@169.254.170.2/v2/credentials",
             "curl -s http://100.100.100.200/latest",
         ] {

@@ -79,7 +79,6 @@ fn is_credential_file(path: &str) -> bool {
         || env
         || private
         || CREDENTIAL_PATH_ENDINGS.iter().any(|ending| components.ends_with(ending))
-            && components.len() > 1
 }
 
 /// Returns the components of a path, without `.` and without components that `..` removes.

@@ -226,3 +226,14 @@ async fn a_backoff_ends_with_the_connection_and_is_not_started_after_it() {
     assert!(matches!(after, ControlFlow::Break(Err(RequestError::Unavailable { .. }))));
     assert_eq!((notices, started.elapsed().as_millis()), (1, 100));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_that_ends_at_the_deadline_is_not_waited_for() {
+    for (seconds, attempts) in [(2, 1), (1, 2)] {
+        let policy = RetryPolicy { initial_delay: Duration::ZERO, ..DEFAULTS };
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let plan = RetryPlan { policy, deadline, ..retry_plan(true) };
+        let results = [unsent(busy(Some(seconds))), unsent(busy(Some(9)))];
+        assert_eq!(run(plan, results).await.attempts, attempts, "{seconds} s");
+    }
+}

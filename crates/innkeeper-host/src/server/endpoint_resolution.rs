@@ -239,3 +239,28 @@ fn resolve_headers_helper(
     let limits = Confinement::default();
     Ok(Some(ProcessSpec { command, program: resolved, args, env, cwd, confinement: limits }))
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_config::Config;
+    use serde_json::json;
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_has_the_environment_without_the_variables_that_its_entry_removes() {
+        let parent = Environment::from_pairs([("PATH", "/bin"), ("ONE", "1"), ("TWO", "2")]);
+        let entry = json!({"command": "sh", "inheritEnv": true, "env": {"ONE": null, "K": "v"}});
+        let file = json!({"servers": {"one": entry}});
+        let config = Config::from_value(&file, "mcp.json", Path::new("/"), &parent).unwrap();
+        let resolved = resolve_endpoint(&config.servers["one"], &parent, &Connectors::default());
+        let Ok(EndpointResolution::Found(endpoint)) = resolved else { panic!("not found") };
+        let Endpoint::Child(spec) = &*endpoint else { panic!("{endpoint:?}") };
+        let value = |name: &str| {
+            let variable = spec.env.iter().find(|(key, _)| key == name)?;
+            variable.1.to_str().map(str::to_owned)
+        };
+        assert_eq!(["ONE", "TWO", "K"].map(value), [None, Some("2".into()), Some("v".into())]);
+    }
+}

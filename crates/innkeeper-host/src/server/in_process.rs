@@ -230,3 +230,72 @@ impl Drop for InProcessWriter {
         self.0.finish_input(self.0.lock(), InputState::Closing);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, empty, join, sink};
+
+    use super::*;
+
+    /// A reader whose drop panics.
+    struct PanicsOnDrop;
+
+    impl AsyncRead for PanicsOnDrop {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            _buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl Drop for PanicsOnDrop {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_whose_drop_panics_is_dropped_and_the_connection_has_ended() {
+        let stream = ServerStream::new(join(PanicsOnDrop, sink()));
+        let (connection, _reader, mut writer) = InProcessConnection::new(stream);
+        connection.disconnect();
+        connection.ended().await;
+        let error = writer.write_all(b"x").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        writer.flush().await.unwrap();
+        assert_eq!(format!("{connection:?}"), "InProcessConnection { .. }");
+        let stream = ServerStream::new(join(empty(), sink()));
+        assert_eq!(format!("{stream:?}"), "ServerStream { .. }");
+    }
+
+    #[tokio::test]
+    async fn the_server_reads_the_end_after_the_shutdown_of_its_input() {
+        let (host_end, mut server_end) = tokio::io::duplex(64);
+        let (_connection, _reader, mut writer) =
+            InProcessConnection::new(ServerStream::new(host_end));
+        writer.write_all(b"last").await.unwrap();
+        writer.shutdown().await.unwrap();
+        let mut input = String::new();
+        server_end.read_to_string(&mut input).await.unwrap();
+        assert_eq!(input, "last");
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_ended_once_the_end_of_the_output_is_read() {
+        let (host_end, server_end) = tokio::io::duplex(64);
+        let (connection, mut reader, _writer) =
+            InProcessConnection::new(ServerStream::new(host_end));
+        drop(server_end);
+        assert_eq!(reader.read(&mut [0; 8]).await.unwrap(), 0);
+        assert!(connection.0.ended.get().is_some());
+    }
+
+    #[test]
+    fn a_stream_that_reports_more_bytes_than_were_written_has_failed() {
+        assert_eq!(check_count(0, b"ab").unwrap(), 0);
+        assert_eq!(check_count(2, b"ab").unwrap(), 2);
+        assert_eq!(check_count(3, b"ab").unwrap_err().kind(), io::ErrorKind::Other);
+    }
+}

@@ -72,6 +72,17 @@ mod tests {
     }
 
     #[test]
+    fn a_start_is_no_restart_and_each_further_one_is() {
+        let mut starts = RestartBackoff::default();
+        let counts = [(); 3].map(|()| {
+            let before = starts.restart_count();
+            starts.record_ready(Instant::now());
+            (before, starts.restart_count(), starts.ready_generation())
+        });
+        assert_eq!(counts, [(0, 0, 1), (0, 1, 2), (1, 2, 3)]);
+    }
+
+    #[test]
     fn jitter_moves_a_backoff_by_a_tenth_and_never_past_the_maximum() {
         let first_delay = |jitter, earlier| {
             let mut falls =

@@ -29,3 +29,29 @@ impl PartialEq for Progress {
             && params.get() == other.params.get()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notifications_are_equal_if_all_members_are_and_meta_is_a_part_of_the_parameters() {
+        let raw = |text: &str| Arc::from(RawValue::from_string(text.to_owned()).unwrap());
+        let first = Progress {
+            progress: 1.0,
+            total: Some(2.0),
+            message: Some("half".to_owned()),
+            meta: None,
+            params: raw(r#"{"progress":1}"#),
+        };
+        assert_eq!(first, Progress { meta: Some(raw("{}")), ..first.clone() });
+        for other in [
+            Progress { progress: 1.5, ..first.clone() },
+            Progress { total: None, ..first.clone() },
+            Progress { message: None, ..first.clone() },
+            Progress { params: raw(r#"{"progress": 1}"#), ..first.clone() },
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

@@ -194,4 +194,16 @@ mod tests {
         drop(turns);
         assert!(now(&elicitations[1]) && now(&others[3]));
     }
+
+    #[test]
+    fn an_elicitation_that_ended_counts_no_more_while_other_requests_are_open() {
+        let slots = Arc::<RequestSlots>::default();
+        let _other = slots.open(None, false).unwrap();
+        for _ in 0..2 * MAX_QUEUED_ELICITATIONS {
+            drop(slots.open(None, true).unwrap());
+        }
+        let open: Vec<_> = (0..=MAX_QUEUED_ELICITATIONS).map(|_| slots.open(None, true)).collect();
+        assert!(open.iter().all(Result::is_ok));
+        assert_eq!(slots.open(None, true).unwrap_err(), SlotError::TooManyElicitations);
+    }
 }

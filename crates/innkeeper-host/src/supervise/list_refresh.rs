@@ -71,12 +71,30 @@ impl RefreshBackoff {
     }
 }
 
+/// Returns whether a backoff is between its minimum and its maximum, and so worth a warning.
+fn is_growing(delay: Duration) -> bool {
+    delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF
+}
+
 /// Maximum number of consecutive retries of a failed refresh, until the server reports the next
 /// change.
 const MAX_FAILURES: u32 = 5;
 
 /// Backoff before the first retry; increases by this amount with each retry.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(1);
+
+/// The number of consecutive retries of failed refreshes.
+#[derive(Debug, Default)]
+struct RefreshRetries(u32);
+
+impl RefreshRetries {
+    /// Returns the delay before a retry; `None` without a retry.
+    fn next_delay(&mut self, outcome: &RefreshOutcome) -> Option<Duration> {
+        let is_retried = matches!(outcome, RefreshOutcome::RetryLater) && self.0 < MAX_FAILURES;
+        self.0 = if is_retried { self.0 + 1 } else { 0 };
+        is_retried.then(|| FAILURE_BACKOFF * self.0)
+    }
+}
 
 /// Refreshes a server's lists when it reports a change: the first time at once, then at most four
 /// times a second, less often if changes continue, and never two refreshes concurrently. An expired
@@ -87,7 +105,7 @@ async fn refresh_on_change(
     session: &Session,
     capabilities: &ServerCapabilities,
 ) {
-    let (mut pace, mut failures) = (RefreshBackoff::default(), 0);
+    let (mut pace, mut retries) = (RefreshBackoff::default(), RefreshRetries::default());
     loop {
         let waiting = Instant::now();
         let change = session.changed().await;
@@ -102,17 +120,12 @@ async fn refresh_on_change(
             let read = refresh_lists(registry, server, &catalog_entry, capabilities, change).await;
             session.mark_tool_changes_handled();
             delay = pace.backoff(started - waiting);
-            match read {
-                RefreshOutcome::Complete | RefreshOutcome::Blocked => failures = 0,
-                RefreshOutcome::RetryLater if failures >= MAX_FAILURES => failures = 0,
-                RefreshOutcome::RetryLater => {
-                    // The cached lists are outdated.
-                    failures += 1;
-                    sleep(FAILURE_BACKOFF * failures).await;
-                    session.request_refresh(change);
-                }
+            if let Some(retry_delay) = retries.next_delay(&read) {
+                // The cached lists are outdated.
+                sleep(retry_delay).await;
+                session.request_refresh(change);
             }
-            if delay > MIN_REFRESH_INTERVAL && delay < MAX_BACKOFF {
+            if is_growing(delay) {
                 let pause_s = delay.as_secs_f64();
                 tracing::warn!(
                     server = &*server.name,
@@ -159,7 +172,7 @@ async fn refresh_lists(
             if (!change.notified || !failures.is_empty())
                 && server_listing.has_same_items(&before) =>
         {
-            refresh_outcome(server, &before, &failures)
+            refresh_outcome(&server.name, &before, &failures)
         }
         Ok(failures) => {
             let server_details = (entry.server_info.clone(), entry.instructions.clone());
@@ -172,7 +185,7 @@ async fn refresh_lists(
             );
             listing::report_quarantined(registry.events(), &server.name, &excluded);
             registry.listing_changed(server, next);
-            refresh_outcome(server, &before, &failures)
+            refresh_outcome(&server.name, &before, &failures)
         }
         Err(error) => {
             // An automatic retry must not ask the user to sign in again.
@@ -189,7 +202,7 @@ async fn refresh_lists(
 
 /// Reports the lists that could not be read. A list that was missing before needs no retry.
 fn refresh_outcome(
-    server: &Server,
+    server: &str,
     before: &ServerListing,
     failures: &[ListFailure],
 ) -> RefreshOutcome {
@@ -197,9 +210,9 @@ fn refresh_outcome(
     for ListFailure { list, error } in failures {
         let error: &dyn std::error::Error = error;
         if before.missing.iter().any(|missing| missing.list == *list) {
-            tracing::debug!(server = &*server.name, list, error, "list still not read");
+            tracing::debug!(server, list, error, "list still not read");
         } else {
-            tracing::warn!(server = &*server.name, list, error, "list refresh failed");
+            tracing::warn!(server, list, error, "list refresh failed");
             outcome = RefreshOutcome::RetryLater;
         }
     }
@@ -209,6 +222,7 @@ fn refresh_outcome(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::listing::MissingList;
 
     /// Fault 39.
     #[test]
@@ -223,5 +237,51 @@ mod tests {
         assert_eq!(delays(249, 7), [500, 1000, 2000, 4000, 5000, 5000, 5000]);
         assert_eq!(delays(0, 40)[39], 5000);
         assert_eq!(delays(250, 1), [250], "a quiet moment and all is as before");
+    }
+
+    #[test]
+    fn a_backoff_is_reported_while_it_grows() {
+        let millisecond = Duration::from_millis(1);
+        for (delay, expected) in [
+            (MIN_REFRESH_INTERVAL, false),
+            (MIN_REFRESH_INTERVAL + millisecond, true),
+            (MAX_BACKOFF - millisecond, true),
+            (MAX_BACKOFF, false),
+        ] {
+            assert_eq!(is_growing(delay), expected, "{delay:?}");
+        }
+    }
+
+    #[test]
+    fn a_refresh_is_retried_five_times_in_a_row_after_growing_delays() {
+        let mut retries = RefreshRetries::default();
+        let mut delays = |outcomes: &mut dyn Iterator<Item = RefreshOutcome>| -> Vec<Option<u64>> {
+            outcomes.map(|outcome| Some(retries.next_delay(&outcome)?.as_secs())).collect()
+        };
+        let failures = |count| std::iter::repeat_with(|| RefreshOutcome::RetryLater).take(count);
+        let all = [Some(1), Some(2), Some(3), Some(4), Some(5), None, Some(1)];
+        assert_eq!(delays(&mut failures(7)), all);
+        for end in [RefreshOutcome::Complete, RefreshOutcome::Blocked] {
+            assert_eq!(delays(&mut std::iter::once(end)), [None]);
+            assert_eq!(delays(&mut failures(1)), [Some(1)]);
+        }
+    }
+
+    #[test]
+    fn a_list_that_was_missing_before_needs_no_retry_and_another_does() {
+        let missing = MissingList { list: "prompts/list", reason: "no".to_owned() };
+        let before = ServerListing { missing: vec![missing], ..ServerListing::default() };
+        let outcome = |lists: &[&'static str]| {
+            let error = || CallError::Timeout {
+                server: "fx".into(),
+                item: "list".into(),
+                timeout: Duration::from_secs(1),
+            };
+            let failures = lists.iter().map(|list| ListFailure { list, error: error() });
+            refresh_outcome("fx", &before, &failures.collect::<Vec<_>>())
+        };
+        let is_complete = |lists| matches!(outcome(lists), RefreshOutcome::Complete);
+        assert!(is_complete(&[]) && is_complete(&["prompts/list"]));
+        assert!(!is_complete(&["tools/list"]) && !is_complete(&["prompts/list", "tools/list"]));
     }
 }

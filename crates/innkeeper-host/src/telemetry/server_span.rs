@@ -148,3 +148,6 @@ impl Drop for ServerSpan {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,4 +78,23 @@ mod tests {
         let names: Vec<&str> = context.fields().map(|(name, _)| name).collect();
         assert_eq!(names, ["traceparent", "baggage"]);
     }
+
+    #[test]
+    fn the_context_of_a_request_is_its_three_fields_and_none_without_the_parent() {
+        let value = |field: &str| (field != "tracestate").then(|| format!("value of {field}"));
+        let context = TraceContext::read(value).unwrap();
+        assert_eq!(context.keys(), ["traceparent", "baggage"]);
+        assert_eq!(context.get("TraceParent"), Some("value of traceparent"));
+        assert_eq!((context.get("tracestate"), context.get("b3")), (None, None));
+        assert!(!context.is_empty());
+        assert_eq!(TraceContext::read(|field| value(field).filter(|_| field == "baggage")), None);
+        for (key, is_field) in [
+            ("traceparent", true),
+            ("tracestate", true),
+            ("baggage", true),
+            ("progressToken", false),
+        ] {
+            assert_eq!(TraceContext::has_field(key), is_field, "{key}");
+        }
+    }
 }

@@ -181,4 +181,25 @@ mod tests {
         assert!(!are_confusable(&longer, &longer.replacen('a', "b", 1)));
         assert!(are_confusable(&longer, &longer.to_uppercase()));
     }
+
+    #[test]
+    fn one_letter_more_or_less_is_one_edit_and_the_order_of_the_texts_does_not_matter() {
+        for (one, other, expected) in [
+            ("abcdefgh", "abcdefgh", true),
+            ("abcdefgh", "abcdefghi", true),
+            ("abcdefgh", "xabcdefgh", true),
+            ("abcdefgh", "abcxefgh", true),
+            ("abcdefgh", "abcdefghij", false),
+            ("abcdefgh", "abcdefghijk", false),
+            ("abcdefgh", "axcdefgx", false),
+            ("abcdefgh", "bacdefgh", false),
+            ("abcdef", "abcdeg", true),
+            ("abcde", "abcdf", false),
+            ("abcde", "abcdef", false),
+            ("abcd", "abcx", false),
+        ] {
+            assert_eq!(one_edit_apart(one, other), expected, "{one} {other}");
+            assert_eq!(one_edit_apart(other, one), expected, "{other} {one}");
+        }
+    }
 }

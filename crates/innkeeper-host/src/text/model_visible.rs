@@ -118,6 +118,7 @@ mod tests {
             "a\u{202e}b",
             "pay\u{200b}pal",
             "pay\u{200d}pal",
+            r"a\u000db",
             r"a\u001b[8mb",
             r"a\u200bb",
             r"\udb40\udc41",
@@ -170,6 +171,7 @@ mod tests {
             "می\u{200c}خواهم",
             "क्\u{200d}ष",
             r"\u00fc \u2013 \u201c",
+            r"\u00fc\r\ntwo",
         ] {
             assert!(!hides_characters(&format!(r#"{{"description":"{text}"}}"#)), "{text}");
         }

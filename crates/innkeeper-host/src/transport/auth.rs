@@ -187,3 +187,26 @@ pub trait TokenStore: Send + Sync + 'static {
     /// memory.
     fn save(&self, name: &str, value: &Secret) -> std::io::Result<()>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: secrets | URLs of a sign-in contain secrets | the debug text shows no URL | Secrets do
+    /// not print
+    #[test]
+    fn the_debug_text_of_a_sign_in_names_the_server_and_shows_no_url() {
+        let server: Arc<str> = "inn".into();
+        let url = "https://sso.example/page?state=canary".to_owned();
+        let resource = ProtectedResource { server: server.clone(), url: url.as_str().into() };
+        let request = AuthorizationRequest { server, redirect_uri: url.clone(), url };
+        let texts = [format!("{resource:?}"), format!("{request:?}")];
+        assert_eq!(
+            texts,
+            [
+                r#"ProtectedResource { server: "inn", .. }"#,
+                r#"AuthorizationRequest { server: "inn", .. }"#
+            ]
+        );
+    }
+}

@@ -164,3 +164,44 @@ fn tls_config(needed: bool, websocket: bool) -> Result<rustls::ClientConfig, Htt
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&'static str, &'static str)]) -> ProxySettings {
+        ProxySettings::from_environment(&Environment::from_pairs(variables.iter().copied()))
+    }
+
+    #[test]
+    fn lower_case_names_of_proxies_take_precedence_and_an_empty_value_is_none() {
+        let hosts = |variables: &[(&'static str, &'static str)]| settings(variables).hosts();
+        assert_eq!(hosts(&[("https_proxy", "http://a:1"), ("HTTPS_PROXY", "http://b:1")]), ["a"]);
+        assert_eq!(hosts(&[("HTTPS_PROXY", "http://b:1")]), ["b"]);
+        assert!(hosts(&[("https_proxy", ""), ("HTTPS_PROXY", "http://b:1")]).is_empty());
+        // A header of a CGI request may be in `HTTP_PROXY`.
+        assert!(hosts(&[("HTTP_PROXY", "http://b:1")]).is_empty());
+        assert_eq!(hosts(&[("http_proxy", "http://a:1"), ("all_proxy", "http://c:1")]), ["a", "c"]);
+        assert_eq!(hosts(&[("ALL_PROXY", "http://c:1")]), ["c", "c"]);
+        let excluded = |variables| settings(variables).no_proxy;
+        assert_eq!(excluded(&[("no_proxy", "x"), ("NO_PROXY", "y")]).as_deref(), Some("x"));
+        assert_eq!(excluded(&[("NO_PROXY", "y")]).as_deref(), Some("y"));
+        assert_eq!(excluded(&[("no_proxy", "")]), None);
+    }
+
+    #[test]
+    fn only_a_websocket_is_restricted_to_the_first_version_of_http() {
+        let protocols = |websocket| tls_config(false, websocket).unwrap().alpn_protocols;
+        assert_eq!(protocols(true), [b"http/1.1".to_vec()]);
+        assert_eq!(protocols(false), [b"h2".to_vec(), b"http/1.1".to_vec()]);
+    }
+
+    #[test]
+    fn an_invalid_proxy_is_reported_with_its_variable() {
+        for variable in ["http_proxy", "HTTPS_PROXY"] {
+            let environment = Environment::from_pairs([(variable, "http://[")]);
+            let error = http_client(&environment, false).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{variable}` is not a valid proxy URL")), "{error}");
+        }
+    }
+}

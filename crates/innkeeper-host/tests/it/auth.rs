@@ -1,5 +1,6 @@
 //! Sign-in at remote servers, against a test authorization server.
 
+mod client;
 mod enterprise;
 mod faults;
 #[cfg(unix)]

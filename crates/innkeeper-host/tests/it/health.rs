@@ -5,10 +5,11 @@ use std::time::{Duration, SystemTime};
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::shutdown::StopStage;
 use innkeeper_host::{CallError, Host, HostEvent, RestartError, ServerState};
+use innkeeper_testkit::{RecordedRequest, RemoteServer};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::setup::{TestEnv, builder, drain_events, result_text, wait_for_event};
+use crate::setup::{TEST_TIMEOUT, TestEnv, builder, drain_events, result_text, wait_for_event};
 
 fn message_arguments(message: &str) -> Value {
     json!({"message": message})
@@ -127,13 +128,74 @@ async fn one_timeout_makes_a_server_unavailable_or_as_many_in_a_row_as_configure
     host.shutdown().await;
 }
 
+/// Starts a host that pings `one` after the timeouts of calls, which take 0.3 s.
+async fn start_with_pings(test_env: &TestEnv, entry: Value) -> Host {
+    let config = test_env.config_from(&json!({"servers": {"one": entry}}));
+    builder(config).ping_unresponsive(true).start().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_server_with_slow_calls_stays_ready_if_it_responds_to_a_ping_in_either_era() {
+    for (era, ping) in [("legacy", "ping"), ("modern", "server/discover")] {
+        let test_env = TestEnv::new();
+        let fixture = test_env.fixture("one").with("--era", era).config_key("timeout", 0.3);
+        let host = start_with_pings(&test_env, fixture.config_entry()).await;
+        let before = test_env.journal().count(ping);
+        call_until_timeout(&host, "one").await;
+        test_env.wait_for_journal(|journal| journal.count(ping) > before).await;
+        // The server responds to the ping before this call.
+        host.call_tool("one.echo", message_arguments("after the ping")).await.unwrap();
+        assert_eq!(host.status()["one"].state, ServerState::Ready, "{era}");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_respond_to_a_ping_either_becomes_unavailable() {
+    let test_env = TestEnv::new();
+    let fixture = test_env.fixture("one").switch("--stop-self").config_key("timeout", 0.3);
+    let host = start_with_pings(&test_env, fixture.config_entry()).await;
+    let mut events = host.events();
+    call_until_timeout(&host, "one").await;
+    wait_for_event(&mut events, |event| matches!(event, HostEvent::Unavailable { .. })).await;
+    let reason = host.status()["one"].reason.clone();
+    assert_eq!(reason.as_deref(), Some("a call timed out"));
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_ping_of_a_modern_remote_server_has_the_headers_of_each_request_once() {
+    let test_env = TestEnv::new();
+    let fixture = test_env.fixture("one").with("--era", "modern").config_key("timeout", 0.3);
+    let remote = RemoteServer::for_fixture(fixture).start().await;
+    let host = start_with_pings(&test_env, remote.config_entry()).await;
+    call_until_timeout(&host, "one").await;
+    let discovers = |requests: &[RecordedRequest]| {
+        requests.iter().filter(|request| request.rpc_method() == Some("server/discover")).count()
+    };
+    let requests = remote.wait_for(TEST_TIMEOUT, |requests| discovers(requests) == 2).await;
+    for request in requests.iter().filter(|request| request.method == "POST") {
+        let method = request.rpc_method().unwrap();
+        for (name, value) in [("mcp-method", method), ("mcp-protocol-version", "2026-07-28")] {
+            let values = request.headers.iter().filter(|(key, _)| key == name);
+            let values: Vec<&str> = values.map(|(_, value)| value.as_str()).collect();
+            assert_eq!(values, [value], "{request:?}");
+        }
+    }
+    host.shutdown().await;
+}
+
 /// Proves: FR6.5
 #[tokio::test]
 async fn a_server_that_died_stays_so_until_it_is_asked_for() {
     let test_env = TestEnv::new();
     let host = test_env.start([test_env.fixture("one"), test_env.fixture("other")]).await.unwrap();
     let other = host.status()["other"].pid;
+    let connection = || host.catalog().server("one")?.connection_number();
+    let first_connection = connection().unwrap();
+    assert_ne!(host.catalog().server("other").unwrap().connection_number(), connection());
     let first = kill_server(&host, "one").await;
+    assert_eq!(connection(), None);
     let mut events = host.events();
     advance_time(Duration::from_secs(60)).await;
     // Gives woken tasks time to run.
@@ -145,6 +207,7 @@ async fn a_server_that_died_stays_so_until_it_is_asked_for() {
     host.restart_server("one").await.unwrap();
     let second = host.status()["one"].pid.unwrap();
     assert_ne!(first, second);
+    assert!(connection().unwrap() > first_connection);
     assert_eq!(host.status()["one"].reason, None);
     assert_eq!(
         result_text(&host.call_tool("one.echo", message_arguments("back")).await.unwrap()),

@@ -127,6 +127,7 @@ fn is_in_number(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::{Arguments, parse_for_check};
+    use super::{MIN_ROUNDED_BYTES, may_occur};
     use crate::error::Violation;
     use proptest::prelude::*;
     use serde_json::Value;
@@ -149,6 +150,31 @@ mod tests {
                 assert_eq!(value["1\\\"2"], serde_json::json!(["-3", 4.5]));
                 assert_eq!(value["z"], 6);
             }
+        }
+    }
+
+    #[test]
+    fn a_number_of_the_minimum_length_and_a_float_that_is_zero_may_be_rounded() {
+        let occurs = |text: &str| may_occur(text, &serde_json::from_str(text).unwrap());
+        let number = format!("0.{}", "1".repeat(MIN_ROUNDED_BYTES - 2));
+        for space in 0..=MIN_ROUNDED_BYTES {
+            let space = " ".repeat(space);
+            assert!(occurs(&format!("{space}{number}")));
+            assert!(!occurs(&format!("{space}{}", &number[1..].replacen('.', "9", 1))));
+            assert!(!occurs(&format!("{space}{}", &number[..MIN_ROUNDED_BYTES - 1])));
+        }
+        for (text, expected) in [
+            ("1e-400", true),
+            ("1E-400", true),
+            ("[{\"a\": 1e-400}]", true),
+            ("[1e-400, 2.5]", true),
+            ("[2.5, 1e-400]", true),
+            ("0.0", false),
+            ("1e-4", false),
+            ("[0, \"e-\"]", false),
+            ("\"1e-400\"", false),
+        ] {
+            assert_eq!(occurs(text), expected, "{text}");
         }
     }
 

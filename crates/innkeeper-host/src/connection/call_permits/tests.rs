@@ -38,7 +38,9 @@ fn take_all<'a>(permits: &'a CallPermits, caller: Option<&'a Caller>) -> Vec<Req
 /// Isolation
 #[tokio::test(start_paused = true)]
 async fn a_limited_share_leaves_permits_for_other_principals() {
-    for (maximum, shares) in [(64, [48, 12, 3, 1]), (8, [6, 1, 1, 0]), (2, [1, 1, 0, 0])] {
+    for (maximum, shares) in
+        [(64, [48, 12, 3, 1]), (8, [6, 1, 1, 0]), (5, [3, 1, 1, 0]), (2, [1, 1, 0, 0])]
+    {
         let permits = CallPermits::new(maximum);
         let clients = ["a", "b", "c", "d"].map(remote);
         let held: Vec<_> = clients.iter().map(|one| take_all(&permits, Some(one))).collect();

@@ -229,3 +229,33 @@ async fn a_wrongly_typed_response_is_a_protocol_error_that_points_at_the_member(
     };
     assert_eq!(view_error.pointer, "/protocolVersion");
 }
+
+#[test]
+fn a_version_error_supports_the_revisions_that_it_lists() {
+    let supports = |code: i64, data: Value| {
+        let data = RawValue::from_string(data.to_string()).unwrap();
+        let error = ErrorObject { code, message: "no".to_owned(), data: Some(data) };
+        supports_revision(&error, Revision::LATEST)
+    };
+    let latest = || json!({ "supported": ["2025-11-25", "2026-07-28"] });
+    assert!(supports(code::UNSUPPORTED_PROTOCOL_VERSION, latest()));
+    assert!(!supports(code::INVALID_PARAMS, latest()));
+    for data in [json!({ "supported": ["2025-11-25"] }), json!({ "supported": "2026-07-28" })] {
+        assert!(!supports(code::UNSUPPORTED_PROTOCOL_VERSION, data));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_rejects_the_revision_that_it_supports_is_asked_once_more() {
+    let (handshake, _, _) =
+        handshake_with(HandshakeProbe::Discover, async |mut peer: InMemoryServer| {
+            let request = peer.expect(method::SERVER_DISCOVER).await;
+            let error = json!({ "code": code::UNSUPPORTED_PROTOCOL_VERSION, "message": "no",
+                "data": { "supported": ["2026-07-28"] } });
+            peer.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
+            peer.respond_to(method::SERVER_DISCOVER, discover_result()).await;
+            peer
+        })
+        .await;
+    assert_eq!(handshake.unwrap().revision, Revision::V2026_07_28);
+}

@@ -125,3 +125,11 @@ async fn the_hints_of_each_list_count_down_until_the_list_is_read_again() {
     sleep(seconds(30)).await;
     assert_eq!(connection.list_ttls.hints().tools, hint(0, CacheScope::Public));
 }
+
+#[test]
+fn the_shorter_time_to_live_counts_and_one_alone_too() {
+    let (short, long) = (Some(seconds(1)), Some(seconds(2)));
+    assert_eq!([min_ttl(short, long), min_ttl(long, short)], [short; 2]);
+    assert_eq!([min_ttl(None, long), min_ttl(long, None)], [long; 2]);
+    assert_eq!(min_ttl(None, None), None);
+}

@@ -17,7 +17,7 @@ use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::connection::{ConnectionNumber, Instruments, RequestLimits};
 use crate::error::{CallError, CallErrorKind};
-use crate::event::{CallOutcome, EventPublisher};
+use crate::event::{CallOutcome, CallReference, EventPublisher};
 use crate::metrics::MetricsRecorder;
 use crate::session::{Session, SessionContext, SessionLimits};
 use crate::tasks::BackgroundTasks;
@@ -562,6 +562,52 @@ async fn a_task_that_needs_input_again_and_again_is_given_eight_round_trips() {
                 assert!(matches!(source, ProtocolError::TooManyRoundTrips { limit: 8 }));
             }
             Err(other) => panic!("{rounds} round trips: {other}"),
+        }
+    }
+}
+
+#[test]
+fn an_unfinished_task_of_the_application_is_open_for_its_time_and_at_most_the_maximum() {
+    let lifetime = |status: &str, ttl: Value| {
+        let task = json!({ "taskId": "t", "status": status, "ttl": ttl,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+        let raw = RawValue::from_string(json!({ "task": task }).to_string()).unwrap();
+        open_lifetime(&parse_task(&raw).unwrap())
+    };
+    let maximum = u64::try_from(MAX_TASK_LIFETIME.as_millis()).unwrap();
+    assert_eq!(lifetime("working", json!(1000)), Some(Duration::from_secs(1)));
+    assert_eq!(lifetime("input_required", json!(maximum + 1)), Some(MAX_TASK_LIFETIME));
+    assert_eq!(lifetime("working", Value::Null), Some(MAX_TASK_LIFETIME));
+    for status in ["completed", "failed", "cancelled"] {
+        assert_eq!(lifetime(status, json!(1000)), None, "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_server_during_the_poll_of_a_task_belongs_to_the_call_of_the_task() {
+    let (mut peer, connection, _tasks) = connect(Revision::V2025_11_25);
+    let (sender, mut calls) = mpsc::channel(1);
+    let callback: Arc<dyn Callback> = Arc::new(move |request: ServerRequest| {
+        sender.try_send(request.call).unwrap();
+        std::future::pending()
+    });
+    connection.callbacks.set(&CallbackCapabilities::elicitation(), Some(&callback));
+    let server_side = async {
+        let request = peer.expect(method::TOOLS_CALL).await;
+        let created = json!({ "taskId": "t", "status": "working", "ttl": null,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+        peer.respond(&request["id"], json!({ "task": created })).await;
+        peer.expect(method::TASKS_GET).await;
+        peer.request(&json!("q"), method::ELICITATION_CREATE, json!({})).await;
+        (request["id"].clone(), calls.recv().await.unwrap())
+    };
+    tokio::select! {
+        result = call(&connection, None) => panic!("{result:?}"),
+        (id, reference) = server_side => {
+            let CallReference::Call { id: found, item, .. } = reference else {
+                panic!("{reference:?}")
+            };
+            assert_eq!((json!(found), &*item), (id, "t"));
         }
     }
 }

@@ -114,3 +114,32 @@ fn what_only_looks_encoded_is_left() {
         assert_eq!(normalized_forms(text).len(), 1, "{text}");
     }
 }
+
+#[test]
+fn wrapped_base64_is_read_as_a_whole_and_line_by_line_and_each_run_once() {
+    let [first, second] = ["QUJD", "REVG"].map(|group| group.repeat(19));
+    let runs = base64_runs(&format!("{first}\n{second}\nR0hJ"));
+    for run in [&first, &second, &format!("{first}{second}")] {
+        assert_eq!(runs.iter().filter(|found| *found == run).count(), 1, "{run}: {runs:?}");
+    }
+    let single = base64_runs(&first);
+    assert_eq!(single, [first]);
+}
+
+#[test]
+fn a_hidden_character_has_no_visible_form_and_a_tag_character_has_that_of_its_letter() {
+    for (character, visible) in [
+        ('a', Some('a')),
+        ('\n', Some('\n')),
+        ('\r', Some('\r')),
+        ('\u{200b}', None),
+        ('\u{1b}', None),
+        ('\u{e001f}', None),
+        ('\u{e0020}', Some(' ')),
+        ('\u{e0041}', Some('A')),
+        ('\u{e007e}', Some('~')),
+        ('\u{e007f}', None),
+    ] {
+        assert_eq!(visible_char(character), visible, "{character:?}");
+    }
+}

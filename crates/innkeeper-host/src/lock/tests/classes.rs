@@ -181,6 +181,15 @@ fn named_schemas_are_compared_by_name_and_only_a_pattern_has_an_effect_by_itself
 /// change is suspicious | Complete checks
 #[test]
 fn a_default_is_suspicious_and_the_text_of_an_argument_like_that_of_a_tool() {
+    let referring = |default: i32| {
+        let a = json!({"$ref": "#/$defs/n", "default": default});
+        json!({"type": "object", "properties": {"a": a}, "$defs": {"n": {"type": "integer"}}})
+    };
+    let alone = |default: i32| json!({"type": "object", "properties": {"a": {"type": "integer", "default": default}}});
+    assert_eq!(
+        changes_for_member("inputSchema", &referring(1), &referring(2)),
+        changes_for_member("inputSchema", &alone(1), &alone(2)),
+    );
     assert_argument_change("default", &json!("a"), &json!("b"), "suspicious changed");
     assert_argument_change("x-unknown", &Value::Null, &json!(1), "suspicious changed");
     assert_argument_change(

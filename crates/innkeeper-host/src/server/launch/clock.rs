@@ -85,3 +85,77 @@ pub(super) async fn run_while_alive<T>(
         Err(_) => Err(clock.timeout_reason()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn clock() -> StartClock {
+        let hour = Duration::from_hours(1);
+        let deadline = StartDeadline { deadline: Instant::now() + hour, timeout: hour };
+        StartClock {
+            server_deadline: deadline,
+            install_remaining: hour,
+            install_timeout: hour,
+            overall_deadline: deadline,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earlier_deadline_is_the_reason_and_an_installation_does_not_count() {
+        let (mut clock, second) = (clock(), Duration::from_secs(1));
+        assert!(matches!(clock.timeout_reason(), StartFailureReason::TimedOut(_)));
+        clock.overall_deadline.deadline -= second;
+        assert!(matches!(clock.timeout_reason(), StartFailureReason::StartTimeout(_)));
+        let (before, install_started) = (clock.deadline(), Instant::now());
+        assert_eq!(before, clock.overall_deadline.deadline);
+        tokio::time::advance(second).await;
+        clock.exclude_install_time(install_started);
+        assert_eq!(clock.deadline(), before + second);
+        assert_eq!(clock.server_deadline.deadline, before + second * 2);
+        assert_eq!(clock.install_remaining, clock.install_timeout - second);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_end_of_the_process_explains_a_lost_connection_and_no_other_error() {
+        use innkeeper_process::{Confinement, ProcessSpec, Supervisor, spawn};
+
+        use crate::error::UnavailableReason;
+
+        let server: Arc<str> = "fx".into();
+        let lost = || CallError::Unavailable {
+            server: server.clone(),
+            reason: UnavailableReason::ClosedOutput,
+            may_have_run: true,
+            attempts: 1,
+        };
+        let late = || CallError::Timeout {
+            server: server.clone(),
+            item: "initialize".into(),
+            timeout: Duration::from_secs(1),
+        };
+        for (script, error, expected) in [
+            ("sleep 0.05; exit 3", lost(), "process ended with exit code 3"),
+            ("exec sleep 60", lost(), "the server closed its output"),
+            ("exec sleep 60", late(), "not ready within 3600 s"),
+        ] {
+            let spec = ProcessSpec {
+                command: "sh".to_owned(),
+                program: "/bin/sh".into(),
+                args: vec!["-c".into(), script.into()],
+                env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+                cwd: None,
+                confinement: Confinement::default(),
+            };
+            let (process, _pipes) = spawn(&spec, &Supervisor::Group, None).await.unwrap();
+            let mut instance = ServerInstance::Child(Box::new(process));
+            let failed = async { Err::<(), _>(error) };
+            let reason = run_while_alive(&mut instance, &clock(), failed).await.unwrap_err();
+            assert!(reason.to_string().contains(expected), "{script}: {reason}");
+            instance.kill();
+        }
+    }
+}

@@ -191,4 +191,19 @@ mod tests {
         let (lock, ()) = tokio::join!(waiting.lock(), release);
         assert!(lock.unwrap().is_some());
     }
+
+    /// Attack: files | a record of tokens is larger than the limit | the record is not read | No
+    /// unbounded memory
+    #[test]
+    fn a_record_at_the_limit_is_read_and_a_larger_one_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = AuthStore::new(Some(directory.path()), None, "a", "http://a/mcp").unwrap();
+        assert!(store.load().unwrap().is_none());
+        let limit = usize::try_from(MAX_FILE_BYTES).unwrap();
+        for (size, is_read) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
+            let record = format!("{{}}{}", " ".repeat(size - 2));
+            fs::write(store.path(directory.path(), "json"), record).unwrap();
+            assert_eq!(store.load().is_ok(), is_read, "{size} bytes");
+        }
+    }
 }

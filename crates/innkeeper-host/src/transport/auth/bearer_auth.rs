@@ -234,3 +234,60 @@ fn not_signed_in(error: AuthError) -> RequestError {
         sent: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A provider whose sign-ins never end.
+    struct PendingProvider;
+
+    impl TokenProvider for PendingProvider {
+        fn token(&self, _server: &ProtectedResource) -> TokenFuture<Option<Secret>> {
+            Box::pin(async { Ok(None) })
+        }
+
+        fn on_challenge(&self, _: &ProtectedResource, _: Challenge) -> TokenFuture<Secret> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sign_in_runs_from_its_challenge_to_the_end_of_its_task() {
+        let resource = ProtectedResource { server: "inn".into(), url: "https://inn/mcp".into() };
+        let tasks = BackgroundTasks::default();
+        let auth = Arc::new(BearerAuth::new(resource, Arc::new(PendingProvider), tasks.clone(), 2));
+        let debug = r#"BearerAuth { resource: ProtectedResource { server: "inn", .. }, .. }"#;
+        assert_eq!(format!("{auth:?}"), debug);
+        assert!(!auth.is_signing_in() && auth.wait_sign_in().await.is_none());
+        let challenge = Challenge { status: 401, header: None, rejected_token: None };
+        let replacement = auth.replacement_token(challenge);
+        let mut replacement = Box::pin(replacement);
+        assert!((&mut replacement).now_or_never().is_none() && auth.is_signing_in());
+        tasks.stop();
+        tasks.join().await;
+        assert_eq!(replacement.await.unwrap_err().kind, AuthErrorKind::Shutdown);
+        assert!(!auth.is_signing_in());
+        assert_eq!(auth.sign_in_count(), 2);
+    }
+
+    #[test]
+    fn a_challenge_is_a_401_or_a_403_for_a_scope_and_the_first_bearer_header_of_a_usable_length() {
+        let challenge = |status: u16, headers: &[&str]| {
+            let values = headers.iter().map(|text| HeaderValue::from_str(text).unwrap());
+            let map = values.map(|value| (WWW_AUTHENTICATE, value)).collect();
+            parse_challenge(StatusCode::from_u16(status).unwrap(), &map)
+        };
+        let scope = "Bearer error=\"insufficient_scope\"";
+        assert_eq!(challenge(401, &[]), Some(None));
+        assert_eq!(challenge(401, &["Basic", "bearer a"]), Some(Some("bearer a".to_owned())));
+        assert_eq!(challenge(401, &["Basic", "Digest"]), Some(Some("Basic".to_owned())));
+        assert_eq!(challenge(403, &[scope]), Some(Some(scope.to_owned())));
+        for (status, header) in [(403, "Bearer a"), (200, scope), (402, scope), (404, scope)] {
+            assert_eq!(challenge(status, &[header]), None, "{status}");
+        }
+        let long = |excess| format!("Bearer {}", "x".repeat(MAX_CHALLENGE_BYTES - 7 + excess));
+        assert_eq!(challenge(401, &[&long(0)]), Some(Some(long(0))));
+        assert_eq!(challenge(401, &[&long(1)]), Some(None));
+    }
+}

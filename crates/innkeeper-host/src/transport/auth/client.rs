@@ -122,3 +122,30 @@ impl OAuthHttpClient for AuthHttpClient {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_config::Environment;
+    use innkeeper_testkit::{Fault, RemoteServer};
+
+    use super::*;
+    use crate::transport::TransportKind;
+
+    /// Attack: remote | a token endpoint sends a response without end | the host reads 1 MiB | No
+    /// unbounded memory
+    #[tokio::test]
+    async fn a_response_at_the_limit_is_read_and_a_longer_one_is_an_error() {
+        for (excess, expected) in [(0, Ok(())), (1, Err("the response exceeds 1048576 bytes"))] {
+            let body = format!("\"{}\"", "x".repeat(MAX_BODY_BYTES - 2 + excess));
+            let large = Fault::body(200, "application/json", &body);
+            let server = RemoteServer::request_recorder().fault(large).start().await;
+            let (environment, headers) = (Environment::default(), Default::default());
+            let url = server.url();
+            let remote =
+                RemoteEndpoint::new(TransportKind::Http, &url, &headers, &environment).unwrap();
+            let read = AuthHttpClient::new(&remote).post_form(&url, &[("a", "b c&d")]).await;
+            assert_eq!(read.map(drop), expected.map_err(str::to_owned));
+            assert_eq!(server.requests()[0].body, "a=b+c%26d");
+        }
+    }
+}

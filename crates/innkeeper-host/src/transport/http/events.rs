@@ -152,4 +152,21 @@ mod tests {
         assert_eq!(in_a_row(5000), [5000; 7]);
         assert_eq!(backoff_millis(Some(0), u32::MAX), 1000);
     }
+
+    #[test]
+    fn an_event_is_repeated_if_a_resumed_stream_has_one_of_the_last_ids_again() {
+        let mut resume = ResumeState::default();
+        let ids: Vec<String> = (0..=MAX_SEEN_EVENT_IDS).map(|id| id.to_string()).collect();
+        for id in &ids[1..] {
+            assert!(resume.is_new(Some(id)) && resume.is_new(Some(id)), "the stream is the first");
+        }
+        resume.is_resumed = true;
+        assert!(!resume.is_new(Some(&ids[1])) && !resume.is_new(ids.last().map(String::as_str)));
+        assert!(resume.is_new(Some(&ids[0])), "an id that is not remembered");
+        assert_eq!(resume.seen_event_ids.len(), MAX_SEEN_EVENT_IDS);
+        assert!(resume.is_new(Some(&ids[1])), "the oldest id is forgotten");
+        for unnamed in [None, Some("")] {
+            assert!(resume.is_new(unnamed) && resume.is_new(unnamed));
+        }
+    }
 }

@@ -47,6 +47,10 @@ fn values_of_variables_are_shown_unless_they_look_like_a_secret() {
     assert_eq!(arg_after("--token", "${PROGRAM}"), None);
     let remote = spec(&json!({"url": "https://${PROGRAM}/"}));
     assert_eq!(remote.url_expansion().as_deref(), Some("https://tool/"));
+    let helper = ["${PROGRAM}", "-x", "--token", "${PROGRAM}"];
+    let helped = spec(&json!({"url": "https://a.example", "headersHelper": helper}));
+    let shown = helped.headers_helper_expansions();
+    assert_eq!(shown, [Some("tool".to_owned()), None, None, None]);
 }
 
 #[test]
@@ -180,4 +184,12 @@ fn the_file_of_an_identity_token_is_part_of_the_launch_after_its_variables_are_e
     assert!(launch("/run/${PROGRAM}", "token").is_covered_by(&first));
     assert!(!launch("/run/${PROGRAM}", "other").is_covered_by(&first));
     assert!(!launch("/run/other", "token").is_covered_by(&first));
+}
+
+#[test]
+fn the_debug_text_of_a_trust_policy_is_its_kind() {
+    use crate::trust::TrustPolicy;
+
+    assert_eq!(format!("{:?}", TrustPolicy::AllowAll), "AllowAll");
+    assert_eq!(format!("{:?}", TrustPolicy::Ask(std::sync::Arc::new(|_| false))), "Ask");
 }

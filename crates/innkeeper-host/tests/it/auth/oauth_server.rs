@@ -41,6 +41,12 @@ pub(crate) struct OauthServerOptions {
     pub(crate) echoes_requests: bool,
     /// The response of the token endpoint in place of a token.
     pub(crate) token_response: Option<(u16, String)>,
+    /// The response of the token endpoint to a renewal in place of a token.
+    pub(crate) renewal_response: Option<(u16, String)>,
+    /// Whether the challenge of the resource server has another scheme than `Bearer`.
+    pub(crate) other_scheme: bool,
+    /// Further members of the authorization server's metadata.
+    pub(crate) metadata: Value,
     /// The response of the identity provider in place of an assertion.
     pub(crate) provider_response: Option<(u16, String)>,
     /// Replaces the `resource` of the assertion.
@@ -201,17 +207,20 @@ impl OauthRequestHandler {
                     &json!({"resource": resource, "authorization_servers": [issuer]}),
                 )
             }
-            "/.well-known/oauth-authorization-server" => json_response(
-                200,
-                &json!({
+            "/.well-known/oauth-authorization-server" => {
+                let mut metadata = json!({
                     "issuer": origin,
                     "authorization_endpoint": options.authorization_endpoint.unwrap_or(format!("{origin}/page")),
                     "token_endpoint": format!("{origin}/token"),
                     "registration_endpoint": format!("{origin}/register"),
                     "response_types_supported": ["code"],
                     "code_challenge_methods_supported": ["S256"],
-                }),
-            ),
+                });
+                for (key, value) in options.metadata.as_object().into_iter().flatten() {
+                    metadata[key] = value.clone();
+                }
+                json_response(200, &metadata)
+            }
             "/register" if options.registration_disabled => {
                 json_response(403, &json!({"error": "access_denied"}))
             }
@@ -243,7 +252,10 @@ impl OauthRequestHandler {
         let method = registration["method"].as_str().unwrap_or_default().to_owned();
         let pointer = options.metadata_url.unwrap_or(format!("{}/metadata", self.origin));
         let rejection = |status, more: &str| {
-            let header = format!("Bearer resource_metadata=\"{pointer}\"{more}");
+            let header = match options.other_scheme {
+                true => "Other realm=\"inn\"".to_owned(),
+                false => format!("Bearer resource_metadata=\"{pointer}\"{more}"),
+            };
             HttpResponse {
                 headers: vec![("WWW-Authenticate", header)],
                 ..json_response(status, &json!({}))
@@ -318,6 +330,9 @@ impl OauthServerState {
             return json_response(400, &error_json);
         }
         let renewed = form_field(form, "grant_type").as_deref() == Some("refresh_token");
+        if let Some((status, body)) = options.renewal_response.as_ref().filter(|_| renewed) {
+            return HttpResponse { status: *status, headers: Vec::new(), body: body.clone() };
+        }
         let scope = match form_field(form, "code") {
             Some(code) => self.codes.remove(&code),
             None => form_field(form, "scope").or(Some(String::new())),

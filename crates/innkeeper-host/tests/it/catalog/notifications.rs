@@ -111,6 +111,9 @@ async fn an_updated_resource_is_reported_and_read_again_in_both_eras() {
         read_static(&host).await;
         assert_eq!(test_env.journal().count("resources/read"), times + 1, "{era}: an old copy");
         host.unsubscribe_resource(STATIC_URI, None, CallOptions::default()).await.unwrap();
+        if era == "legacy" {
+            test_env.wait_for_journal(|journal| journal.count("resources/unsubscribe") == 1).await;
+        }
         host.shutdown().await;
     }
 }

@@ -190,3 +190,24 @@ async fn a_failed_start_is_logged_with_its_chain() {
         assert!(causes.iter().any(|words| words.contains(cause)), "{causes:#?}");
     }
 }
+
+#[tokio::test]
+async fn a_log_message_of_a_server_is_no_unknown_notification_and_a_needless_cancellation_is_logged()
+ {
+    for (switch, message, count) in [
+        ("--log-flood=2", "notification", 0),
+        ("--log-flood=2", "cancellation of no open request", 0),
+        ("--cancel-ours", "cancellation of no open request", 1),
+    ] {
+        let (log, test_env) = (LogCapture::capture(), TestEnv::new());
+        let fixture = test_env.fixture("one");
+        let fixture = match switch.split_once('=') {
+            Some((name, value)) => fixture.with(name, value),
+            None => fixture.switch(switch),
+        };
+        let host = test_env.start([fixture]).await.unwrap();
+        host.call_tool("one.pid", ()).await.unwrap();
+        host.shutdown().await;
+        assert_eq!(log.with_message(message).len(), count, "{switch}");
+    }
+}

@@ -90,6 +90,18 @@ async fn a_refusal_without_json_is_a_protocol_error_that_shows_how_it_begins() {
 }
 
 #[tokio::test]
+async fn a_redirect_is_not_followed_and_its_error_shows_no_path() {
+    for (target, expected) in [
+        ("https://other.example/canary", "the target is `https://other.example`;"),
+        ("/mcp/", "the target ends with a slash;"),
+        ("/canary/", "the target is another path of `http://127.0.0.1:"),
+    ] {
+        let error = protocol_error_of(Fault::redirect(307, target)).await.to_string();
+        assert!(error.contains(expected) && !error.contains("canary"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_with_an_error_of_json_rpc_is_the_servers_error() {
     for status in [400, 403, 404, 500] {
         let result =

@@ -161,9 +161,37 @@ async fn a_stream_that_cannot_be_resumed_ends_the_call_as_one_that_may_have_run(
     let host = start_host_with_neighbour(&test_env, &remote).await;
     let (reason, may_have_run) = unavailable_error(echo(&host, "a", "").await);
     assert!(matches!(reason, UnavailableReason::ConnectionLost(_)) && may_have_run, "{reason:?}");
+    assert_eq!(resumed_streams(&remote).len(), 1);
     assert_eq!(test_env.journal().for_server("a").count("tools/call"), 1);
     assert_responds(&host, "a").await;
     host.shutdown().await;
+}
+
+/// Attack: remote | a stream ends before the response, and each attempt to resume it fails or finds
+/// an empty stream | the host gives up after five attempts | No unbounded wait
+#[tokio::test]
+async fn a_stream_is_resumed_at_most_five_times_in_a_row_without_data() {
+    let empty = Fault::body(200, "text/event-stream", "");
+    for failure in [Fault::reset_before_response(), empty] {
+        let test_env = TestEnv::new();
+        let cut_fault = Fault::cut_stream()
+            .with_retry_delay(Duration::from_millis(1))
+            .on_rpc_method("tools/call")
+            .only_nth(1);
+        let remote = RemoteServer::for_fixture(test_env.fixture("a"))
+            .fault(cut_fault)
+            .fault(failure.on_http_method("GET"))
+            .start()
+            .await;
+        let host = start_host_with_neighbour(&test_env, &remote).await;
+        let (reason, may_have_run) = unavailable_error(echo(&host, "a", "").await);
+        assert!(
+            matches!(reason, UnavailableReason::ConnectionLost(_)) && may_have_run,
+            "{reason:?}"
+        );
+        assert_eq!(resumed_streams(&remote).len(), 5);
+        host.shutdown().await;
+    }
 }
 
 #[tokio::test]

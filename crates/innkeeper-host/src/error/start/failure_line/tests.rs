@@ -53,6 +53,11 @@ fn the_last_line_of_a_python_traceback_is_selected() {
         "KeyError: 'MY_API_KEY'",
     );
     assert_line(
+        "Traceback (most recent call last):\n  File \"<string>\", line 5, in <module>\n\n\
+         KeyError: 'MY_API_KEY'\nThe server has ended.\n",
+        "KeyError: 'MY_API_KEY'",
+    );
+    assert_line(
         "INFO starting\n  + Exception Group Traceback (most recent call last):\n\
          \x20 |   File \"/srv/a.py\", line 3, in <module>\n\
          \x20 | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n\

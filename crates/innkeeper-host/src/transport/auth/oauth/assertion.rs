@@ -80,6 +80,8 @@ fn parse_der_integer(der: &[u8]) -> Option<([u8; 32], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -90,6 +92,42 @@ mod tests {
         assert_eq!((flat[31], flat[62], flat[63]), (0xff, 1, 2));
         assert!(super::der_signature_to_raw(&[0x30, 3, 0x02, 9, 1]).is_none());
         assert!(super::der_signature_to_raw(&[]).is_none());
+    }
+
+    /// The P-256 key whose number is 1: its public key is the generator of the curve.
+    const P256_KEY: &str = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgAAAAAAAAAAAAAAAAAAAA\
+        AAAAAAAAAAAAAAAAAAAAAAGhRANCAARrF9Hy4SxCR/i85uVjpEDydwN9gS3rM6D0oTlF2JjClk/jQuL+Gn+bjufr\
+        SnwPnhYrzjNXazFezsu2QGg3v1H1";
+    /// An Ed25519 key whose number is 0.
+    const ED25519_KEY: &str = "MC4CAQAwBQYDK2VwBCIEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+    /// Returns the head, the claims and the signature of an assertion of `us` for `https://sso`.
+    fn signed_parts(key: &str) -> (Value, Value, Vec<u8>) {
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let assertion = sign_assertion(&pem, "us", "https://sso").unwrap();
+        let parts = assertion.split('.').map(|part| URL_SAFE_NO_PAD.decode(part).unwrap());
+        let parts: Vec<Vec<u8>> = parts.collect();
+        let [head, claims, signature] = &parts[..] else { panic!("{assertion}") };
+        let parse = |part: &[u8]| serde_json::from_slice(part).unwrap();
+        (parse(head), parse(claims), signature.clone())
+    }
+
+    #[test]
+    fn an_assertion_states_the_client_to_its_audience_for_five_minutes_in_the_form_of_jwt() {
+        for (key, algorithm) in [(P256_KEY, "ES256"), (ED25519_KEY, "EdDSA")] {
+            let (head, claims, signature) = signed_parts(key);
+            assert_eq!(head, json!({"alg": algorithm, "typ": "client-authentication+jwt"}));
+            // A signature of a P-256 key in the form of TLS has 70 bytes or more.
+            assert_eq!(signature.len(), 64, "{algorithm}");
+            for (claim, value) in [("iss", "us"), ("sub", "us"), ("aud", "https://sso")] {
+                assert_eq!(claims[claim], value);
+            }
+            let seconds = |claim: &str| claims[claim].as_u64().unwrap();
+            assert_eq!(seconds("exp") - seconds("iat"), ASSERTION_LIFETIME_SECS);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+            assert!(now.abs_diff(seconds("iat")) < 60);
+            assert_ne!(claims["jti"], signed_parts(key).1["jti"]);
+        }
     }
 
     #[test]
