@@ -166,11 +166,13 @@ impl ConnectionService {
         current: Option<ConnectionId>,
     ) -> Result<(ConnectionState, InitializeResponse), ConnectionError> {
         let InitializeRequest { protocol_version, client, capabilities } = request;
-        if let Some(id) = current
-            && self.find(id, user).await.is_ok()
-        {
-            let message = "the connection is open; send `shutdown` and `exit` first";
-            return Err(ConnectionError::new(ErrorCode::ConnectionAlreadyExists, message));
+        if let Some(id) = current {
+            // The store is not asked again when it is not available: each attempt takes its time.
+            let found = existing(self.store().find(id).await?);
+            if found.and_then(|connection| owned(connection, user)).is_ok() {
+                let message = "the connection is open; send `shutdown` and `exit` first";
+                return Err(ConnectionError::new(ErrorCode::ConnectionAlreadyExists, message));
+            }
         }
         self.check_version(&protocol_version)?;
         let reasons = self.0.registry.incompatibilities(&capabilities);
