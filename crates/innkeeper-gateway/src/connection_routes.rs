@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::connections::{
     CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionService,
@@ -170,6 +170,20 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConnectionError> {
     Ok(parsed)
 }
 
+/// Parses the parameters of `initialize`, whose members have names and no positions.
+fn parse_initialize(params: &[u8]) -> Result<InitializeRequest, ConnectionError> {
+    let value: Value = parse(params)?;
+    let mut objects = [("", "."), ("/client", "client")].into_iter();
+    let array = objects.find(|(pointer, _)| value.pointer(pointer).is_some_and(Value::is_array));
+    match array {
+        Some((_, path)) => {
+            let message = format!("`{path}`: expected an object, found an array");
+            Err(ConnectionError::new(ErrorCode::InvalidParams, message))
+        }
+        None => parse(params),
+    }
+}
+
 impl ServiceClient {
     /// Reads the body of a request; the memory is reserved until the reservation is dropped.
     async fn read_body(&self, body: Body) -> Result<(Bytes, Reservation), Rejection> {
@@ -201,7 +215,7 @@ impl ServiceClient {
             );
             return Err(ConnectionError::new(ErrorCode::InvalidParams, message));
         }
-        let request: InitializeRequest = parse(params)?;
+        let request = parse_initialize(params)?;
         let current = connection_id(&self.headers).ok();
         self.service.initialize(request, &self.principal, current).await
     }

@@ -184,7 +184,9 @@ async fn a_wrong_type_is_named_with_its_path() {
     for (pointer, value, path) in [
         ("/protocol_version", json!(1), "`protocol_version`"),
         ("/client/name", json!(null), "`client.name`"),
+        ("", json!(["1.0", { "name": "x", "version": "1" }, {}]), "`.`"),
         ("/client", json!([]), "`client`"),
+        ("/client", json!(["x", "1"]), "`client`"),
         ("/client/additional_info", json!("x"), "`client.additional_info`"),
         ("/capabilities/tools", json!("yes"), "`capabilities.tools`"),
         ("/capabilities", json!(true), "`capabilities`"),
