@@ -80,15 +80,23 @@ impl StoreChoice {
 }
 
 impl FromStr for StoreChoice {
-    type Err = &'static str;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, &'static str> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let is_redis = ["redis://", "rediss://"].iter().any(|scheme| text.starts_with(scheme));
         match text {
             "memory" => Ok(Self::Memory),
-            url if is_redis => Ok(Self::Redis(url.to_owned())),
+            // Only in a valid URL, the password is where `redact_url` looks for it.
+            url if is_redis => match RedisStore::check_url(url) {
+                Ok(()) => Ok(Self::Redis(url.to_owned())),
+                Err(error) => Err(format!(
+                    "{}; write special characters of a user or a password as `%XX`",
+                    error.reason
+                )),
+            },
             _ => Err("the store must be `memory` or a URL that starts with `redis://` or \
-                      `rediss://`"),
+                      `rediss://`"
+                .to_owned()),
         }
     }
 }
@@ -287,113 +295,14 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("the value must be a number of seconds from 1 to {MAX_SECONDS}"))
 }
 
-fn check_redis_url(text: &str) -> Result<String, &'static str> {
-    match text.parse() {
-        Ok(StoreChoice::Redis(url)) => Ok(url),
-        Ok(StoreChoice::Memory) | Err(_) => {
-            Err("the value must be a URL that starts with `redis://` or `rediss://`")
+fn check_redis_url(text: &str) -> Result<String, String> {
+    match text.parse()? {
+        StoreChoice::Redis(url) => Ok(url),
+        StoreChoice::Memory => {
+            Err("the value must be a URL that starts with `redis://` or `rediss://`".to_owned())
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(variables: &[(&str, &str)], store: Option<&str>) -> Result<Value, CliError> {
-        let environment = Environment::from_pairs(variables.iter().copied());
-        ConnectionSettings::new(&environment, store).map(|settings| settings.json())
-    }
-
-    /// Proves: B12, B13, B14
-    #[test]
-    fn without_variables_the_values_are_those_of_the_specification() {
-        let default = |value: Value| json!({ "value": value, "source": "default" });
-        let expected = json!({
-            "enabled": default(json!(true)),
-            "store": default(json!("memory")),
-            "redisUrl": default(json!("redis://localhost:6379/0")),
-            "serverName": default(json!("beam-mcp-server")),
-            "serverVersion": default(json!("1.0.0")),
-            "prefix": default(json!("/api/v1/mcp")),
-            "connectionExpiry": default(json!(1_800)),
-            "cookieSecure": default(json!("auto")),
-            "storeTimeout": default(json!(30)),
-        });
-        assert_eq!(settings(&[], None).unwrap(), expected);
-        assert_eq!(settings(&[("MCP_PREFIX", "")], None).unwrap(), expected);
-    }
-
-    /// Proves: B15, B16
-    #[test]
-    fn each_variable_replaces_its_default_and_is_named() {
-        let shown = settings(
-            &[
-                ("MCP_ENABLED", "Off"),
-                ("MCP_REDIS_URL", "redis://me:secret@host:1/2"),
-                ("MCP_SERVER_NAME", "jobs"),
-                ("MCP_SERVER_VERSION", "2.1"),
-                ("MCP_PREFIX", "/service"),
-                ("MCP_CONNECTION_EXPIRY", "60"),
-                ("MCP_COOKIE_SECURE", "TRUE"),
-            ],
-            None,
-        );
-        let shown = shown.unwrap();
-        let from = |value: Value, name: &str| json!({ "value": value, "source": name });
-        assert_eq!(shown["enabled"], from(json!(false), "MCP_ENABLED"));
-        assert_eq!(shown["serverName"], from(json!("jobs"), "MCP_SERVER_NAME"));
-        assert_eq!(shown["serverVersion"], from(json!("2.1"), "MCP_SERVER_VERSION"));
-        assert_eq!(shown["prefix"], from(json!("/service"), "MCP_PREFIX"));
-        assert_eq!(shown["connectionExpiry"], from(json!(60), "MCP_CONNECTION_EXPIRY"));
-        assert_eq!(shown["cookieSecure"], from(json!("true"), "MCP_COOKIE_SECURE"));
-        assert_eq!(shown["store"]["source"], "MCP_REDIS_URL", "Redis, if it is named");
-        assert!(!shown.to_string().contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn the_option_has_precedence_over_the_variables() {
-        let url = ("MCP_REDIS_URL", "redis://host/0");
-        let store = |variables: &[(&str, &str)], option| {
-            let shown = settings(variables, option).unwrap();
-            (shown["store"]["value"].clone(), shown["store"]["source"].clone())
-        };
-        let memory = ("MCP_STORE", "memory");
-        assert_eq!(store(&[url, memory], None), (json!("memory"), json!("MCP_STORE")));
-        let option = Some("redis://other/1");
-        let expected = (json!("redis://other/1"), json!("--store"));
-        assert_eq!(store(&[url, memory], option), expected);
-        assert_eq!(store(&[url], Some("memory")), (json!("memory"), json!("--store")));
-    }
-
-    /// Proves: B11
-    #[test]
-    fn words_for_true_and_false_are_read_in_any_case_and_no_others() {
-        for (text, expected) in [
-            ("True", true),
-            ("1", true),
-            ("YES", true),
-            ("on", true),
-            ("False", false),
-            ("0", false),
-        ] {
-            let shown = settings(&[("MCP_ENABLED", text)], None).unwrap();
-            assert_eq!(shown["enabled"]["value"], expected, "{text}");
-        }
-        for (name, value) in [
-            ("MCP_ENABLED", "maybe"),
-            ("MCP_REDIS_URL", "http://user:secret@host"),
-            ("MCP_STORE", "disk"),
-            ("MCP_PREFIX", "api"),
-            ("MCP_CONNECTION_EXPIRY", "0"),
-            ("MCP_CONNECTION_EXPIRY", "31536001"),
-            ("MCP_CONNECTION_EXPIRY", "1.5"),
-            ("MCP_COOKIE_SECURE", "sometimes"),
-            ("MCP_STORE_TIMEOUT", "-1"),
-        ] {
-            let error = format!("{:?}", settings(&[(name, value)], None).unwrap_err());
-            assert!(error.contains(&format!("`{name}`")), "{error}");
-            assert!(!error.contains("secret"), "{error}");
-        }
-    }
-}
+mod tests;
