@@ -26,6 +26,10 @@ pub const PROTOCOL_VERSION: &str = "1.0";
 /// Maximum size in bytes of the parameters of `initialize`, because the store keeps them.
 pub(crate) const MAX_INITIALIZE_BYTES: usize = 64 << 10;
 
+/// Maximum number of JSON values in the parameters of `initialize`: a value of a few bytes takes some
+/// hundred bytes of memory for the time of its connection.
+pub(crate) const MAX_INITIALIZE_VALUES: usize = 1_024;
+
 /// A method of the application: its connection and the parameters in, the result out. The service
 /// drops the future if the client leaves.
 type MethodHandler = Arc<
