@@ -14,12 +14,13 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::connections::{
     CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionService,
     ConnectionState, CookieSecure, ErrorCode, InitializeRequest, InitializeResponse,
-    LifecycleMessage, MAX_INITIALIZE_BYTES, connection_id, rejection_response,
+    LifecycleMessage, MAX_INITIALIZE_BYTES, MAX_INITIALIZE_VALUES, connection_id,
+    rejection_response,
 };
 use crate::principal::Principal;
 use crate::quota::Reservation;
@@ -170,6 +171,35 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConnectionError> {
     Ok(parsed)
 }
 
+/// Returns the number of a value and of all values in it. The parser limits the depth.
+fn count_values(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count_values).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(count_values).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+/// Parses the parameters of `initialize`, whose members have names and no positions.
+fn parse_initialize(params: &[u8]) -> Result<InitializeRequest, ConnectionError> {
+    let value: Value = parse(params)?;
+    if count_values(&value) > MAX_INITIALIZE_VALUES {
+        let message = format!(
+            "the parameters of `initialize` have more than {MAX_INITIALIZE_VALUES} JSON values"
+        );
+        return Err(ConnectionError::new(ErrorCode::InvalidParams, message));
+    }
+    let mut objects = [("", "."), ("/client", "client")].into_iter();
+    let array = objects.find(|(pointer, _)| value.pointer(pointer).is_some_and(Value::is_array));
+    match array {
+        Some((_, path)) => {
+            let message = format!("`{path}`: expected an object, found an array");
+            Err(ConnectionError::new(ErrorCode::InvalidParams, message))
+        }
+        None => parse(params),
+    }
+}
+
 impl ServiceClient {
     /// Reads the body of a request; the memory is reserved until the reservation is dropped.
     async fn read_body(&self, body: Body) -> Result<(Bytes, Reservation), Rejection> {
@@ -201,7 +231,7 @@ impl ServiceClient {
             );
             return Err(ConnectionError::new(ErrorCode::InvalidParams, message));
         }
-        let request: InitializeRequest = parse(params)?;
+        let request = parse_initialize(params)?;
         let current = connection_id(&self.headers).ok();
         self.service.initialize(request, &self.principal, current).await
     }

@@ -18,7 +18,7 @@ mod service;
 mod extract;
 
 pub(crate) use extract::{connection_id, rejection_response};
-pub(crate) use service::MAX_INITIALIZE_BYTES;
+pub(crate) use service::{MAX_INITIALIZE_BYTES, MAX_INITIALIZE_VALUES};
 
 pub use error::{ConnectionError, ErrorCode};
 pub use extract::{Connection, ConnectionAccess, ExtractError, FeatureName, RequireFeature};

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -11,10 +12,10 @@ use http::{Response, StatusCode};
 use innkeeper_protocol::sse;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{ENDPOINT, ServiceClient};
-use crate::connections::store::{EventCursor, NextEvents, OpenedEvents};
+use crate::connections::store::{EventCursor, Lookup, NextEvents, OpenedEvents};
 use crate::connections::{
     ConnectionError, ConnectionService, ConnectionState, ErrorCode, connection_id,
 };
@@ -35,6 +36,8 @@ struct EventBody {
     /// The changes of lists of the servers.
     changes: mpsc::Receiver<Bytes>,
     _subscription: Subscription,
+    /// When the stream renews the expiry of its connection, and shows with a comment that it is open.
+    next_renewal: Instant,
     /// Whether the first event was sent.
     connected: bool,
     /// Whether the last event was sent.
@@ -68,6 +71,7 @@ impl ServiceClient {
         let _open = gateway.metrics.open_stream();
         let service = self.service.clone();
         let body = EventBody {
+            next_renewal: Instant::now() + renewal_interval(&service),
             service,
             gateway,
             cursor,
@@ -119,7 +123,11 @@ impl EventBody {
             });
             return Some(write(None, "connected", data.to_string().as_bytes()));
         }
-        let gateway = self.gateway.clone();
+        // Also while events come faster than the stream sends them.
+        if self.next_renewal <= Instant::now() {
+            return self.renew().await;
+        }
+        let (gateway, next_renewal) = (self.gateway.clone(), self.next_renewal);
         let next = async {
             loop {
                 tokio::select! {
@@ -138,7 +146,7 @@ impl EventBody {
                 }
             }
         };
-        match timeout(KEEP_ALIVE, next).await {
+        match timeout_at(next_renewal, next).await {
             Err(_) => self.renew().await,
             Ok(None) => None,
             Ok(Some(Ok(NextEvents::Events(events)))) => {
@@ -157,8 +165,10 @@ impl EventBody {
 
     /// Renews the expiry of the connection: an open stream is a use.
     async fn renew(&mut self) -> Option<Bytes> {
+        self.next_renewal = Instant::now() + renewal_interval(&self.service);
         match self.service.store().touch(self.cursor.id).await {
-            Ok(_) => Some(keep_alive()),
+            Ok(Lookup::Found(_)) => Some(keep_alive()),
+            Ok(Lookup::Expired | Lookup::Unknown) => None,
             Err(error) => Some(self.end_with(&error.into())),
         }
     }
@@ -168,6 +178,11 @@ impl EventBody {
         self.ended = true;
         write(None, "error", json!(error).to_string().as_bytes())
     }
+}
+
+/// Returns the time between two renewals: shorter than the expiry.
+fn renewal_interval(service: &ConnectionService) -> Duration {
+    KEEP_ALIVE.min(service.options().expiry / 3)
 }
 
 fn events_lost() -> ConnectionError {

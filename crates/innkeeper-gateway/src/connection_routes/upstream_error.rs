@@ -27,6 +27,9 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         {
             ErrorCode::ResourceNotFound
         }
+        ErrorKind::Server if is_resource && is_unknown_uri(number, data.as_deref()) => {
+            ErrorCode::ResourceNotFound
+        }
         ErrorKind::Request | ErrorKind::UnknownItem | ErrorKind::Server
             if number == code::INVALID_PARAMS =>
         {
@@ -60,6 +63,12 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
     ConnectionError { code, message, data }
 }
 
+/// Returns whether a server of 2026-07-28 says that it has no resource with a URI.
+fn is_unknown_uri(number: i64, data: Option<&RawValue>) -> bool {
+    number == code::INVALID_PARAMS
+        && data.is_some_and(|data| skim::member(data.get(), "uri").is_some())
+}
+
 /// Returns the error for a result of a tool that failed (`isError`), with the result as its data.
 pub(super) fn failed_tool(method: &str, result: &RawValue) -> Option<ConnectionError> {
     if method != method::TOOLS_CALL || skim::member(result.get(), "isError") != Some("true") {
@@ -70,4 +79,29 @@ pub(super) fn failed_tool(method: &str, result: &RawValue) -> Option<ConnectionE
     let text = texts.filter_map(|block| block["text"].as_str()).next().unwrap_or("the tool failed");
     let message: String = text.chars().take(MAX_MESSAGE_CHARS).collect();
     Some(ConnectionError::new(ErrorCode::ToolExecutionError, message).with_data(data))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Proves: B40
+    #[test]
+    fn an_unknown_resource_has_its_code_with_servers_of_both_eras() {
+        let converted = |method, number, data: Value| {
+            let data = serde_json::value::to_raw_value(&data).ok();
+            let message = "unknown resource".to_owned();
+            convert(method, RpcError { kind: ErrorKind::Server, code: number, message, data })
+        };
+        let uri = json!({ "uri": "test://none" });
+        for number in [MCP_RESOURCE_NOT_FOUND, code::INVALID_PARAMS] {
+            let error = converted(method::RESOURCES_READ, number, uri.clone());
+            assert_eq!(error.code, ErrorCode::ResourceNotFound, "{number}");
+            assert_eq!(error.data, Some(json!({ "code": number, "data": uri })));
+        }
+        for (method, data) in [(method::RESOURCES_READ, json!({})), (method::PROMPTS_GET, uri)] {
+            let error = converted(method, code::INVALID_PARAMS, data);
+            assert_eq!(error.code, ErrorCode::InvalidParams, "{method}");
+        }
+    }
 }

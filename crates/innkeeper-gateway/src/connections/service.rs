@@ -26,6 +26,10 @@ pub const PROTOCOL_VERSION: &str = "1.0";
 /// Maximum size in bytes of the parameters of `initialize`, because the store keeps them.
 pub(crate) const MAX_INITIALIZE_BYTES: usize = 64 << 10;
 
+/// Maximum number of JSON values in the parameters of `initialize`: a value of a few bytes takes some
+/// hundred bytes of memory for the time of its connection.
+pub(crate) const MAX_INITIALIZE_VALUES: usize = 1_024;
+
 /// A method of the application: its connection and the parameters in, the result out. The service
 /// drops the future if the client leaves.
 type MethodHandler = Arc<
@@ -166,11 +170,13 @@ impl ConnectionService {
         current: Option<ConnectionId>,
     ) -> Result<(ConnectionState, InitializeResponse), ConnectionError> {
         let InitializeRequest { protocol_version, client, capabilities } = request;
-        if let Some(id) = current
-            && self.find(id, user).await.is_ok()
-        {
-            let message = "the connection is open; send `shutdown` and `exit` first";
-            return Err(ConnectionError::new(ErrorCode::ConnectionAlreadyExists, message));
+        if let Some(id) = current {
+            // The store is not asked again when it is not available: each attempt takes its time.
+            let found = existing(self.store().find(id).await?);
+            if found.and_then(|connection| owned(connection, user)).is_ok() {
+                let message = "the connection is open; send `shutdown` and `exit` first";
+                return Err(ConnectionError::new(ErrorCode::ConnectionAlreadyExists, message));
+            }
         }
         self.check_version(&protocol_version)?;
         let reasons = self.0.registry.incompatibilities(&capabilities);

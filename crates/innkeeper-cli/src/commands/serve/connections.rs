@@ -80,15 +80,23 @@ impl StoreChoice {
 }
 
 impl FromStr for StoreChoice {
-    type Err = &'static str;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, &'static str> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let is_redis = ["redis://", "rediss://"].iter().any(|scheme| text.starts_with(scheme));
         match text {
             "memory" => Ok(Self::Memory),
-            url if is_redis => Ok(Self::Redis(url.to_owned())),
+            // Only in a valid URL, the password is where `redact_url` looks for it.
+            url if is_redis => match RedisStore::check_url(url) {
+                Ok(()) => Ok(Self::Redis(url.to_owned())),
+                Err(error) => Err(format!(
+                    "{}; write special characters of a user or a password as `%XX`",
+                    error.reason
+                )),
+            },
             _ => Err("the store must be `memory` or a URL that starts with `redis://` or \
-                      `rediss://`"),
+                      `rediss://`"
+                .to_owned()),
         }
     }
 }
@@ -287,11 +295,11 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("the value must be a number of seconds from 1 to {MAX_SECONDS}"))
 }
 
-fn check_redis_url(text: &str) -> Result<String, &'static str> {
-    match text.parse() {
-        Ok(StoreChoice::Redis(url)) => Ok(url),
-        Ok(StoreChoice::Memory) | Err(_) => {
-            Err("the value must be a URL that starts with `redis://` or `rediss://`")
+fn check_redis_url(text: &str) -> Result<String, String> {
+    match text.parse()? {
+        StoreChoice::Redis(url) => Ok(url),
+        StoreChoice::Memory => {
+            Err("the value must be a URL that starts with `redis://` or `rediss://`".to_owned())
         }
     }
 }

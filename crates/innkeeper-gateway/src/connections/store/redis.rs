@@ -55,6 +55,15 @@ impl fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
+    /// Checks a URL for [`Self::connect`] without connecting.
+    ///
+    /// # Errors
+    ///
+    /// The URL is not valid. The error does not contain the URL.
+    pub fn check_url(url: &str) -> Result<(), StoreError> {
+        Commands::new(url).map(drop)
+    }
+
     /// Connects to `redis://[USER:PASSWORD@]HOST:PORT/DATABASE`, or with TLS to `rediss://…`.
     ///
     /// # Errors

@@ -184,7 +184,9 @@ async fn a_wrong_type_is_named_with_its_path() {
     for (pointer, value, path) in [
         ("/protocol_version", json!(1), "`protocol_version`"),
         ("/client/name", json!(null), "`client.name`"),
+        ("", json!(["1.0", { "name": "x", "version": "1" }, {}]), "`.`"),
         ("/client", json!([]), "`client`"),
+        ("/client", json!(["x", "1"]), "`client`"),
         ("/client/additional_info", json!("x"), "`client.additional_info`"),
         ("/capabilities/tools", json!("yes"), "`capabilities.tools`"),
         ("/capabilities", json!(true), "`capabilities`"),
@@ -200,6 +202,37 @@ async fn a_wrong_type_is_named_with_its_path() {
         let (status, code, _) = client.post("initialize", text).await.error();
         assert_eq!(status, 400);
         assert!([-32_700, -32_602].contains(&code), "{text}: {code}");
+    }
+}
+
+/// Attack: remote | a client opens connections with the largest parameters, of many small values | the
+/// parameters have limits of bytes and of values | No unbounded memory
+#[tokio::test]
+async fn the_parameters_of_initialize_have_limits() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let gateway = start(&test_env, &service).await;
+    let client = ServiceClient::new(&gateway);
+    let body = |data: Value| {
+        let mut body = initialize_body(&json!({}));
+        body["client"]["additional_info"] = json!({ "data": data });
+        body
+    };
+    let (empty_text, no_items) = (body(json!("")).to_string(), body(json!([])));
+    let text = |bytes: usize| body(json!("x".repeat(bytes - empty_text.len())));
+    // The parameters, their members, those of the client, and the features with two versions.
+    let values = 1 + 3 + 4 + 6 + 2;
+    let items = |number: usize| {
+        let mut body = no_items.clone();
+        let item = |index| if index % 2 == 0 { json!(0) } else { json!([]) };
+        body["client"]["additional_info"]["data"] = (values..number).map(item).collect();
+        body
+    };
+    for (permitted, above) in [(text(65_536), text(65_537)), (items(1_024), items(1_025))] {
+        let reply = client.post("initialize", permitted.to_string()).await;
+        assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+        let (status, code, message) = client.post("initialize", above.to_string()).await.error();
+        assert_eq!((status, code), (400, -32_602), "{message}");
+        assert!(message.starts_with("the parameters of `initialize`"), "{message}");
     }
 }
 

@@ -158,6 +158,42 @@ async fn an_open_stream_keeps_its_connection() {
     assert!(client.call("echo", json!({})).await.status.is_success());
 }
 
+/// A stream with an event every second for an hour: no moment is quiet enough for a keep-alive.
+#[tokio::test]
+async fn an_open_stream_with_many_events_keeps_its_connection() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let gateway = start(&test_env, &service).await;
+    let client = ServiceClient::active(&gateway).await;
+    tokio::time::pause();
+    let mut events = client.events().await;
+    events.named("connected").await;
+    for number in 1..=3_600 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        send_jobs(&service, &client, &[number]).await;
+        assert_eq!(events.next().await.unwrap().1["params"]["n"], number);
+    }
+    assert!(client.call("echo", json!({})).await.status.is_success());
+}
+
+#[tokio::test]
+async fn an_open_stream_keeps_a_connection_with_an_expiry_below_the_time_of_a_keep_alive() {
+    let expiry = Duration::from_secs(1);
+    let store = MemoryStore::new(StoreOptions { expiry, ..StoreOptions::default() });
+    let options = ConnectionOptions { expiry, ..ConnectionOptions::default() };
+    let registry = CapabilityRegistry::with_core_features();
+    let service = ConnectionServiceBuilder::new(options, registry, Arc::new(store)).build();
+    let test_env = TestEnv::new();
+    let gateway = start(&test_env, &service).await;
+    tokio::time::pause();
+    let client = ServiceClient::active(&gateway).await;
+    let mut events = client.events().await;
+    events.named("connected").await;
+    for _ in 0..10 {
+        assert_eq!(events.text().await.as_deref(), Some(":\n"), "the stream is open");
+    }
+    assert_eq!(client.call("tools/list", json!({})).await.status, StatusCode::OK);
+}
+
 /// Proves: B39
 #[tokio::test]
 async fn a_stream_ends_with_the_gateway_and_the_notifications_stay() {

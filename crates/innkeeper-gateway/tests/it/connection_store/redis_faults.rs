@@ -1,13 +1,19 @@
 //! A Redis that is away, does not respond, rejects the password, or contains something else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_gateway::Principal;
 use innkeeper_gateway::connections::store::{
     ConnectionStore, Lookup, NextEvents, RedisStore, StoreOptions,
 };
-use innkeeper_gateway::connections::{ConnectionId, LifecycleMessage};
+use innkeeper_gateway::connections::{
+    CapabilityRegistry, ConnectionId, ConnectionOptions, ConnectionServiceBuilder, ErrorCode,
+    LifecycleMessage,
+};
 use innkeeper_testkit::RedisServer;
 use redis::aio::MultiplexedConnection;
+use serde_json::json;
 use tokio::time::{Instant, interval, timeout};
 
 use super::stores::{
@@ -126,6 +132,29 @@ async fn a_redis_that_does_not_respond_blocks_no_other_task() {
     assert!(ticks > 200, "{ticks}");
     server.resume();
     assert!(matches!(store.touch(id).await.unwrap(), Lookup::Found(_)));
+}
+
+/// Attack: remote | Redis does not respond, and clients with the id of a connection send `initialize` |
+/// each gets its answer within the time of one call | No unbounded wait
+#[tokio::test]
+async fn initialize_with_an_id_asks_a_redis_that_does_not_respond_once() {
+    let server = RedisServer::start(&[]);
+    let store = Arc::new(connect(&server).await);
+    let id = create_active(&store).await;
+    let registry = CapabilityRegistry::with_core_features();
+    let service = ConnectionServiceBuilder::new(ConnectionOptions::default(), registry, store);
+    let request = json!({ "protocol_version": "1.0",
+        "client": { "name": "test", "version": "1" },
+        "capabilities": { "core.jsonrpc": true, "core.transport.http": true } });
+    let request = serde_json::from_value(request).unwrap();
+    server.pause();
+    // Without an answer, the clock goes on to the end of the time of a call.
+    tokio::time::pause();
+    let started = Instant::now();
+    let opened = service.build().initialize(request, &Principal::local_user(), Some(id)).await;
+    assert_eq!(opened.unwrap_err().code, ErrorCode::TransportError);
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
 }
 
 #[tokio::test]

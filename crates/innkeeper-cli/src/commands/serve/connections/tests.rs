@@ -1,4 +1,4 @@
-//! Tests of the settings.
+//! Tests of the settings of the connection service.
 
 use super::*;
 
@@ -91,5 +91,30 @@ fn words_for_true_and_false_are_read_in_any_case_and_no_others() {
         let error = format!("{:?}", settings(&[(name, value)], None).unwrap_err());
         assert!(error.contains(&format!("`{name}`")), "{error}");
         assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+/// Attack: secrets | the password in the URL of Redis has characters that end it, such as `/` | the
+/// start fails at once, and the error does not contain the URL | Secrets do not print
+#[test]
+fn a_url_that_is_not_valid_is_an_error_that_does_not_contain_it() {
+    for url in [
+        "redis://",
+        "redis://host:99999/0",
+        "redis://ann:first/second@host:6379/0",
+        "redis://ann:first?second@host:6379/0",
+        "redis://ann:first#second@host:6379/0",
+        "redis://:second@host/database",
+    ] {
+        let errors = [
+            settings(&[], Some(url)),
+            settings(&[("MCP_STORE", url)], None),
+            settings(&[("MCP_REDIS_URL", url)], None),
+        ];
+        for error in errors.map(Result::unwrap_err) {
+            let error = format!("{error:?}");
+            assert!(error.contains("redis://[USER:PASSWORD@]HOST:PORT/DATABASE"), "{error}");
+            assert!(!error.contains("first") && !error.contains("second"), "{error}");
+        }
     }
 }
