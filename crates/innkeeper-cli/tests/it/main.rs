@@ -24,6 +24,7 @@ mod client_pages;
 mod command_line;
 mod command_line_server;
 mod commands;
+mod connection_service;
 mod content;
 mod edit_server;
 mod extract;

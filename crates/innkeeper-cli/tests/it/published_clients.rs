@@ -25,7 +25,7 @@ fn servers() -> TempDir {
     directory(&file)
 }
 
-fn directory(file: &Value) -> TempDir {
+pub(crate) fn directory(file: &Value) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("mcp.json"), file.to_string()).unwrap();
     directory
@@ -38,7 +38,7 @@ fn stdio_args(directory: &Path) -> [String; 4] {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the programs are found where the tests find them")]
-fn command(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
@@ -72,7 +72,7 @@ fn over_http_at(path: &str, mut client: Command) -> Value {
     seen
 }
 
-fn script(name: &str) -> PathBuf {
+pub(crate) fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(name)
 }
 
