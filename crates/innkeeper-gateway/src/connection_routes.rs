@@ -158,6 +158,10 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, ConnectionError> {
         let path = error.path().to_string();
         let cause = error.into_inner();
         let (code, message) = match cause.classify() {
+            // A missing member of the whole value has no path; the cause names the member.
+            serde_json::error::Category::Data if path == "." => {
+                (ErrorCode::InvalidParams, cause.to_string())
+            }
             serde_json::error::Category::Data => {
                 (ErrorCode::InvalidParams, format!("`{path}`: {cause}"))
             }

@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use innkeeper_protocol::envelope::{self, ErrorId};
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{
-    Incoming, MalformedMessage, Message, RequestId, RequestParams, Revision, method,
+    Incoming, MalformedKind, MalformedMessage, Message, RequestId, RequestParams, Revision, method,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -281,7 +281,12 @@ fn malformed_request(malformed: &MalformedMessage) -> ConnectionError {
         envelope::code::PARSE_ERROR => ErrorCode::ParseError,
         _ => ErrorCode::InvalidRequest,
     };
-    ConnectionError::new(code, error.message)
+    // In an HTTP body a message may have several lines, so the end of the text is the reason.
+    let message = match malformed.kind {
+        MalformedKind::MultiLineJson => "the text is not JSON: it ends within a value".to_owned(),
+        _ => error.message,
+    };
+    ConnectionError::new(code, message)
 }
 
 /// Returns the response to a request. Errors of the connection also have their status.

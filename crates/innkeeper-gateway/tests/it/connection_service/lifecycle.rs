@@ -198,6 +198,10 @@ async fn a_wrong_type_is_named_with_its_path() {
         assert_eq!((status, code), (400, -32_602), "{message}");
         assert!(message.starts_with(path), "{message}");
     }
+    let (_, code, message) =
+        client.post("initialize", r#"{"protocol_version": "1.0"}"#).await.error();
+    assert_eq!(code, -32_602);
+    assert!(message.starts_with("missing field `client`"), "{message}");
     for text in ["", "{", "[1]x", "{\"protocol_version\": \"1.0\"} {}"] {
         let (status, code, _) = client.post("initialize", text).await.error();
         assert_eq!(status, 400);

@@ -81,6 +81,7 @@ async fn the_standard_errors_have_their_codes() {
         let (status, code, _) = reply.error();
         assert_eq!((status, code), expected, "{text}: {reply:?}");
         assert_eq!(reply.json()["id"], id);
+        assert!(!reply.text.contains("one line"), "{reply:?}");
     }
 }
 
