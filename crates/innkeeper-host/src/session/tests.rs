@@ -716,3 +716,27 @@ async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
     }
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
+
+/// Attack: flow control | bytes that a transport discards, and messages above the size limit | the
+/// bytes count as unsolicited and slow the stream down | Isolation
+#[tokio::test(start_paused = true)]
+async fn bytes_that_a_transport_discards_are_counted_at_the_rate_of_unsolicited_ones() {
+    let sessions = SessionDirectory::default();
+    let (_server, session) = open_beside_others("flood", &sessions);
+    let sink = InboundSink::new(session.0.clone());
+    let discards = async {
+        let started = Instant::now();
+        for _ in 0..8 {
+            sink.count_discarded(1 << 20).await;
+        }
+        started.elapsed().as_millis()
+    };
+    let took = beside_open_call(&sessions, discards).await;
+    assert!((90..110).contains(&took), "8 MiB took {took} ms");
+    let too_long = async {
+        let started = Instant::now();
+        sink.receive_too_long(b"{").await;
+        started.elapsed()
+    };
+    assert!(beside_open_call(&sessions, too_long).await > Duration::ZERO);
+}
