@@ -740,3 +740,20 @@ async fn bytes_that_a_transport_discards_are_counted_at_the_rate_of_unsolicited_
     };
     assert!(beside_open_call(&sessions, too_long).await > Duration::ZERO);
 }
+
+/// Attack: data | a server cancels a call of the host as if it were a subscription | the call stays
+/// open and gets its response | Isolation
+#[tokio::test(start_paused = true)]
+async fn a_server_cannot_cancel_a_call_of_the_host() {
+    let (mut peer, session, _tasks) = open_default();
+    session.set_revision(Revision::LATEST);
+    let waiting = spawn_call(&session, json!({}), 60);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    let params = json!({"requestId": request["id"]});
+    let cancel = json!({"jsonrpc": "2.0", "method": method::CANCELLED, "params": params});
+    let sink = InboundSink::new(session.0.clone());
+    sink.receive_message(cancel.to_string().as_bytes()).await;
+    assert_eq!(session.in_flight(), 1);
+    peer.respond(&request["id"], json!({"done": true})).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), json!({"done": true}));
+}

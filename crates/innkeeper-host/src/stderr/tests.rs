@@ -145,3 +145,10 @@ async fn the_number_of_suppressed_lines_is_reported_a_second_after_the_first_lin
     tokio::join!(writes, tail.drain(source, lines));
     assert_eq!(summaries, [("(7 more lines not logged)".to_owned(), 1)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tail_that_contains_only_the_end_of_one_line_shows_that_end() {
+    let (tail, _) = drained(b"first\nsecond\n").await;
+    assert_eq!(tail.tail(4), "ond");
+    assert_eq!(tail.tail(10), "second");
+}

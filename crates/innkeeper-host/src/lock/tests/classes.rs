@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{descriptions, tools};
+use super::{descriptions, lock, server, tools};
 
 /// Returns the reported changes of a tool's member; null means absent.
 fn changes_for_member(member: &str, before: &Value, after: &Value) -> Vec<String> {
@@ -296,4 +296,24 @@ fn an_unknown_keyword_is_an_annotation_except_beside_a_reference() {
         let expected: Vec<_> = keys.iter().map(|key| breaking(key)).collect();
         assert_eq!(changes, expected, "{before} to {after}");
     }
+}
+
+#[test]
+fn an_ordinary_word_that_is_also_the_name_of_another_tool_is_not_called_the_name_of_a_tool() {
+    let versions = ["Reads a file.", "Reads a file to send.", "Reads for other.send."];
+    let [old, word, public] = versions.map(|description| {
+        let tool = json!({"name": "read", "description": description});
+        lock([
+            ("one", server("one", &[tool])),
+            ("other", server("other", &[json!({"name": "send"})])),
+        ])
+    });
+    assert_eq!(
+        descriptions(&old.compare(&word)),
+        ["suspicious one.read /description: text changed"]
+    );
+    assert_eq!(
+        descriptions(&old.compare(&public)),
+        ["suspicious one.read /description: names a tool of another server"]
+    );
 }
