@@ -96,11 +96,6 @@ impl CatalogServer {
     pub fn connection_number(&self) -> Option<u64> {
         self.entry.as_ref().map(|entry| entry.connection.number.0)
     }
-
-    /// Returns the reason why the server is unavailable, if it is.
-    pub fn unavailable_reason(&self) -> Option<String> {
-        self.unavailable_reason.as_ref().map(ToString::to_string)
-    }
 }
 
 impl Serialize for CatalogServer {
@@ -114,9 +109,6 @@ impl Serialize for CatalogServer {
         map.serialize_entry("serverInfo", &self.server_info())?;
         if let Some(instructions) = self.instructions() {
             map.serialize_entry("instructions", instructions)?;
-        }
-        if let Some(reason) = self.unavailable_reason() {
-            map.serialize_entry("reason", &reason)?;
         }
         map.serialize_entry("tools", &lists.tools)?;
         map.serialize_entry("prompts", &lists.prompts)?;

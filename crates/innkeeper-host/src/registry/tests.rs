@@ -79,13 +79,16 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
     CatalogEntry::new(Arc::new(connection), &config, (None, None), listing, &mut Vec::new())
 }
 
+fn server(config: &Config) -> Arc<Server> {
+    let (environment, connectors) = (Environment::default(), Connectors::default());
+    let settings = endpoint_resolution::prepare(config.servers.values(), &environment, &connectors);
+    Arc::new(Server::new(settings.unwrap().remove(0)))
+}
+
 #[tokio::test]
 async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_before() {
     let (before, after) = (config(&[]), config(&["write"]));
-    let (environment, connectors) = (Environment::default(), Connectors::default());
-    let servers = before.servers.values();
-    let settings = endpoint_resolution::prepare(servers, &environment, &connectors);
-    let server = Arc::new(Server::new(settings.unwrap().remove(0)));
+    let server = server(&before);
     let (events, tasks) = (EventPublisher::new(), BackgroundTasks::default());
     let registry =
         Registry::new([server.clone()], InvalidServers::new(), false, events.clone(), None);
@@ -96,4 +99,24 @@ async fn a_tool_that_a_reload_denies_does_not_come_back_with_an_entry_built_befo
     let catalog_entry = server.status().entry.clone().unwrap();
     let tools: Vec<_> = catalog_entry.tools.iter().map(|route| &*route.name).collect();
     assert_eq!(tools, ["read"]);
+}
+
+#[tokio::test]
+async fn the_first_reason_of_an_unavailable_server_stays_except_that_of_an_unresponsive_one() {
+    let unresponsive = || UnavailableReason::Unresponsive { calls: 3 };
+    let lost = || UnavailableReason::ConnectionLost("reset".into());
+    for (first, second, is_replaced) in [
+        (UnavailableReason::ClosedOutput, lost(), false),
+        (unresponsive(), lost(), true),
+        (unresponsive(), unresponsive(), false),
+    ] {
+        let server = server(&config(&[]));
+        let events = EventPublisher::new();
+        let registry = Registry::new([server.clone()], InvalidServers::new(), false, events, None);
+        let (kept, expected) = (first.to_string(), second.to_string());
+        assert!(registry.mark_unavailable(&server, first));
+        assert_eq!(registry.mark_unavailable(&server, second), is_replaced, "{kept}, {expected}");
+        let reason = server.status().unavailable_reason.as_ref().map(ToString::to_string);
+        assert_eq!(reason, Some(if is_replaced { expected } else { kept }));
+    }
 }

@@ -716,3 +716,44 @@ async fn the_bytes_of_a_batch_with_an_awaited_response_are_free() {
     }
     assert_eq!(started.elapsed(), Duration::ZERO);
 }
+
+/// Attack: flow control | bytes that a transport discards, and messages above the size limit | the
+/// bytes count as unsolicited and slow the stream down | Isolation
+#[tokio::test(start_paused = true)]
+async fn bytes_that_a_transport_discards_are_counted_at_the_rate_of_unsolicited_ones() {
+    let sessions = SessionDirectory::default();
+    let (_server, session) = open_beside_others("flood", &sessions);
+    let sink = InboundSink::new(session.0.clone());
+    let discards = async {
+        let started = Instant::now();
+        for _ in 0..8 {
+            sink.count_discarded(1 << 20).await;
+        }
+        started.elapsed().as_millis()
+    };
+    let took = beside_open_call(&sessions, discards).await;
+    assert!((90..110).contains(&took), "8 MiB took {took} ms");
+    let too_long = async {
+        let started = Instant::now();
+        sink.receive_too_long(b"{").await;
+        started.elapsed()
+    };
+    assert!(beside_open_call(&sessions, too_long).await > Duration::ZERO);
+}
+
+/// Attack: data | a server cancels a call of the host as if it were a subscription | the call stays
+/// open and gets its response | Isolation
+#[tokio::test(start_paused = true)]
+async fn a_server_cannot_cancel_a_call_of_the_host() {
+    let (mut peer, session, _tasks) = open_default();
+    session.set_revision(Revision::LATEST);
+    let waiting = spawn_call(&session, json!({}), 60);
+    let request = peer.expect(method::TOOLS_CALL).await;
+    let params = json!({"requestId": request["id"]});
+    let cancel = json!({"jsonrpc": "2.0", "method": method::CANCELLED, "params": params});
+    let sink = InboundSink::new(session.0.clone());
+    sink.receive_message(cancel.to_string().as_bytes()).await;
+    assert_eq!(session.in_flight(), 1);
+    peer.respond(&request["id"], json!({"done": true})).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), json!({"done": true}));
+}

@@ -126,3 +126,29 @@ async fn a_flood_of_lines_is_counted_and_summarised_once_a_second() {
     assert_eq!(lines.len(), MAX_LINES_PER_SECOND as usize + 2);
     assert_eq!(lines[MAX_LINES_PER_SECOND as usize..], ["(7 more lines not logged)", "later"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_suppressed_lines_is_reported_a_second_after_the_first_line() {
+    let (mut server, source) = tokio::io::duplex(1 << 20);
+    let (tail, started, mut summaries) = (StderrTail::default(), Instant::now(), Vec::new());
+    let flood = "flood\n".repeat(MAX_LINES_PER_SECOND as usize + 7);
+    let writes = async {
+        server.write_all(flood.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        drop(server);
+    };
+    let lines = |line: &str| {
+        if line != "flood" {
+            summaries.push((line.to_owned(), started.elapsed().as_secs()));
+        }
+    };
+    tokio::join!(writes, tail.drain(source, lines));
+    assert_eq!(summaries, [("(7 more lines not logged)".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tail_that_contains_only_the_end_of_one_line_shows_that_end() {
+    let (tail, _) = drained(b"first\nsecond\n").await;
+    assert_eq!(tail.tail(4), "ond");
+    assert_eq!(tail.tail(10), "second");
+}

@@ -89,3 +89,52 @@ impl RequestSpan {
         span.end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_protocol::{ErrorObject, Revision};
+    use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData};
+    use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
+
+    use super::super::{NetworkAttributes, Telemetry};
+    use super::*;
+    use crate::error::CallErrorKind;
+
+    /// Returns the error attributes of the measurement of a call that fails with this code.
+    fn measured_error(code: i64) -> Vec<(String, String)> {
+        let exporter = InMemoryMetricExporter::default();
+        let reader = PeriodicReader::builder(exporter.clone()).build();
+        let provider = SdkMeterProvider::builder().with_reader(reader).build();
+        let telemetry = Telemetry::new().metrics(&provider);
+        let revision = Revision::LATEST_LEGACY;
+        let connection =
+            telemetry.for_connection(&"fx".into(), revision, NetworkAttributes::PIPE).unwrap();
+        let error = ErrorObject { code, message: "failed".to_owned(), data: None };
+        let error = CallError::Server { server: "fx".into(), item: "t".into(), error };
+        let outcome = CallOutcome::Failed(CallErrorKind::Server);
+        let span = connection.start_request("tools/call".into(), "t");
+        span.end(1, Duration::from_secs(1), outcome, Some(&error));
+        provider.force_flush().unwrap();
+        let exported = exporter.get_finished_metrics().unwrap();
+        let metric = exported[0].scope_metrics().flat_map(|scope| scope.metrics()).next().unwrap();
+        let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else {
+            panic!("{metric:?}")
+        };
+        let point = histogram.data_points().next().unwrap();
+        let all = point.attributes().map(|it| (it.key.to_string(), it.value.to_string()));
+        let mut errors: Vec<_> =
+            all.filter(|(key, _)| key == "error.type" || key.starts_with("rpc.")).collect();
+        errors.sort();
+        errors
+    }
+
+    /// Attack: data | a server responds with any error codes | codes that no standard reserves are
+    /// one value in a measurement | No unbounded memory
+    #[test]
+    fn a_measurement_has_the_reserved_error_codes_of_a_server_and_no_others() {
+        let text = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        let reserved = [("error.type", "-32050"), ("rpc.response.status_code", "-32050")];
+        assert_eq!(measured_error(-32050), reserved.map(text));
+        assert_eq!(measured_error(4711), [("error.type", "_OTHER")].map(text));
+    }
+}

@@ -94,3 +94,10 @@ fn what_has_fields_is_a_form_whatever_its_mode_is_called() {
     );
     assert!(find_secret_field(None).is_none());
 }
+
+#[test]
+fn a_label_up_to_its_limit_is_checked_and_a_longer_text_is_no_label() {
+    let label = |length: usize| format!("{} password", "x".repeat(length - " password".len()));
+    assert!(is_secret_label(&label(MAX_LABEL_BYTES)));
+    assert!(!is_secret_label(&label(MAX_LABEL_BYTES + 1)));
+}

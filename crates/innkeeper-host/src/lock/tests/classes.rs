@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{descriptions, tools};
+use super::{descriptions, lock, server, tools};
 
 /// Returns the reported changes of a tool's member; null means absent.
 fn changes_for_member(member: &str, before: &Value, after: &Value) -> Vec<String> {
@@ -249,4 +249,71 @@ fn a_hint_that_promises_more_is_suspicious_and_one_that_promises_less_breaks() {
     }
     hint(&none, &json!({"title": "T"}), "title", "compatible added");
     assert_change("_meta", &none, &json!({"a": 1}), "suspicious /_meta changed");
+}
+
+#[test]
+fn another_list_of_required_properties_is_breaking_where_a_caller_or_a_consumer_fails() {
+    let schema = |required: &Value| match required {
+        Value::Null => json!({"type": "object"}),
+        required => json!({"type": "object", "required": required}),
+    };
+    let (none, one, other, both) = (Value::Null, json!(["a"]), json!(["b"]), json!(["a", "b"]));
+    for (before, after, reason, of_input, of_output) in [
+        (&one, &both, "more properties required", "breaking", "compatible"),
+        (&none, &one, "more properties required", "breaking", "compatible"),
+        (&both, &one, "fewer properties required", "compatible", "breaking"),
+        (&one, &none, "fewer properties required", "compatible", "breaking"),
+        (&one, &other, "different properties required", "breaking", "breaking"),
+        (&both, &json!(["b", "a"]), "order changed", "compatible", "compatible"),
+    ] {
+        for (member, class) in [("inputSchema", of_input), ("outputSchema", of_output)] {
+            let change = format!("{class} /{member}/required: {reason}");
+            assert_change(member, &schema(before), &schema(after), &change);
+        }
+    }
+    let less = "breaking /inputSchema/required: allows fewer values";
+    assert_change("inputSchema", &schema(&one), &schema(&json!("a")), less);
+    assert_change("inputSchema", &schema(&json!("a")), &schema(&one), less);
+}
+
+/// Attack: data | a keyword beside a reference changes, which a validator may ignore or apply | the
+/// change is breaking | Complete checks
+#[test]
+fn an_unknown_keyword_is_an_annotation_except_beside_a_reference() {
+    let reference = "#/$defs/n";
+    let with = json!({"$ref": reference, "x-unknown": 1});
+    let breaking = |key: &str| {
+        format!("breaking one.read /inputSchema/properties/a/{key}: allows fewer values")
+    };
+    for (before, after, keys) in [
+        (with.clone(), json!({"$ref": reference, "x-unknown": 2}), &["x-unknown"][..]),
+        (with.clone(), json!({"x-unknown": 2}), &["$ref", "x-unknown"]),
+        (json!({"x-unknown": 2}), with, &["$ref", "x-unknown"]),
+    ] {
+        let schema = |a: &Value| json!({"type": "object", "properties": {"a": a}});
+        let mut changes = changes_for_member("inputSchema", &schema(&before), &schema(&after));
+        changes.sort();
+        let expected: Vec<_> = keys.iter().map(|key| breaking(key)).collect();
+        assert_eq!(changes, expected, "{before} to {after}");
+    }
+}
+
+#[test]
+fn an_ordinary_word_that_is_also_the_name_of_another_tool_is_not_called_the_name_of_a_tool() {
+    let versions = ["Reads a file.", "Reads a file to send.", "Reads for other.send."];
+    let [old, word, public] = versions.map(|description| {
+        let tool = json!({"name": "read", "description": description});
+        lock([
+            ("one", server("one", &[tool])),
+            ("other", server("other", &[json!({"name": "send"})])),
+        ])
+    });
+    assert_eq!(
+        descriptions(&old.compare(&word)),
+        ["suspicious one.read /description: text changed"]
+    );
+    assert_eq!(
+        descriptions(&old.compare(&public)),
+        ["suspicious one.read /description: names a tool of another server"]
+    );
 }

@@ -171,4 +171,15 @@ mod tests {
         assert!(unlimited.is_valid() && unlimited.is_fresh());
         assert!(StoredToken { renew: Some(unix_now() + 3600), ..unlimited }.is_fresh());
     }
+
+    #[test]
+    fn the_tokens_and_the_secret_of_the_client_are_masked_in_a_response_to_a_renewal() {
+        let mut token = token(&json!({"access_token": "access-1", "refresh_token": "refresh-2"}));
+        token.client.secret = Some("secret-3".into());
+        let text = token.sent_secrets().mask("access-1, refresh-2, secret-3: invalid".to_owned());
+        for secret in ["access-1", "refresh-2", "secret-3"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        assert!(text.ends_with(": invalid"), "{text}");
+    }
 }

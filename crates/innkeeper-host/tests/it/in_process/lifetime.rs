@@ -262,6 +262,18 @@ async fn a_chain_of_servers_that_ignore_the_end_of_their_input_is_stopped_in_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_stop_gets_its_shutdown_timeout_or_what_the_budget_leaves() {
+    for (budget, min, max) in [(60, 10, 15), (8, 8, 12), (2, 2, 6)] {
+        let (host, _server_streams) = start_stubborn_chain(1).await;
+        let started = Instant::now();
+        host.shutdown_within(Duration::from_secs(budget)).await;
+        let elapsed = started.elapsed();
+        let (min, max) = (Duration::from_secs(min), Duration::from_secs(max));
+        assert!(min <= elapsed && elapsed <= max, "{budget}: {elapsed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_later_shutdown_with_a_shorter_limit_ends_the_wait_for_calls_in_its_promised_time() {
     for (budget, max) in [(Some(0), 4), (None, 15)] {
         let stream = Servers::default().start("local");
