@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::connections::{
-    CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionService,
+    CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionId, ConnectionService,
     ConnectionState, CookieSecure, ErrorCode, InitializeRequest, InitializeResponse,
     LifecycleMessage, MAX_INITIALIZE_BYTES, MAX_INITIALIZE_VALUES, connection_id,
     rejection_response,
@@ -121,7 +121,9 @@ pub(crate) async fn handle(
         ConnectionRoute::JsonRpc => Ok(client.jsonrpc(is_https, &body).await),
         ConnectionRoute::Events => client.events().await,
     };
-    responded.unwrap_or_else(error_response)
+    let mut response = responded.unwrap_or_else(error_response);
+    client.renew_cookie(&mut response, is_https);
+    response
 }
 
 /// Returns an error with the status of its code.
@@ -220,7 +222,7 @@ impl ServiceClient {
     ) -> Result<Response<Body>, ConnectionError> {
         let (connection, initialized) = self.open(body).await?;
         let mut response = json_response(json!(initialized).to_string());
-        self.add_id(&mut response, &connection, is_https);
+        self.add_id(&mut response, connection.id, is_https);
         Ok(response)
     }
 
@@ -246,10 +248,7 @@ impl ServiceClient {
         Ok(match message {
             LifecycleMessage::Exit => {
                 let mut response = no_content();
-                // The cookie of a connection that has ended.
-                let cookie = format!("{CONNECTION_ID_COOKIE}=; Path=/; Max-Age=0");
-                let cookie = HeaderValue::from_str(&cookie).ok();
-                response.headers_mut().extend(cookie.map(|value| (header::SET_COOKIE, value)));
+                remove_cookie(&mut response);
                 response
             }
             LifecycleMessage::Shutdown => {
@@ -260,27 +259,53 @@ impl ServiceClient {
     }
 
     /// Adds the header and the cookie with the id of a new connection.
-    fn add_id(&self, response: &mut Response<Body>, connection: &ConnectionState, is_https: bool) {
+    fn add_id(&self, response: &mut Response<Body>, id: ConnectionId, is_https: bool) {
+        // The characters of an id are valid in headers.
+        if let Ok(value) = HeaderValue::try_from(id.to_string()) {
+            response.headers_mut().insert(CONNECTION_ID_HEADER, value);
+        }
+        self.add_cookie(response, id, is_https);
+    }
+
+    /// Sends the cookie again to a client that uses it, because each use renews the expiry.
+    fn renew_cookie(&self, response: &mut Response<Body>, is_https: bool) {
+        let uses_cookie = !self.headers.contains_key(CONNECTION_ID_HEADER);
+        let is_set = response.headers().contains_key(header::SET_COOKIE);
+        if uses_cookie
+            && !is_set
+            && response.status().is_success()
+            && let Ok(id) = connection_id(&self.headers)
+        {
+            self.add_cookie(response, id, is_https);
+        }
+    }
+
+    fn add_cookie(&self, response: &mut Response<Body>, id: ConnectionId, is_https: bool) {
         let options = self.service.options();
-        let forwarded = self.headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
+        // The first of several proxies is next to the client.
+        let forwarded = self.headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+        let forwarded = forwarded.and_then(|value| value.split(',').next()).map(str::trim);
         let secure = match options.cookie_secure {
-            CookieSecure::Auto if is_https || forwarded => "; Secure",
+            CookieSecure::Auto if is_https || forwarded == Some("https") => "; Secure",
             CookieSecure::Always => "; Secure",
             CookieSecure::Auto | CookieSecure::Never => "",
         };
-        let id = connection.id.to_string();
         let cookie = format!(
             "{CONNECTION_ID_COOKIE}={id}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
             options.expiry.as_secs()
         );
-        let headers = response.headers_mut();
-        for (name, value) in [(CONNECTION_ID_HEADER, id), (header::SET_COOKIE.as_str(), cookie)] {
-            // Ids, numbers and these names are valid in headers.
-            if let (Ok(name), Ok(value)) =
-                (header::HeaderName::try_from(name), HeaderValue::try_from(value))
-            {
-                headers.insert(name, value);
-            }
-        }
+        set_cookie(response, &cookie);
+    }
+}
+
+/// Removes the cookie of a connection that has ended.
+fn remove_cookie(response: &mut Response<Body>) {
+    set_cookie(response, &format!("{CONNECTION_ID_COOKIE}=; Path=/; Max-Age=0"));
+}
+
+fn set_cookie(response: &mut Response<Body>, cookie: &str) {
+    // Ids and numbers are valid in headers.
+    if let Ok(value) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, value);
     }
 }

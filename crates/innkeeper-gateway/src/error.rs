@@ -15,6 +15,17 @@ use crate::rate_limits::RateExceeded;
 /// specification.
 const REJECTED: i64 = -32_000;
 
+/// Maximum number of characters of a name of a client in an error.
+const MAX_SHOWN_CHARS: usize = 256;
+
+/// Returns a name for an error: escaped for display, and shortened.
+pub(crate) fn shown_name(name: &str) -> String {
+    match name.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", display_safe(&name[..end])),
+        None => display_safe(name).into_owned(),
+    }
+}
+
 /// Why a request of a client failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
@@ -66,12 +77,12 @@ impl RpcError {
 
     /// The gateway has no such method for this client.
     pub(crate) fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("unknown method `{}`", display_safe(method)))
+        Self::new(code::METHOD_NOT_FOUND, format!("unknown method `{}`", shown_name(method)))
     }
 
     /// No offered item has this name. A denied item has the same error.
     pub(crate) fn unknown_item(kind: &str, name: &str) -> Self {
-        let error = Self::invalid_params(format!("unknown {kind} `{}`", display_safe(name)));
+        let error = Self::invalid_params(format!("unknown {kind} `{}`", shown_name(name)));
         Self { kind: ErrorKind::UnknownItem, ..error }
     }
 

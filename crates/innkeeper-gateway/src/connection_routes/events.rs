@@ -21,6 +21,7 @@ use crate::connections::{
 };
 use crate::gateway::GatewayInner;
 use crate::metrics::OpenCount;
+use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::{ListFilter, Subscriber, Subscription};
 use crate::transport::http::{KEEP_ALIVE, event_response, keep_alive};
@@ -33,6 +34,7 @@ struct EventBody {
     service: ConnectionService,
     gateway: Arc<GatewayInner>,
     cursor: EventCursor,
+    user: Principal,
     /// The changes of lists of the servers.
     changes: mpsc::Receiver<Bytes>,
     _subscription: Subscription,
@@ -51,7 +53,8 @@ impl ServiceClient {
         let id = connection_id(&self.headers)?;
         let connection = self.service.active_connection(id, &self.principal).await?;
         let (changes, subscription) = self.subscribe(&connection).await?;
-        let last = self.headers.get("last-event-id");
+        // A client that has received no event can send an empty id.
+        let last = self.headers.get("last-event-id").filter(|value| !value.is_empty());
         let after = last.map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
         let opened = match after {
             Some(None) => OpenedEvents::Lost,
@@ -75,6 +78,7 @@ impl ServiceClient {
             service,
             gateway,
             cursor,
+            user: self.principal.clone(),
             changes,
             _subscription: subscription,
             connected: false,
@@ -166,7 +170,7 @@ impl EventBody {
     /// Renews the expiry of the connection: an open stream is a use.
     async fn renew(&mut self) -> Option<Bytes> {
         self.next_renewal = Instant::now() + renewal_interval(&self.service);
-        match self.service.store().touch(self.cursor.id).await {
+        match self.service.store().touch(self.cursor.id, Some(self.user.id())).await {
             Ok(Lookup::Found(_)) => Some(keep_alive()),
             Ok(Lookup::Expired | Lookup::Unknown) => None,
             Err(error) => Some(self.end_with(&error.into())),

@@ -14,12 +14,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::upstream_error::{convert, failed_tool};
-use super::{ENDPOINT, ServiceClient, add_retry_time, json_response, no_content};
+use super::{ENDPOINT, ServiceClient, add_retry_time, json_response, no_content, remove_cookie};
 use crate::client::ClientIdentity;
 use crate::connections::{
     ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
 };
 use crate::dispatch::{Caller, ClientRequest, empty_object};
+use crate::error::shown_name;
 use crate::metrics::ClientTransport;
 use crate::sink::MessageSink;
 use crate::transport::malformed_error;
@@ -64,24 +65,31 @@ impl ServiceClient {
                     Ok((connection, initialized)) => {
                         let result = to_raw_value(&initialized).unwrap_or_default();
                         let mut response = json_response(reply_text(&id, &Ok(result)));
-                        self.add_id(&mut response, &connection, is_https);
+                        self.add_id(&mut response, connection.id, is_https);
                         response
                     }
                     Err(error) => single_response(&id, Err(error)),
                 }
             }
             Incoming::Request { id, method, params } => {
-                let reply = match lifecycle_message(&method) {
+                let message = lifecycle_message(&method);
+                let reply = match message {
                     Some(message) => self.advance_by(message).await,
                     None => match self.active_connection().await {
                         Ok(connection) => self.call(&connection, &id, &method, params).await,
                         Err(error) => Err(error),
                     },
                 };
-                single_response(&id, reply)
+                let has_ended = reply.is_ok() && message == Some(LifecycleMessage::Exit);
+                let mut response = single_response(&id, reply);
+                if has_ended {
+                    remove_cookie(&mut response);
+                }
+                response
             }
             Incoming::Notification { method, params } => {
-                let handled = match lifecycle_message(&method) {
+                let message = lifecycle_message(&method);
+                let handled = match message {
                     Some(message) => self.advance_by(message).await.map(drop),
                     None => match self.active_connection().await {
                         Ok(connection) => {
@@ -91,10 +99,12 @@ impl ServiceClient {
                         Err(error) => Err(error),
                     },
                 };
-                match handled {
-                    Ok(()) => no_content(),
-                    Err(error) => super::error_response(error),
+                let has_ended = handled.is_ok() && message == Some(LifecycleMessage::Exit);
+                let mut response = handled.map_or_else(super::error_response, |()| no_content());
+                if has_ended {
+                    remove_cookie(&mut response);
                 }
+                response
             }
             Incoming::Response { id, .. } => single_response(&id, Err(unexpected_response())),
         }
@@ -189,7 +199,7 @@ impl ServiceClient {
         match self.service.call_method(method, connection, parse_params(params)?) {
             Some(called) => Ok(to_raw_value(&called.await?).unwrap_or_default()),
             None => {
-                let message = format!("unknown method `{}`", innkeeper_host::display_safe(method));
+                let message = format!("unknown method `{}`", shown_name(method));
                 Err(ConnectionError::new(ErrorCode::MethodNotFound, message))
             }
         }

@@ -47,7 +47,10 @@ impl FromStr for PathPrefix {
     fn from_str(text: &str) -> Result<Self, InvalidPathPrefix> {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
         let is_prefix = text.strip_prefix('/').is_some_and(|rest| {
-            rest.split('/').all(|part| !part.is_empty() && part.chars().all(is_valid))
+            rest.split('/').all(|part| {
+                // Clients resolve the parts `.` and `..`.
+                !matches!(part, "" | "." | "..") && part.chars().all(is_valid)
+            })
         });
         if is_prefix { Ok(Self(text.to_owned())) } else { Err(InvalidPathPrefix) }
     }
@@ -100,7 +103,10 @@ mod tests {
                 Ok(text.into())
             );
         }
-        for text in ["", "/", "api", "/a/", "//a", "/{name}", "/a b", "/a?b", "/\u{e4}"] {
+        for text in [
+            "", "/", "api", "/a/", "//a", "/{name}", "/a b", "/a?b", "/\u{e4}", "/.", "/a/..",
+            "/../a",
+        ] {
             assert_eq!(text.parse::<PathPrefix>(), Err(InvalidPathPrefix), "{text}");
         }
     }

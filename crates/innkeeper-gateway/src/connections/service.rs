@@ -271,7 +271,7 @@ impl ConnectionService {
         id: ConnectionId,
         user: &Principal,
     ) -> Result<ConnectionState, ConnectionError> {
-        let touched = self.store().touch(id).await?;
+        let touched = self.store().touch(id, Some(user.id())).await?;
         owned(existing(touched)?, user)
     }
 

@@ -162,9 +162,14 @@ pub trait ConnectionStore: fmt::Debug + Send + Sync + 'static {
     /// Returns a connection. The expiry stays as it is.
     fn find(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>>;
 
-    /// Returns a connection after renewing its expiry and the time of its last use. A terminated
-    /// connection is not renewed.
-    fn touch(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>>;
+    /// Returns a connection of a user after renewing its expiry and the time of its last use. A
+    /// terminated connection is not renewed, and the connection of another user is unknown and
+    /// stays as it is.
+    fn touch<'a>(
+        &'a self,
+        id: ConnectionId,
+        user: Option<&'a str>,
+    ) -> StoreFuture<'a, Lookup<ConnectionState>>;
 
     /// Moves a connection to its next state and renews its expiry. Returns the connection after the
     /// move; an invalid message changes nothing.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::forwarding::complete_result;
 use super::{ClientRequest, Reply};
-use crate::error::RpcError;
+use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::offering::Offering;
@@ -88,7 +88,7 @@ impl GatewayInner {
     /// Returns the error of a name that no tool has for the client, with similar names.
     fn unknown_tool(&self, request: &ClientRequest<'_>, offering: &Offering, name: &str) -> String {
         let options = self.endpoint(request.caller.endpoint);
-        let shown = innkeeper_host::display_safe(name);
+        let shown = shown_name(name);
         if GatewayTool::find(options, name).is_some() {
             return format!("`{shown}` is a tool of the gateway: call it by its name");
         }

@@ -108,10 +108,11 @@ impl MemoryStore {
         Created::Added
     }
 
-    fn touch_now(&self, id: ConnectionId) -> Lookup<ConnectionState> {
+    fn touch_now(&self, id: ConnectionId, user: Option<&str>) -> Lookup<ConnectionState> {
         let mut entries = self.entries();
         let found = entries.look_up(id, |live| live.connection.clone());
         match found {
+            Lookup::Found(connection) if connection.user_id.as_deref() != user => Lookup::Unknown,
             Lookup::Found(connection)
                 if connection.state != ConnectionLifecycleState::Terminated =>
             {
@@ -284,8 +285,12 @@ impl ConnectionStore for MemoryStore {
         ready(self.with_live(id, |live| live.connection.clone()))
     }
 
-    fn touch(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>> {
-        ready(self.touch_now(id))
+    fn touch<'a>(
+        &'a self,
+        id: ConnectionId,
+        user: Option<&'a str>,
+    ) -> StoreFuture<'a, Lookup<ConnectionState>> {
+        ready(self.touch_now(id, user))
     }
 
     fn advance(

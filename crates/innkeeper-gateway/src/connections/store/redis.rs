@@ -88,6 +88,7 @@ impl RedisStore {
         call.arg(self.options.max_connections).arg(self.options.user_connections());
         call.arg(super::limited_user(connection).map_or_else(String::new, keys::user_set));
         call.arg(connection.state.as_str()).arg(record::document(connection)?);
+        call.arg(record::user_text(connection.user_id.as_deref()));
         for (key, value) in &connection.session_data {
             call.arg(keys::data_field(key)).arg(value.to_string());
         }
@@ -218,8 +219,14 @@ impl ConnectionStore for RedisStore {
         Box::pin(self.look_up(self.scripts.call(&self.scripts.find, id), id))
     }
 
-    fn touch(&self, id: ConnectionId) -> StoreFuture<'_, Lookup<ConnectionState>> {
-        Box::pin(self.look_up(self.scripts.call(&self.scripts.touch, id), id))
+    fn touch<'a>(
+        &'a self,
+        id: ConnectionId,
+        user: Option<&'a str>,
+    ) -> StoreFuture<'a, Lookup<ConnectionState>> {
+        let mut call = self.scripts.call(&self.scripts.touch, id);
+        call.arg(record::user_text(user));
+        Box::pin(self.look_up(call, id))
     }
 
     fn advance(

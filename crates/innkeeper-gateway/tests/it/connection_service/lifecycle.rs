@@ -259,11 +259,27 @@ async fn the_header_has_precedence_over_the_cookie() {
 }
 
 #[tokio::test]
+async fn each_use_of_the_cookie_renews_it_and_the_end_removes_it() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let gateway = start(&test_env, &service).await;
+    let mut client = ServiceClient::active(&gateway).await;
+    assert!(client.call("echo", json!({})).await.headers.get("set-cookie").is_none());
+    let id = client.id().to_owned();
+    client.headers.clear();
+    client.set_header("cookie", &format!("mcp_connection_id={id}"));
+    let renewed = client.call("echo", json!({})).await.header("set-cookie");
+    assert!(renewed.starts_with(&format!("mcp_connection_id={id}; Path=/; Max-Age=1800")));
+    client.call("shutdown", json!({})).await;
+    let removed = client.call("exit", json!({})).await.header("set-cookie");
+    assert_eq!(removed, "mcp_connection_id=; Path=/; Max-Age=0");
+}
+
+#[tokio::test]
 async fn the_cookie_is_for_https_only_where_the_client_uses_https() {
     let (test_env, service) = (TestEnv::new(), service());
     let gateway = start(&test_env, &service).await;
     let mut client = ServiceClient::new(&gateway);
-    client.set_header("x-forwarded-proto", "https");
+    client.set_header("x-forwarded-proto", "https, http");
     let reply = client.initialize(&json!({})).await;
     assert!(reply.header("set-cookie").ends_with("; SameSite=Strict; Secure"), "{reply:?}");
 }
@@ -310,6 +326,15 @@ async fn a_connection_belongs_to_the_user_that_opened_it() {
         assert_eq!(reply.error(), unknown);
     }
     assert_eq!(ann.post("initialized", "").await.status, StatusCode::NO_CONTENT);
+    // Requests of another user do not renew the expiry.
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(1_000)).await;
+    assert_eq!(ben.call("echo", json!({})).await.error().0, 401);
+    tokio::time::advance(Duration::from_secs(1_000)).await;
+    assert_eq!(ann.call("echo", json!({})).await.error().1, -32_002);
+    tokio::time::resume();
+    ann.headers.retain(|(name, _)| name == "authorization");
+    ann.initialize(&json!({})).await;
     let id = ann.id().parse().unwrap();
     let user = Principal::new("ann");
     assert!(service.set_session_data(id, "page", Some(json!(3))).await.unwrap());

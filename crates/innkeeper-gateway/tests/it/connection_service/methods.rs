@@ -83,6 +83,13 @@ async fn the_standard_errors_have_their_codes() {
         assert_eq!(reply.json()["id"], id);
         assert!(!reply.text.contains("one line"), "{reply:?}");
     }
+    let long = "x".repeat(1 << 20);
+    for reply in [
+        client.call(&long, json!({})).await,
+        client.call("tools/call", json!({ "name": long })).await,
+    ] {
+        assert!(reply.text.len() < 1_000, "an error repeats the start of a name only");
+    }
 }
 
 /// Proves: B40

@@ -124,7 +124,8 @@ async fn events_that_are_not_stored_any_more_are_a_transport_error() {
     let mut client = ServiceClient::active(&gateway).await;
     let numbers: Vec<u64> = (1..=257).collect();
     send_jobs(&service, &client, &numbers).await;
-    for (id, status) in [("0", 410), ("258", 410), ("x", 410), ("1", 200), ("257", 200)] {
+    for (id, status) in [("0", 410), ("258", 410), ("x", 410), ("1", 200), ("257", 200), ("", 200)]
+    {
         client.set_header("last-event-id", id);
         let request = client.request("GET", &format!("{PREFIX}/events"));
         let response = client.send(request.body(Body::empty()).unwrap()).await;

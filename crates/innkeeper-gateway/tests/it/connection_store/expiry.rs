@@ -33,7 +33,7 @@ async fn each_use_renews_the_expiry_of_1800_seconds() {
         let (touched, moved, unused) =
             (stores.create().await, stores.create().await, stores.create().await);
         stores.pass(almost).await;
-        let Lookup::Found(connection) = stores.second.touch(touched).await.unwrap() else {
+        let Lookup::Found(connection) = stores.second.touch(touched, None).await.unwrap() else {
             panic!("no connection");
         };
         assert!(Utc::now() - connection.last_activity < TimeDelta::minutes(1));
@@ -76,7 +76,7 @@ async fn a_connection_that_expired_does_not_become_usable_again() {
         let id = stores.create_active().await;
         stores.pass(stores.options.expiry).await;
         for store in [&stores.first, &stores.second] {
-            assert_eq!(store.touch(id).await.unwrap(), Lookup::Expired);
+            assert_eq!(store.touch(id, None).await.unwrap(), Lookup::Expired);
             for message in LifecycleMessage::ALL {
                 assert_eq!(store.advance(id, message).await.unwrap(), Lookup::Expired);
             }
@@ -99,11 +99,11 @@ async fn a_terminated_connection_stays_for_30_seconds_and_is_not_renewed() {
         advance_to(&*stores.first, id, ConnectionLifecycleState::Terminated).await;
         let ended = stores.second.find(id).await.unwrap();
         stores.pass(TERMINATED_TIME / 3).await;
-        assert_eq!(stores.second.touch(id).await.unwrap(), ended);
+        assert_eq!(stores.second.touch(id, None).await.unwrap(), ended);
         stores.pass(TERMINATED_TIME / 3).await;
-        assert_eq!(stores.second.touch(id).await.unwrap(), ended);
+        assert_eq!(stores.second.touch(id, None).await.unwrap(), ended);
         stores.pass(TERMINATED_TIME / 3).await;
-        assert_eq!(stores.second.touch(id).await.unwrap(), Lookup::Expired);
+        assert_eq!(stores.second.touch(id, None).await.unwrap(), Lookup::Expired);
     })
     .await;
 }
@@ -115,7 +115,7 @@ async fn an_expiry_below_the_time_after_exit_limits_that_time() {
         let id = stores.create().await;
         advance_to(&*stores.first, id, ConnectionLifecycleState::Terminated).await;
         stores.pass(options.expiry).await;
-        assert_eq!(stores.second.touch(id).await.unwrap(), Lookup::Expired);
+        assert_eq!(stores.second.touch(id, None).await.unwrap(), Lookup::Expired);
     })
     .await;
 }

@@ -15,12 +15,18 @@ async fn a_connection_is_found_by_each_replica_as_it_was_created() {
         for user in [None, Some(""), Some("ann"), Some("é\n:*")] {
             let created = connection(user);
             assert_eq!(stores.first.create(&created).await.unwrap(), Created::Added);
+            // Another user neither finds nor renews the connection.
+            let other = stores.first.touch(created.id, Some("bob")).await.unwrap();
+            assert_eq!(other, Lookup::Unknown);
             let found = stores.second.find(created.id).await.unwrap();
-            assert_eq!(found, Lookup::Found(created));
+            assert_eq!(found, Lookup::Found(created.clone()));
+            let touched = stores.second.touch(created.id, user).await.unwrap();
+            let Lookup::Found(touched) = touched else { panic!("{touched:?}") };
+            assert_ne!(touched.last_activity, created.last_activity);
         }
         let other = ConnectionId::random();
         assert_eq!(stores.first.find(other).await.unwrap(), Lookup::Unknown);
-        assert_eq!(stores.first.touch(other).await.unwrap(), Lookup::Unknown);
+        assert_eq!(stores.first.touch(other, None).await.unwrap(), Lookup::Unknown);
         let moved = stores.first.advance(other, LifecycleMessage::Shutdown).await.unwrap();
         assert_eq!(moved, Lookup::Unknown);
         assert!(!stores.first.set_session_data(other, "a", None).await.unwrap());
@@ -138,7 +144,7 @@ async fn only_active_connections_are_listed_and_get_events() {
         assert_eq!(active, expected);
         let half = stores.options.expiry / 2;
         stores.pass(half).await;
-        stores.first.touch(other).await.unwrap();
+        stores.first.touch(other, None).await.unwrap();
         stores.pass(half).await;
         assert_eq!(stores.second.active().await.unwrap(), [other]);
         stores.pass(half).await;

@@ -67,7 +67,7 @@ async fn a_user_gets_a_new_connection_when_one_has_ended_or_expired() {
         // A renewed connection counts until its new expiry.
         let half = OPTIONS.expiry / 2;
         stores.pass(half).await;
-        stores.first.touch(renewed).await.unwrap();
+        stores.first.touch(renewed, Some("ann")).await.unwrap();
         stores.pass(half).await;
         for expected in [Created::Added, Created::Added, Created::UserLimit] {
             assert_eq!(create(&*stores.second, Some("ann")).await.0, expected);

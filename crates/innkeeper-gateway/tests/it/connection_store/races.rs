@@ -44,7 +44,7 @@ async fn race_one(first: &Arc<dyn ConnectionStore>, second: &Arc<dyn ConnectionS
         }
     }
     // Neither a touch nor a move revives the connection.
-    let (touched, moved) = tokio::join!(second.touch(id), first.advance(id, Initialized));
+    let (touched, moved) = tokio::join!(second.touch(id, None), first.advance(id, Initialized));
     let Lookup::Found(touched) = touched.unwrap() else { panic!("the connection is lost") };
     assert_eq!(touched.state, ConnectionLifecycleState::Terminated);
     assert!(matches!(moved.unwrap(), Lookup::Found(Err(_))));

@@ -45,7 +45,7 @@ async fn the_keys_of_a_connection_live_as_long_as_the_connection() {
     let events = format!("{key}:events");
     assert_eq!(seconds_to_live(&mut commands, &key).await, 100);
     assert_eq!(seconds_to_live(&mut commands, &events).await, 100);
-    store.touch(id).await.unwrap();
+    store.touch(id, Some("ann")).await.unwrap();
     assert_eq!(seconds_to_live(&mut commands, &key).await, 1_200);
     assert_eq!(seconds_to_live(&mut commands, &events).await, 1_200);
 

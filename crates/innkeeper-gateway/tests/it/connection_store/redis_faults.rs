@@ -117,8 +117,11 @@ async fn a_redis_that_does_not_respond_blocks_no_other_task() {
     let calls = async {
         // The second round needs a new connection.
         for _ in 0..2 {
-            let (published, touched, active) =
-                tokio::join!(store.publish(id, "event".into()), store.touch(id), store.active());
+            let (published, touched, active) = tokio::join!(
+                store.publish(id, "event".into()),
+                store.touch(id, None),
+                store.active()
+            );
             for error in [published.unwrap_err(), touched.unwrap_err(), active.unwrap_err()] {
                 let reason = error.to_string();
                 assert!(reason.ends_with("did not respond within 2 s"), "{reason}");
@@ -131,7 +134,7 @@ async fn a_redis_that_does_not_respond_blocks_no_other_task() {
     assert!(started.elapsed() < Duration::from_secs(15));
     assert!(ticks > 200, "{ticks}");
     server.resume();
-    assert!(matches!(store.touch(id).await.unwrap(), Lookup::Found(_)));
+    assert!(matches!(store.touch(id, None).await.unwrap(), Lookup::Found(_)));
 }
 
 /// Attack: remote | Redis does not respond, and clients with the id of a connection send `initialize` |
@@ -269,7 +272,7 @@ async fn fields_that_are_not_valid_are_errors() {
         let error = store.find(id).await.unwrap_err().to_string();
         assert!(error.contains("in Redis is not valid"), "{field}: {error}");
         assert!(!error.contains(&id.to_string()), "{error}");
-        drop(store.touch(id).await);
+        drop(store.touch(id, None).await);
         drop(store.advance(id, LifecycleMessage::Shutdown).await);
     }
     for (field, value) in [("last_position", "x"), ("reader", "1.5"), ("event_bytes", "nan")] {
@@ -293,5 +296,5 @@ async fn fields_that_are_not_valid_are_errors() {
     store.find(id).await.unwrap_err();
     command(&mut commands, &["ZADD", "mcp:connections:active", "+inf", "no id"]).await;
     store.active().await.unwrap_err();
-    assert!(matches!(store.touch(intact).await.unwrap(), Lookup::Found(_)));
+    assert!(matches!(store.touch(intact, None).await.unwrap(), Lookup::Found(_)));
 }

@@ -14,6 +14,11 @@ pub(super) fn document(connection: &ConnectionState) -> Result<String, StoreErro
     serde_json::to_string(&document).map_err(|error| StoreError { reason: error.to_string() })
 }
 
+/// Returns the text of a user in Redis, which differs from that of no user.
+pub(super) fn user_text(user: Option<&str>) -> String {
+    user.map_or_else(String::new, |user| format!("user:{user}"))
+}
+
 /// Parses the fields of a connection: names and values by turns.
 pub(super) fn parse(id: ConnectionId, fields: &[Bytes]) -> Result<ConnectionState, StoreError> {
     let (names, values) = (fields.iter().step_by(2), fields.iter().skip(1).step_by(2));
