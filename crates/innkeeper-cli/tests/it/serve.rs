@@ -501,6 +501,15 @@ impl HttpGateway {
         header
     }
 
+    /// Opens the event stream of a connection.
+    fn open_events(&self, header: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let host = &self.address;
+        write!(stream, "GET /api/v1/mcp/events HTTP/1.1\r\nhost: {host}{header}\r\n\r\n").unwrap();
+        BufReader::new(stream)
+    }
+
     /// Calls a tool over a connection.
     fn call_over_connection(&self, header: &str) -> (String, String) {
         let params = json!({ "name": "a.echo", "arguments": { "message": "hi" } });
@@ -515,7 +524,7 @@ fn serve_with_store(test_env: &TestEnv, store: &str) -> std::process::Command {
     innkeeper(&args, test_env.path())
 }
 
-/// Proves: B9, B-b4
+/// Proves: B9
 #[test]
 fn connections_in_redis_outlive_the_program_and_are_those_of_every_replica() {
     let redis = RedisServer::start(&[]);
@@ -531,6 +540,36 @@ fn connections_in_redis_outlive_the_program_and_are_those_of_every_replica() {
     let (head, body) = third.call_over_connection(&header);
     assert!(head.starts_with("HTTP/1.1 200") && body.contains("hi"), "{head}\n{body}");
     third.terminate();
+}
+
+/// Proves: B-b4
+#[test]
+fn the_events_of_one_program_are_read_again_at_another() {
+    let redis = RedisServer::start(&[]);
+    let test_env = TestEnv::new(fixture("a").switch("--list-changed"), &Value::Null);
+    let start = || HttpGateway::start(&mut serve_with_store(&test_env, &redis.url()));
+    let (first, second) = (start(), start());
+    let header = first.open_connection();
+    let mut stream = first.open_events(&header);
+    read_until(&mut stream, "event: connected");
+    let params = json!({ "name": "a.grow", "arguments": { "what": "tools" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    first.post("/api/v1/mcp/jsonrpc", &header, &call);
+    read_until(&mut stream, "notifications/tools/list_changed");
+    let mut resumed = second.open_events(&format!("{header}\r\nlast-event-id: 0"));
+    let text = read_until(&mut resumed, "notifications/tools/list_changed");
+    assert!(text.contains("id: 1\nevent: notification\n"), "{text}");
+    first.terminate();
+    second.terminate();
+}
+
+/// Reads a stream up to a text; returns what was read.
+fn read_until(stream: &mut BufReader<TcpStream>, expected: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(expected) {
+        assert!(stream.read_line(&mut text).unwrap() > 0, "the stream ended: {text}");
+    }
+    text
 }
 
 /// Proves: B12

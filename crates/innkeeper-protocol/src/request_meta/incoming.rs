@@ -29,7 +29,7 @@ const PROTOCOL_KEYS: [&str; 6] = [
 /// Key of the token of a request's progress notifications.
 pub const META_PROGRESS_TOKEN: &str = "progressToken";
 
-/// The keys that belong to one connection, and that [`IncomingMeta::forwarded`] omits.
+/// The keys that belong to one connection, and that [`IncomingMeta::forwarded_without`] omits.
 pub const CONNECTION_META_KEYS: [&str; 5] = [
     META_PROGRESS_TOKEN,
     META_PROTOCOL_VERSION,
@@ -113,13 +113,8 @@ impl<'a> IncomingMeta<'a> {
     }
 
     /// Returns the `_meta` object for another connection: without the progress token, the protocol
-    /// revision, the client's capabilities and identity, and the log level. The other members keep
-    /// their text. Returns `None` if no member remains.
-    pub fn forwarded(&self) -> Option<String> {
-        self.forwarded_without(|_| false)
-    }
-
-    /// Works like [`Self::forwarded`], also without the members with an omitted key.
+    /// revision, the client's capabilities and identity, the log level, and the members with an
+    /// omitted key. The other members keep their text. Returns `None` if no member remains.
     pub fn forwarded_without(&self, is_omitted: impl Fn(&str) -> bool) -> Option<String> {
         let is_of_connection = |key: &str| {
             let key = skim::decode_key(key);

@@ -43,7 +43,7 @@ proptest! {
         let required = read.required().unwrap();
         prop_assert_eq!(required.protocol_version, &version);
         prop_assert_eq!(Some(required.client_capabilities), member(raw, META_CLIENT_CAPABILITIES));
-        let forwarded = read.forwarded();
+        let forwarded = read.forwarded_without(|_| false);
         prop_assert_eq!(forwarded.is_none(), others.is_empty());
         let is_other = |(key, _): &(&str, &str)| !own.contains_key(*key);
         let expected = members(raw).filter(is_other).collect::<Vec<_>>();

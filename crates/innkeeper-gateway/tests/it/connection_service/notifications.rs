@@ -195,7 +195,6 @@ async fn an_open_stream_keeps_a_connection_with_an_expiry_below_the_time_of_a_ke
     assert_eq!(client.call("tools/list", json!({})).await.status, StatusCode::OK);
 }
 
-/// Proves: B39
 #[tokio::test]
 async fn a_stream_ends_with_the_gateway_and_the_notifications_stay() {
     let (test_env, service) = (TestEnv::new(), service());
