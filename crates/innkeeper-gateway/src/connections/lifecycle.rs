@@ -136,4 +136,20 @@ mod tests {
         let error = ConnectionLifecycleState::Active.after(LifecycleMessage::Exit).unwrap_err();
         assert_eq!(error.to_string(), "`exit` is not permitted in the state `active`");
     }
+
+    /// Proves: B50
+    #[test]
+    fn the_page_has_the_table_of_moves() {
+        let page = include_str!("../../../../docs/connections.md");
+        for state in ConnectionLifecycleState::ALL {
+            let start = format!("| `{state}`");
+            let row = page.lines().find(|line| line.starts_with(&start)).unwrap();
+            let cells: Vec<&str> = row.split('|').skip(2).map(str::trim).take(4).collect();
+            let expected = LifecycleMessage::ALL.map(|message| match state.after(message) {
+                Ok(after) => format!("`{after}`"),
+                Err(_) => "–".to_owned(),
+            });
+            assert_eq!(cells, expected, "{row}");
+        }
+    }
 }

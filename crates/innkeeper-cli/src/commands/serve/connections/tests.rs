@@ -26,6 +26,28 @@ fn without_variables_the_values_are_those_of_the_specification() {
     assert_eq!(settings(&[("MCP_PREFIX", "")], None).unwrap(), expected);
 }
 
+/// Proves: B50
+#[test]
+fn the_page_has_each_variable_with_its_default() {
+    let page = include_str!("../../../../../../docs/connections.md");
+    let shown = settings(&[], None).unwrap();
+    for (variable, key) in [
+        ("MCP_ENABLED", "enabled"),
+        ("MCP_REDIS_URL", "redisUrl"),
+        ("MCP_SERVER_NAME", "serverName"),
+        ("MCP_SERVER_VERSION", "serverVersion"),
+        ("MCP_PREFIX", "prefix"),
+        ("MCP_CONNECTION_EXPIRY", "connectionExpiry"),
+        ("MCP_STORE_TIMEOUT", "storeTimeout"),
+        ("MCP_COOKIE_SECURE", "cookieSecure"),
+    ] {
+        let default = &shown[key]["value"];
+        let default = default.as_str().map_or_else(|| default.to_string(), ToOwned::to_owned);
+        let row = format!("| `{variable}` | `{default}` |");
+        assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}
+
 /// Proves: B15, B16
 #[test]
 fn each_variable_replaces_its_default_and_is_named() {
