@@ -329,6 +329,9 @@ fn wait_for_call(journal: &Path) {
     panic!("the call did not reach the server");
 }
 
+/// Pages of the program's file are counted in an optimized build only: without optimization, its
+/// code alone is near the limit (44 MB against 17 MB), and the kernel shares and drops these pages.
+///
 /// Proves: TR9.5
 #[test]
 fn an_idle_host_stays_far_below_fifty_megabytes() {
@@ -341,11 +344,17 @@ fn an_idle_host_stays_far_below_fifty_megabytes() {
         .unwrap();
     wait_for_call(journal.path());
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(kib < 50 << 10, "{kib} KiB");
+    let kib = |key: &str| -> u64 {
+        let value = status.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        value.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let private = kib("RssAnon:") + kib("RssShmem:");
+    assert!(private > 0 && private < 15 << 10, "{private} KiB");
+    if !cfg!(debug_assertions) {
+        assert!(kib("VmRSS:") < 50 << 10, "{} KiB", kib("VmRSS:"));
+    }
 }
 
 /// Proves: TR6.2
