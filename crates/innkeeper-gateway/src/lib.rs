@@ -36,6 +36,10 @@ mod sink;
 mod sealed_state;
 mod task_ids;
 
+mod store_error;
+
+mod redis_client;
+
 pub mod connections;
 
 mod client;
@@ -73,7 +77,9 @@ pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
 pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
+pub use redis_client::RedisClient;
 pub use rejection::Rejection;
+pub use store_error::{StoreError, StoreFuture};
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -16,9 +16,10 @@ use super::lifecycle::{ConnectionLifecycleState, LifecycleMessage};
 use super::message::{JsonRpcParams, JsonRpcRequest};
 use super::options::ConnectionOptions;
 use super::state::{ClientInfo, ConnectionId, ConnectionState};
-use super::store::{ConnectionStore, Created, Lookup, StoreError};
+use super::store::{ConnectionStore, Created, Lookup};
 use super::version::{FeatureVersion, VersionCompatibility};
 use crate::principal::Principal;
+use crate::store_error::StoreError;
 
 /// The protocol version of the service.
 pub const PROTOCOL_VERSION: &str = "1.0";

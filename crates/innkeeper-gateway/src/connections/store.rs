@@ -7,13 +7,13 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use super::lifecycle::{InvalidTransition, LifecycleMessage};
 use super::state::{ConnectionId, ConnectionState};
 
 use crate::principal::Principal;
+use crate::store_error::StoreFuture;
 
 pub use self::memory::MemoryStore;
 pub use self::redis::RedisStore;
@@ -70,17 +70,6 @@ fn limited_user(connection: &ConnectionState) -> Option<&str> {
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
-
-/// The store did not respond, or its response is not usable.
-#[derive(Debug, thiserror::Error)]
-#[error("the store of connections is not available: {reason}")]
-pub struct StoreError {
-    /// The reason.
-    pub reason: String,
-}
-
-/// The response of a store.
-pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Whether a store added a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

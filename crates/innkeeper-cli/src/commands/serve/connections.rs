@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_gateway::RedisClient;
 use innkeeper_gateway::connections::store::{
     ConnectionStore, MemoryStore, RedisStore, StoreOptions,
 };
@@ -87,8 +88,8 @@ impl FromStr for StoreChoice {
         match text {
             "memory" => Ok(Self::Memory),
             // Only in a valid URL, the password is where `redact_url` looks for it.
-            url if is_redis => match RedisStore::check_url(url) {
-                Ok(()) => Ok(Self::Redis(url.to_owned())),
+            url if is_redis => match RedisClient::new(url) {
+                Ok(_) => Ok(Self::Redis(url.to_owned())),
                 Err(error) => Err(format!(
                     "{}; write special characters of a user or a password as `%XX`",
                     error.reason

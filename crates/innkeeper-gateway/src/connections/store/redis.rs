@@ -1,10 +1,8 @@
 //! Connections in a Redis that all replicas of a gateway use.
 
-mod commands;
 mod keys;
 mod notices;
 mod record;
-mod reply;
 mod scripts;
 
 use std::fmt;
@@ -16,30 +14,29 @@ use serde_json::Value;
 
 use super::{
     ConnectionStore, Created, EventCursor, Lookup, MAX_EVENT_BYTES, MAX_EVENTS, NextEvents,
-    OpenedEvents, StoreError, StoreFuture, StoreOptions, StoredEvent,
+    OpenedEvents, StoreOptions, StoredEvent,
 };
 use crate::connections::lifecycle::{
     ConnectionLifecycleState, InvalidTransition, LifecycleMessage,
 };
 use crate::connections::state::{ConnectionId, ConnectionState};
+use crate::redis_client::{RedisClient, Reply};
+use crate::store_error::{StoreError, StoreFuture};
 use crate::tasks::OwnedTask;
 
-use self::commands::Commands;
 use self::notices::Waiters;
-use self::reply::Reply;
 use self::scripts::{Call, Scripts};
 
 /// Maximum time until a waiting reader looks for events without a notice: a lost notice delays an
 /// event by this time.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keeps connections in Redis 7 or later, without Redis Cluster. The connections outlive the process.
+/// Keeps connections in Redis. The connections outlive the process.
 ///
-/// Each method is one script in Redis, and fails after two seconds without a response. A store works
-/// again as soon as Redis responds.
+/// Each method is one script in Redis.
 pub struct RedisStore {
     options: StoreOptions,
-    commands: Arc<Commands>,
+    client: Arc<RedisClient>,
     scripts: Scripts,
     waiters: Arc<Waiters>,
     _notices: OwnedTask,
@@ -49,38 +46,40 @@ impl fmt::Debug for RedisStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisStore")
             .field("options", &self.options)
-            .field("address", &self.commands.address())
+            .field("client", &self.client)
             .finish_non_exhaustive()
     }
 }
 
 impl RedisStore {
-    /// Checks a URL for [`Self::connect`] without connecting.
-    ///
-    /// # Errors
-    ///
-    /// The URL is not valid. The error does not contain the URL.
-    pub fn check_url(url: &str) -> Result<(), StoreError> {
-        Commands::new(url).map(drop)
-    }
-
     /// Connects to `redis://[USER:PASSWORD@]HOST:PORT/DATABASE`, or with TLS to `rediss://…`.
     ///
     /// # Errors
     ///
     /// The URL is not valid, or Redis does not respond, or rejects the password or a script.
     pub async fn connect(url: &str, options: StoreOptions) -> Result<Self, StoreError> {
-        let commands = Arc::new(Commands::new(url)?);
+        Self::with_client(Arc::new(RedisClient::new(url)?), options).await
+    }
+
+    /// Works like [`Self::connect`], over a client that other stores share.
+    ///
+    /// # Errors
+    ///
+    /// Redis does not respond, or rejects the password or a script.
+    pub async fn with_client(
+        client: Arc<RedisClient>,
+        options: StoreOptions,
+    ) -> Result<Self, StoreError> {
         let scripts = Scripts::new(&options);
         let unknown = scripts.call(&scripts.find, ConnectionId::random());
-        commands.run(&unknown).await?;
+        client.run(&unknown).await?;
         let waiters = Arc::new(Waiters::default());
-        let notices = OwnedTask::spawn(notices::deliver(commands.clone(), waiters.clone()));
-        Ok(Self { options, commands, scripts, waiters, _notices: notices })
+        let notices = OwnedTask::spawn(notices::deliver(client.clone(), waiters.clone()));
+        Ok(Self { options, client, scripts, waiters, _notices: notices })
     }
 
     async fn run(&self, call: Call<'_>) -> Result<Reply, StoreError> {
-        self.commands.run(&call).await
+        self.client.run(&call).await
     }
 
     async fn create_connection(&self, connection: &ConnectionState) -> Result<Created, StoreError> {
@@ -106,7 +105,7 @@ impl RedisStore {
         let reply = self.run(call).await?;
         match reply.name() {
             "found" => record::parse(id, reply.items()).map(Lookup::Found),
-            _ => reply.missing(),
+            _ => missing(&reply),
         }
     }
 
@@ -128,7 +127,7 @@ impl RedisStore {
                 let state = record::parse_state(id, reply.items().first())?;
                 Ok(Lookup::Found(Err(InvalidTransition { state, message })))
             }
-            _ => reply.missing(),
+            _ => missing(&reply),
         }
     }
 
@@ -196,6 +195,15 @@ impl RedisStore {
                 _ => return Err(reply.unexpected()),
             }
         }
+    }
+}
+
+/// Returns what a reply says about an id without a connection.
+fn missing<T>(reply: &Reply) -> LookupResult<T> {
+    match reply.name() {
+        "expired" => Ok(Lookup::Expired),
+        "unknown" => Ok(Lookup::Unknown),
+        _ => Err(reply.unexpected()),
     }
 }
 

@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::{sleep, timeout};
 
-use super::commands::{Commands, RESPONSE_TIMEOUT};
 use super::keys::NOTICE_CHANNEL;
 use crate::connections::state::ConnectionId;
+use crate::redis_client::{RESPONSE_TIMEOUT, RedisClient};
 
 /// Time between two checks of a subscription without notices: a connection can break silently.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
@@ -88,15 +88,15 @@ impl Drop for Waiter<'_> {
 
 /// Wakes readers until the future is dropped. All readers look for events after a break of the
 /// subscription, and after its end: notices between the two are lost.
-pub(super) async fn deliver(commands: Arc<Commands>, waiters: Arc<Waiters>) {
+pub(super) async fn deliver(redis: Arc<RedisClient>, waiters: Arc<Waiters>) {
     let mut backoff = MIN_BACKOFF;
     loop {
-        if let Ok(Ok((sink, stream))) = timeout(RESPONSE_TIMEOUT, subscribe(&commands)).await {
+        if let Ok(Ok((sink, stream))) = timeout(RESPONSE_TIMEOUT, subscribe(&redis)).await {
             backoff = MIN_BACKOFF;
             waiters.wake_all();
             wake_readers(sink, stream, &waiters).await;
-            tracing::warn!(address = commands.address(), "lost the subscription to Redis");
-            commands.disconnect_current();
+            tracing::warn!(address = redis.address(), "lost the subscription to Redis");
+            redis.disconnect_current();
             waiters.wake_all();
         }
         sleep(backoff).await;
@@ -104,8 +104,8 @@ pub(super) async fn deliver(commands: Arc<Commands>, waiters: Arc<Waiters>) {
     }
 }
 
-async fn subscribe(commands: &Commands) -> RedisResult<(PubSubSink, PubSubStream)> {
-    let (mut sink, stream) = commands.client().get_async_pubsub().await?.split();
+async fn subscribe(redis: &RedisClient) -> RedisResult<(PubSubSink, PubSubStream)> {
+    let (mut sink, stream) = redis.client().get_async_pubsub().await?.split();
     sink.subscribe(NOTICE_CHANNEL).await?;
     Ok((sink, stream))
 }

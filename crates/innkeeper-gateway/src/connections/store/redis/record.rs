@@ -6,7 +6,7 @@ use chrono::DateTime;
 use super::keys::DATA_PREFIX;
 use crate::connections::lifecycle::ConnectionLifecycleState;
 use crate::connections::state::{ConnectionId, ConnectionState};
-use crate::connections::store::StoreError;
+use crate::store_error::StoreError;
 
 /// Returns the JSON of what does not change: the data of the application has fields of its own.
 pub(super) fn document(connection: &ConnectionState) -> Result<String, StoreError> {

@@ -1,21 +1,28 @@
-//! The connection to Redis over which all calls run.
+//! A connection to Redis over which all scripts run, and what a script responds.
 
+mod reply;
+
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, ScriptInvocation};
 use tokio::sync::Semaphore;
 
-use super::reply::Reply;
-use super::scripts::Call;
-use crate::connections::store::StoreError;
+use crate::store_error::StoreError;
+
+pub(crate) use self::reply::Reply;
 
 /// Maximum time of one call, with the connection if there is none.
-pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs calls over one connection, which is made when a call needs a new one.
-pub(super) struct Commands {
+/// A Redis 7 or later without Redis Cluster, for the stores of a gateway. The stores share one
+/// connection, which is made when a script needs a new one.
+///
+/// A script fails after two seconds without a response. The stores work again as soon as Redis
+/// responds.
+pub struct RedisClient {
     client: Client,
     current: Mutex<CurrentConnection>,
     /// One call connects, the others wait for its connection.
@@ -29,8 +36,20 @@ struct CurrentConnection {
     number: u64,
 }
 
-impl Commands {
-    pub(super) fn new(url: &str) -> Result<Self, StoreError> {
+impl fmt::Debug for RedisClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisClient").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+impl RedisClient {
+    /// Creates a client for `redis://[USER:PASSWORD@]HOST:PORT/DATABASE`, or with TLS for
+    /// `rediss://…`, without connecting.
+    ///
+    /// # Errors
+    ///
+    /// The URL is not valid. The error does not contain the URL.
+    pub fn new(url: &str) -> Result<Self, StoreError> {
         // The error of the library can contain parts of the URL, and the URL can contain a password.
         let client = Client::open(url).map_err(|_| StoreError {
             reason: "the URL is not `redis://[USER:PASSWORD@]HOST:PORT/DATABASE`".to_owned(),
@@ -38,12 +57,12 @@ impl Commands {
         Ok(Self { client, current: Mutex::default(), connecting: Semaphore::new(1) })
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
     /// Returns the host and the port.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.client.get_connection_info().addr().to_string()
     }
 
@@ -52,7 +71,7 @@ impl Commands {
     }
 
     /// Runs a script. A call that fails for another reason than its script can have run or not.
-    pub(super) async fn run(&self, call: &Call<'_>) -> Result<Reply, StoreError> {
+    pub(crate) async fn run(&self, call: &ScriptInvocation<'_>) -> Result<Reply, StoreError> {
         let mut used = None;
         let limited = tokio::time::timeout(RESPONSE_TIMEOUT, async {
             let (mut connection, number) = self.connection().await?;
@@ -105,7 +124,7 @@ impl Commands {
     }
 
     /// Drops the connection that Redis has probably closed.
-    pub(super) fn disconnect_current(&self) {
+    pub(crate) fn disconnect_current(&self) {
         self.current().connection = None;
     }
 

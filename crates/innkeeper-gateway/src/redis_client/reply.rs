@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use redis::{FromRedisValue, ParsingError, Value};
 
-use crate::connections::store::{Lookup, StoreError};
+use crate::store_error::StoreError;
 
 /// The response of a script.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     name: String,
     items: Vec<Bytes>,
 }
@@ -28,31 +28,22 @@ impl FromRedisValue for Reply {
 }
 
 impl Reply {
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    pub(super) fn items(&self) -> &[Bytes] {
+    pub(crate) fn items(&self) -> &[Bytes] {
         &self.items
     }
 
     /// Returns an item that is a number.
-    pub(super) fn number(&self, index: usize) -> Result<u64, StoreError> {
+    pub(crate) fn number(&self, index: usize) -> Result<u64, StoreError> {
         let text = self.items.get(index).and_then(|item| std::str::from_utf8(item).ok());
         text.and_then(|text| text.parse().ok()).ok_or_else(|| self.unexpected())
     }
 
-    /// Returns what the reply says about an id without a connection.
-    pub(super) fn missing<T>(&self) -> Result<Lookup<T>, StoreError> {
-        match self.name() {
-            "expired" => Ok(Lookup::Expired),
-            "unknown" => Ok(Lookup::Unknown),
-            _ => Err(self.unexpected()),
-        }
-    }
-
     /// Returns the error for a reply that the script does not give.
-    pub(super) fn unexpected(&self) -> StoreError {
+    pub(crate) fn unexpected(&self) -> StoreError {
         let reason = format!("the response `{}` of Redis is not usable", self.name.escape_debug());
         StoreError { reason }
     }
