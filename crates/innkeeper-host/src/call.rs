@@ -32,7 +32,7 @@ use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
-use crate::session::{CallNotification, Caller, Progress, RequestError};
+use crate::session::{CallNotification, Caller, Progress, RequestError, SendCheck};
 
 pub use arguments::Arguments;
 pub(crate) use contents::{get_prompt, read_resource};
@@ -102,6 +102,9 @@ pub struct CallOptions {
     /// both eras the host refuses a request of the server that belongs to the call and needs a
     /// capability, for example `elicitation.url`, that is not among them.
     pub client_capabilities: Option<Box<RawValue>>,
+    /// Decides immediately before each attempt whether the host sends the request. Default: the host
+    /// sends every request.
+    pub send_check: Option<Arc<dyn SendCheck>>,
 }
 
 /// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
@@ -122,8 +125,13 @@ impl CallOptions {
             CallError::Validation { item: item.into(), problems }
         })?;
         let (principal, has_limited_share) = (self.principal.clone(), self.has_limited_share);
-        let is_needed = notifications.is_some() || capabilities.is_some() || principal.is_some();
-        let caller = Caller { notifications, capabilities, principal, has_limited_share };
+        let send_check = self.send_check.clone();
+        let is_needed = notifications.is_some()
+            || capabilities.is_some()
+            || principal.is_some()
+            || send_check.is_some();
+        let caller =
+            Caller { notifications, capabilities, principal, has_limited_share, send_check };
         Ok(is_needed.then(|| Arc::new(caller)))
     }
 

@@ -94,7 +94,7 @@ pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use server::{ConnectFuture, Connector, ServerStream};
-pub use session::{CallNotification, Progress};
+pub use session::{CallNotification, Progress, SendCheck};
 pub use shutdown::ShutdownReport;
 pub use telemetry::{ServedOutcome, ServedRequest, ServerSpan, Telemetry, TraceContext};
 pub use text::{display_safe, is_deceptive_char};

@@ -67,7 +67,8 @@ impl RetryPlan {
             | UnavailableReason::Shutdown
             | UnavailableReason::Unauthorized(_)
             | UnavailableReason::InvalidMessages
-            | UnavailableReason::ResultBufferFull => return None,
+            | UnavailableReason::ResultBufferFull
+            | UnavailableReason::NotSent(_) => return None,
         };
         let RetryPolicy { initial_delay, max_delay, .. } = self.policy;
         let delay = doubled(initial_delay, attempts.saturating_sub(1), max_delay);

@@ -21,6 +21,7 @@ mod pending;
 mod progress;
 mod reader;
 mod request_slots;
+mod send_check;
 mod server_requests;
 mod writer;
 
@@ -64,6 +65,7 @@ pub(crate) use outgoing_request::{DeadlineExtension, OutgoingRequest};
 use pending::PendingRequests;
 pub use progress::Progress;
 use reader::read_output;
+pub use send_check::SendCheck;
 use server_requests::ServerRequests;
 use writer::SessionWriter;
 

@@ -3,7 +3,7 @@
 use innkeeper_protocol::{Era, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::call_permits::RequestPermit;
 use super::call_recorder::CallRecorder;
@@ -12,7 +12,7 @@ use super::round_trips::{RoundTripParams, RoundTrips};
 use super::{Connection, RequestSpec, ResultRejection, round_trips, task_poll};
 use crate::cache::FetchedResult;
 use crate::deadline::{MAX_REQUEST_TIMEOUT, RequestDeadlines};
-use crate::error::CallError;
+use crate::error::{CallError, UnavailableReason};
 use crate::event::CallOutcome;
 use crate::retry::Attempts;
 use crate::session::{CallCallback, CallContext, RequestError, RequestResult};
@@ -134,6 +134,16 @@ impl<'a, F> Exchange<'a, F> {
         };
         if permit.waited && record.id == 0 {
             record.sent_at = Instant::now();
+        }
+        if let Some(check) = caller.and_then(|caller| caller.send_check.as_ref()) {
+            let Ok(checked) = timeout_at(deadline, check.check()).await else {
+                record.counts_as_timeout = false;
+                return (None, None);
+            };
+            if let Err(reason) = checked {
+                let reason = UnavailableReason::NotSent(reason.into());
+                return (Some(Err(RequestError::Unavailable { reason, sent: false })), None);
+            }
         }
         record.id = self.connection.session.next_id();
         let trace_context = record.trace_context();

@@ -68,6 +68,8 @@ pub enum UnavailableReason {
         /// Requested wait (`Retry-After`).
         retry_after: Option<Duration>,
     },
+    /// The application did not permit to send the request ([`SendCheck`](crate::SendCheck)).
+    NotSent(Box<str>),
 }
 
 impl UnavailableReason {
@@ -89,6 +91,7 @@ impl UnavailableReason {
             Self::ConnectionRejected(_) => "refused",
             Self::Unauthorized(_) => "not_signed_in",
             Self::Busy { .. } => "busy",
+            Self::NotSent(_) => "not_sent",
         }
     }
 }
@@ -112,7 +115,8 @@ impl UnavailableReason {
             | Self::Starting
             | Self::Shutdown
             | Self::Unauthorized(_)
-            | Self::ResultBufferFull => false,
+            | Self::ResultBufferFull
+            | Self::NotSent(_) => false,
         }
     }
 }
@@ -145,6 +149,7 @@ impl fmt::Display for UnavailableReason {
             Self::Busy { status, retry_after: Some(after) } => {
                 write!(f, "busy (HTTP {status}), retry after {}", Seconds(*after))
             }
+            Self::NotSent(reason) => write!(f, "the request was not sent: {reason}"),
         }
     }
 }

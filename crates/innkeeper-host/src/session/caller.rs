@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::CallNotification;
+use super::send_check::SendCheck;
 use crate::callback::{CallbackError, ClientCapabilities, ServerRequest};
 
 /// The remote client on whose behalf the application calls.
@@ -18,6 +19,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Option<Arc<str>>,
     /// Whether the calls of the principal leave permits for other principals.
     pub(crate) has_limited_share: bool,
+    /// Decides before each attempt whether the request is sent.
+    pub(crate) send_check: Option<Arc<dyn SendCheck>>,
 }
 
 impl Caller {

@@ -1,9 +1,13 @@
 //! Calls that the application makes on behalf of remote clients.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::BoxFuture;
 use innkeeper_host::error::ProtocolError;
 use innkeeper_host::{
     CallError, CallNotification, CallOptions, CallbackCapabilities, Host, LogLevel, RoundTripMode,
-    ServerRequest, ToolResult,
+    SendCheck, ServerRequest, ToolResult,
 };
 use innkeeper_testkit::Fixture;
 use serde_json::value::to_raw_value;
@@ -67,6 +71,43 @@ async fn two_calls_at_once_receive_their_own_progress_and_no_log_message_before_
         assert_eq!(received[..2], [progress(1), progress(2)]);
     }
     host.shutdown().await;
+}
+
+/// Permits as many requests as it has answers left, and counts how often it is asked.
+#[derive(Debug)]
+struct CountingCheck {
+    permitted: usize,
+    asked: AtomicUsize,
+}
+
+impl SendCheck for CountingCheck {
+    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let permitted = number < self.permitted;
+        Box::pin(async move {
+            if permitted { Ok(()) } else { Err("another process owns the server".to_owned()) }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_application_does_not_permit_is_not_sent() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").config_key("retry", json!({"max": 3}));
+    let host = test_env.start([server]).await.unwrap();
+    let check = Arc::new(CountingCheck { permitted: 1, asked: AtomicUsize::new(0) });
+    let call = || {
+        let options = CallOptions { send_check: Some(check.clone()), ..CallOptions::default() };
+        host.call_tool_with("a.echo", json!({"message": "m"}), options)
+    };
+    assert_eq!(result_text(&call().await.unwrap()), "m");
+    let error = call().await.unwrap_err();
+    assert!(matches!(error, CallError::Unavailable { may_have_run: false, .. }), "{error:?}");
+    let reason = "the request was not sent: another process owns the server";
+    assert_eq!(error.to_string(), format!("server `a` is unavailable: {reason}"));
+    assert_eq!(check.asked.load(Ordering::Relaxed), 2, "no second attempt");
+    host.shutdown().await;
+    assert_eq!(test_env.journal().count("tools/call"), 1);
 }
 
 /// Starts a server that asks for an elicitation in each call, and a host that accepts each.

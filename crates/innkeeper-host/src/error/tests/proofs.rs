@@ -93,6 +93,8 @@ fn call_errors() -> [ErrorTests; 4] {
                 without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_is_asked,
             Busy => "tests/it/remote/retry.rs"
                 a_server_that_stays_busy_is_unavailable_after_the_attempts_it_is_given,
+            NotSent => "tests/it/remote_client.rs"
+                a_request_that_the_application_does_not_permit_is_not_sent,
         }),
     ]
 }
