@@ -27,6 +27,7 @@ use crate::gateway::GatewayInner;
 use crate::metrics::ClientTransport;
 use crate::offering::{ListKind, Offering};
 use crate::options::EndpointOptions;
+use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
@@ -50,6 +51,8 @@ pub(crate) struct Caller {
     pub(crate) transport: ClientTransport,
     /// The trace context in the HTTP headers; `None` without telemetry.
     pub(crate) header_trace: Option<TraceContext>,
+    /// The calls of the request; `None` without replicas.
+    pub(crate) calls: Option<Arc<OwnedCalls>>,
 }
 
 impl Caller {

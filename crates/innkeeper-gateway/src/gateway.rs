@@ -4,6 +4,7 @@ mod callbacks;
 mod events;
 mod idle;
 mod process_limits;
+mod replication;
 mod server_settings;
 mod sharing;
 
@@ -27,6 +28,7 @@ use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
 use crate::rate_limits::RateLimits;
+use crate::replicas::Replicas;
 use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
@@ -41,6 +43,7 @@ use crate::upstream::Upstream;
 use crate::view::View;
 use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
+pub(crate) use replication::Replication;
 use server_settings::ServerSettings;
 use sharing::{PrivateServers, Sharing};
 
@@ -53,6 +56,7 @@ pub struct GatewayBuilder {
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
     connections: Option<ConnectionService>,
+    replicas: Option<Replicas>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -71,6 +75,7 @@ impl GatewayBuilder {
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
             connections: None,
+            replicas: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -144,6 +149,14 @@ impl GatewayBuilder {
         Self { connections: Some(service), ..self }
     }
 
+    /// Makes the gateway one of several replicas: sessions of `/mcp` outlive the process, and a request
+    /// reaches the replica that has its session. The application must also serve
+    /// [`Gateway::serve_replicas`]. Default: the only replica.
+    #[must_use]
+    pub fn replicas(self, replicas: Replicas) -> Self {
+        Self { replicas: Some(replicas), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -177,6 +190,8 @@ impl GatewayBuilder {
         for (index, endpoint) in endpoints.iter().enumerate().filter(|(_, one)| !one.is_legacy) {
             shared_view.offering(index, &endpoint.options);
         }
+        let tasks = GatewayTasks::default();
+        let replication = self.replicas.map(|replicas| Replication::new(replicas, &tasks));
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
@@ -197,7 +212,8 @@ impl GatewayBuilder {
             rate_limits: self.rates,
             telemetry: self.telemetry,
             connections: self.connections,
-            tasks: GatewayTasks::default(),
+            replication,
+            tasks,
             closing: SetOnce::new(),
         });
         inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream));
@@ -244,6 +260,7 @@ pub(crate) struct GatewayInner {
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) connections: Option<ConnectionService>,
+    pub(crate) replication: Option<Replication>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: SetOnce<()>,
@@ -349,7 +366,35 @@ impl Gateway {
     pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
+        if let Some(replication) = &self.0.replication {
+            // Other replicas reach the sessions of the first router.
+            drop(replication.transport.set(Arc::downgrade(&transport)));
+            let (transport, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
+            self.0.tasks.spawn(end_lost_sessions(transport, replicas));
+        }
         router::router(transport, access.into())
+    }
+
+    /// Serves the requests that other replicas pass on, until [`Self::close`] and for the requests in
+    /// flight like [`Self::serve_http`]. The listener must be reachable for replicas only: their
+    /// requests have the secret of [`ReplicaOptions`](crate::ReplicaOptions), without encryption.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener cannot be used.
+    pub async fn serve_replicas(
+        &self,
+        listener: impl Into<GatewayListener>,
+    ) -> std::io::Result<()> {
+        server::serve(&self.0, router::replica_router(&self.0), listener.into()).await
+    }
+
+    /// Gives up what the replica owns, so that other replicas take over at once. Call it after
+    /// [`Self::serve_http`] has ended. Takes at most two seconds for each response of Redis.
+    pub async fn leave_replicas(&self) {
+        if let Some(replication) = &self.0.replication {
+            replication.replicas.leave().await;
+        }
     }
 
     /// Serves HTTP on a listener until [`Gateway::close`], then for at most
@@ -416,5 +461,14 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
         gateway.stored_results.remove_expired();
         gateway.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
         gateway.end_unused_hosts();
+    }
+}
+
+/// Ends the sessions that other replicas can own.
+async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
+    loop {
+        replicas.lost().await;
+        let Some(transport) = transport.upgrade() else { return };
+        transport.end_lost_sessions();
     }
 }

@@ -30,15 +30,20 @@ mod options;
 mod gateway_tools;
 mod stored_results;
 
-mod event_stream;
-mod sink;
-
 mod sealed_state;
 mod task_ids;
 
 mod store_error;
 
 mod redis_client;
+
+mod replicas;
+
+mod event_stream;
+mod sink;
+mod stream_log;
+
+mod owned_calls;
 
 pub mod connections;
 
@@ -79,6 +84,7 @@ pub use options::{EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use redis_client::RedisClient;
 pub use rejection::Rejection;
+pub use replicas::{ReplicaOptions, Replicas};
 pub use store_error::{StoreError, StoreFuture};
 
 #[cfg(any(test, fuzzing))]

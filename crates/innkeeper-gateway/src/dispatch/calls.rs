@@ -40,8 +40,13 @@ impl GatewayInner {
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
         self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
         let arguments = request.raw_param("arguments");
-        let target =
-            CallTarget { server: &tool.server, item: name, digest_of: arguments, task: None };
+        let target = CallTarget {
+            server: &tool.server,
+            item: name,
+            digest_of: arguments,
+            task: None,
+            may_repeat: tool.may_repeat,
+        };
         let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
         let task_call = self.task_call(request, tool)?;
         let call = {
@@ -107,7 +112,13 @@ impl GatewayInner {
                 .map_err(|_| RpcError::invalid_params("`params/arguments` must be an object"))?,
         };
         let digest_of = request.raw_param("arguments");
-        let target = CallTarget { server: &prompt.server, item: &name, digest_of, task: None };
+        let target = CallTarget {
+            server: &prompt.server,
+            item: &name,
+            digest_of,
+            task: None,
+            may_repeat: true,
+        };
         let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await
@@ -126,7 +137,8 @@ impl GatewayInner {
         let Some(server) = offering.resource_server(&uri) else {
             return Err(unknown_resource(request, &uri));
         };
-        let target = CallTarget { server, item: &uri, digest_of: None, task: None };
+        let target =
+            CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
         let (host, name, address) =
             (server.upstream.host.clone(), server.name.clone(), uri.clone());
         let call = move |options: CallOptions| async move {
@@ -179,7 +191,8 @@ impl GatewayInner {
                 _ => return Err(invalid("ref/type")),
             };
         let shown = item.clone();
-        let target = CallTarget { server, item: &shown, digest_of: None, task: None };
+        let target =
+            CallTarget { server, item: &shown, digest_of: None, task: None, may_repeat: true };
         let (host, server_name) = (server.upstream.host.clone(), server.name.clone());
         let call = move |options: CallOptions| async move {
             let reference = if is_prompt {
