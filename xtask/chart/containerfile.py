@@ -60,6 +60,8 @@ def problems(program: Path, config: Path, environment: dict, user: int, hadolint
     all_stages = stages(instructions(FILE.read_text()))
     last = list(all_stages)[-1]
     require(last == "gateway", f"the last stage is `{last}`")
+    if not {"build", "base", "runners", "gateway"} <= set(all_stages):
+        return [*found, f"deploy/Containerfile: the stages are {list(all_stages)}"]
 
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
     patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
@@ -111,7 +113,7 @@ def problems(program: Path, config: Path, environment: dict, user: int, hadolint
 def workspace_problem(sources: list[str], cargo: list[str]) -> str:
     """Return why cargo does not load the workspace from the copied files alone."""
     with tempfile.TemporaryDirectory() as directory:
-        for source in sources:
+        for source in filter(lambda name: (ROOT / name).exists(), sources):
             target = Path(directory) / source
             if (ROOT / source).is_dir():
                 target.symlink_to(ROOT / source)

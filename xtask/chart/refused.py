@@ -1,4 +1,4 @@
-"""Values that the chart must refuse, each merged over a correct set, with a part of the error."""
+"""Values that the chart must refuse, each merged over a correct set (`...` removes a key), with a part of the error."""
 
 
 def serve(**settings) -> dict:
@@ -21,10 +21,14 @@ REFUSED = [
     ({"secretEnv": {"MCP_REPLICA_SECRET": {"secret": "a", "key": "b"}}}, "propertyName 'MCP_REPLICA_SECRET'"),
     ({"secretEnv": {"CI_KEY": "0123456789abcdef"}}, "/secretEnv/CI_KEY"),
     ({"redis": {"url": "redis://:password@redis"}}, "'url' not allowed"),
+    ({"redis": ...}, "/redis/secret/name"),
     ({"redis": {"secret": {"name": ""}}}, "/redis/secret/name"),
+    ({"replication": ...}, "/replication/secret/name"),
     ({"replication": {"secret": {"name": "", "value": "0123456789abcdef"}}}, "'value' not allowed"),
     # Authentication.
+    (serve(auth=...), "missing property 'auth'"),
     (serve(auth=None), "/serve/auth"),
+    (serve(auth={"apiKeys": ...}), "/serve/auth"),
     (serve(auth={"apiKeys": None}), "/auth/apiKeys"),
     (serve(auth={"apiKeys": []}), "/auth/apiKeys"),
     (serve(allowUnauthenticated=True), "/serve/allowUnauthenticated"),
@@ -36,6 +40,7 @@ REFUSED = [
     ({"networkPolicy": {"from": [{}]}}, "/networkPolicy/from/0"),
     ({"topologySpread": {"zone": "Sometimes"}}, "/topologySpread/zone"),
     ({"ports": {"http": 80}}, "/ports/http"),
+    ({"image": ...}, "/image/repository"),
     ({"image": {"repository": ""}}, "/image/repository"),
     ({"image": {"tag": "latest"}}, "/image/tag"),
     ({"image": {"digest": "sha256:1"}}, "/image/digest"),

@@ -18,8 +18,9 @@ class RenderError(Exception):
 
 
 def merge(base: dict, over: dict) -> dict:
-    """Merge values as Helm does: objects by key, everything else is replaced."""
-    merged = dict(base)
+    """Merge values as Helm does: objects by key, everything else is replaced; `...` removes a key."""
+    merged = {key: value for key, value in base.items() if over.get(key) is not ...}
+    over = {key: value for key, value in over.items() if value is not ...}
     for key, value in over.items():
         both = isinstance(merged.get(key), dict) and isinstance(value, dict)
         merged[key] = merge(merged[key], value) if both else value
