@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
 from pathlib import Path
@@ -25,11 +26,21 @@ from release import CHART, ROOT, Release, RenderError, merge, read_values, repli
 
 # The oldest version that the chart supports, and two that are maintained.
 KUBERNETES = ("1.30", "1.35", "1.37")
-VALUES = sorted(Path(__file__).parent.glob("values/*.yaml"))
+VALUES = Path(__file__).parent / "values"
+PAGE = ROOT / "docs/replicas.md"
 # The most seconds of one run of the program.
 LIMIT = 60
 # Values of the keys of all Secrets: the program must not print them, and no document may contain them.
 MARK = "f00dcafe"
+
+
+def value_sets() -> dict[str, dict]:
+    """Return the values of the files, and those that the page shows."""
+    sets = {file.name: read_values([file]) for file in sorted(VALUES.glob("*.yaml"))}
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for number, block in enumerate(blocks, 1):
+        sets[f"{PAGE.name}, block {number}"] = yaml.safe_load(textwrap.dedent(block))
+    return sets
 
 
 def secrets_of(release: Release) -> dict:
@@ -194,17 +205,17 @@ def main() -> int:
     began = time.monotonic()
     schema = subprocess.run([program, "schema"], capture_output=True, text=True, check=True, timeout=LIMIT)
     times = Times(drain_seconds(), json.loads(schema.stdout))
-    minimal = read_values([VALUES[0].with_name("minimal.yaml")])
+    sets = value_sets()
+    minimal = sets["minimal.yaml"]
     found = [*document_problems(), *refused_problems(minimal)]
     documents = 0
     with tempfile.TemporaryDirectory() as directory:
-        for file in VALUES:
-            values = read_values([file])
+        for name, values in sets.items():
             release = Release(values)
             documents += len(release.documents)
             each = release_problems(values, times)
             each = each or replica_problems(program, release, Path(directory))
-            found += [f"{file.name}: {problem}" for problem in each]
+            found += [f"{name}: {problem}" for problem in each]
         if not found:
             found += name_problems(minimal, times)
             release = Release(minimal)
@@ -214,7 +225,7 @@ def main() -> int:
     for problem in found:
         print(problem, file=sys.stderr)
     print(
-        f"{len(VALUES)} sets of values, {documents} documents for Kubernetes {', '.join(KUBERNETES)}, "
+        f"{len(sets)} sets of values, {documents} documents for Kubernetes {', '.join(KUBERNETES)}, "
         f"{len(REFUSED)} refused values, {len(BROKEN)} refused changes, {time.monotonic() - began:.1f} s"
     )
     return 1 if found else 0
