@@ -101,7 +101,8 @@ def replica_problems(program: Path, release: Release, directory: Path) -> list[s
     if started["env"]["MCP_LEASE_SECONDS"] != str(release.values["replication"]["leaseSeconds"]):
         found.append(f"the lease is {started['env']['MCP_LEASE_SECONDS']}")
     hosts = effective["serve"]["allowedHosts"]
-    wanted = [f"{d['metadata']['name']}.{d['metadata']['namespace']}.svc" for d in release.of_kind("Service")[1:]]
+    public = [each for each in release.of_kind("Service") if each["spec"].get("clusterIP") != "None"]
+    wanted = [f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc" for each in public]
     wanted += [rule["host"] for document in release.of_kind("Ingress") for rule in document["spec"]["rules"]]
     wanted += release.values["config"]["serve"].get("allowedHosts", [])
     if not set(wanted) <= set(hosts):
@@ -189,6 +190,20 @@ def document_problems() -> list[str]:
     return found
 
 
+def render_problems(release: Release, directory: Path) -> list[str]:
+    """Compare the output of render.py with the replica of this process."""
+    secrets = directory / "secrets.json"
+    secrets.write_text(json.dumps(secrets_of(release)))
+    line = [sys.executable, Path(__file__).with_name("render.py"), "--secrets", secrets]
+    line += ["--values", VALUES / "minimal.yaml", "--ordinal", "2"]
+    run = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT)
+    if run.returncode != 0 or json.loads(run.stdout) != replica(release, 2, secrets_of(release)):
+        return [f"render.py prints another replica: {run.stdout}{run.stderr}"]
+    secrets.write_text("{}")
+    run = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT)
+    return [] if run.returncode == 1 else [f"render.py needs no Secrets: {run.stdout}"]
+
+
 def image_problems(program: Path, release: Release, directory: Path) -> list[str]:
     """Check the container file with the configuration of a replica."""
     started = replica(release, 0, secrets_of(release))
@@ -221,6 +236,7 @@ def main() -> int:
             release = Release(minimal)
             accepted = accepted_changes(release.documents, times)
             found += [f"the rule `{text}` accepts a violation" for text in accepted]
+            found += render_problems(release, Path(directory))
             found += image_problems(program, release, Path(directory))
     for problem in found:
         print(problem, file=sys.stderr)

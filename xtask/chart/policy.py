@@ -23,7 +23,7 @@ VOLUMES = {
     "projected",
     "secret",
 }
-SECRET_NAME = re.compile(r"TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIAL|REDIS_URL|_KEY$")
+SECRET_NAME = re.compile(r"(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|CREDENTIALS?|APIKEY|KEY|REDIS_URL)$")
 URL_WITH_PASSWORD = re.compile(r"://[^/\s\"]*:[^/\s\"]*@")
 # The metric of the autoscaler, with the prefix of the gateway's metrics.
 METRIC = "innkeeper_gateway_requests_in_flight"

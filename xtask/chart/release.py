@@ -45,7 +45,6 @@ class Release:
                 self.values = chart.merge_values(values)
         except helm_python.HelmError as error:
             raise RenderError(str(error)) from error
-        self.notes = next(text for path, text in texts.items() if path.endswith("/NOTES.txt"))
         manifests = [text for path, text in sorted(texts.items()) if path.endswith(".yaml")]
         documents = [document for text in manifests for document in yaml.safe_load_all(text)]
         self.documents = [document for document in documents if document]
