@@ -192,6 +192,9 @@ impl GatewayBuilder {
         }
         let tasks = GatewayTasks::default();
         let replication = self.replicas.map(|replicas| Replication::new(replicas, &tasks));
+        let replica = replication.as_ref().map(|replication| replication.replicas.id());
+        let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
+        let stored_results = StoredResults::new(replica);
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
@@ -202,10 +205,10 @@ impl GatewayBuilder {
             sharing: Sharing::new(self.principal_servers, self.session_servers),
             callbacks: self.callbacks,
             subscribers: Arc::default(),
-            parked_calls: ParkedCalls::new(),
-            task_ids: TaskIds::new(),
+            parked_calls,
+            task_ids,
             task_quota: Quota::new(MAX_OPEN_TASKS),
-            stored_results: StoredResults::new(),
+            stored_results,
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
             policy: self.policy,

@@ -28,9 +28,9 @@ mod metrics;
 mod options;
 
 mod gateway_tools;
-mod stored_results;
 
 mod sealed_state;
+mod stored_results;
 mod task_ids;
 
 mod store_error;

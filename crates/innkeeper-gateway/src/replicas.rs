@@ -102,6 +102,11 @@ impl Replicas {
         tasks.spawn(self.clone().remove_ended_calls());
     }
 
+    /// Returns the id of this replica, which no other process has.
+    pub(crate) fn id(&self) -> &str {
+        &self.0.id
+    }
+
     /// Returns the secret that all replicas share.
     pub(crate) fn secret(&self) -> &Secret {
         &self.0.options.secret

@@ -276,20 +276,32 @@ impl Replicas {
         }
     }
 
+    /// Returns the address of a replica; `None` if it has no lease.
+    ///
+    /// # Errors
+    ///
+    /// Redis does not respond.
+    pub(crate) async fn address(&self, id: &str) -> Result<Option<ReplicaAddress>, StoreError> {
+        let mut call = self.0.scripts.find_value.prepare_invoke();
+        call.key(format!("{LEASE_PREFIX}{id}"));
+        let reply: Reply = self.0.redis.run(&call).await?;
+        match (reply.name(), reply.items().first()) {
+            ("found", Some(url)) => {
+                let url = String::from_utf8_lossy(url).into_owned();
+                Ok(Some(ReplicaAddress { id: id.to_owned(), url }))
+            }
+            ("unknown", _) => Ok(None),
+            _ => Err(reply.unexpected()),
+        }
+    }
+
     /// Returns whether another replica has a lease.
     ///
     /// # Errors
     ///
     /// Redis does not respond.
     pub(crate) async fn is_alive(&self, replica: &ReplicaAddress) -> Result<bool, StoreError> {
-        let mut call = self.0.scripts.has_lease.prepare_invoke();
-        call.key(format!("{LEASE_PREFIX}{}", replica.id));
-        let reply: Reply = self.0.redis.run(&call).await?;
-        match reply.name() {
-            "yes" => Ok(true),
-            "no" => Ok(false),
-            _ => Err(reply.unexpected()),
-        }
+        Ok(self.address(&replica.id).await?.is_some())
     }
 }
 

@@ -182,7 +182,7 @@ impl Replicas {
     ///
     /// Redis does not respond, or the record is not usable.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
-        let mut call = self.0.scripts.find_session.prepare_invoke();
+        let mut call = self.0.scripts.find_value.prepare_invoke();
         call.key(session_name(id));
         let reply = self.run(&call).await?;
         match (reply.name(), reply.items().first()) {

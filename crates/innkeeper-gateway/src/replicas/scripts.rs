@@ -6,7 +6,6 @@ use redis::Script;
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) renew: Script,
-    pub(super) has_lease: Script,
     pub(super) claim: Script,
     pub(super) release: Script,
     pub(super) keep: Script,
@@ -14,7 +13,7 @@ pub(super) struct Scripts {
     pub(super) forget_calls: Script,
     pub(super) find: Script,
     pub(super) store_session: Script,
-    pub(super) find_session: Script,
+    pub(super) find_value: Script,
     pub(super) append: Script,
     pub(super) read_log: Script,
 }
@@ -23,7 +22,6 @@ impl Scripts {
     pub(super) fn new() -> Self {
         Self {
             renew: Script::new(include_str!("scripts/renew.lua")),
-            has_lease: Script::new(include_str!("scripts/has_lease.lua")),
             claim: Script::new(include_str!("scripts/claim.lua")),
             release: Script::new(include_str!("scripts/release.lua")),
             keep: Script::new(include_str!("scripts/keep.lua")),
@@ -31,7 +29,7 @@ impl Scripts {
             forget_calls: Script::new(include_str!("scripts/forget_calls.lua")),
             find: Script::new(include_str!("scripts/find.lua")),
             store_session: Script::new(include_str!("scripts/store_session.lua")),
-            find_session: Script::new(include_str!("scripts/find_session.lua")),
+            find_value: Script::new(include_str!("scripts/find_value.lua")),
             append: Script::new(include_str!("scripts/append.lua")),
             read_log: Script::new(include_str!("scripts/read_log.lua")),
         }

@@ -153,6 +153,53 @@ pub(super) async fn own_or_forward(
     }
 }
 
+/// A replica that the parameters of a request name.
+pub(super) struct NamedReplica {
+    pub(super) id: String,
+    /// Whether the request continues a call that the replica sent to its server.
+    pub(super) has_sent_call: bool,
+}
+
+/// Passes a request without a session on to the replica that a text of the client names, if it is
+/// another one. The replica has what the text stands for: a call that waits for input, a task or a
+/// result.
+pub(super) async fn forward_to_named(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    named: &NamedReplica,
+    request: &RequestId,
+) -> Result<(), Box<Response<Body>>> {
+    let replicas = &replication.replicas;
+    if named.id == replicas.id() || from.is_forwarded {
+        return Ok(());
+    }
+    let found = replicas.address(&named.id).await.map_err(|error| Box::new(unavailable(&error)))?;
+    let failed = |error: &RpcError| {
+        Err(Box::new(json_response(StatusCode::OK, incoming::error_line(Some(request), error))))
+    };
+    let owner = match found {
+        Some(owner) => owner,
+        // The server got the call, and its replica has ended.
+        None if named.has_sent_call => {
+            return failed(&RpcError::outcome_unknown(&call_id(&from.id, request)));
+        }
+        // The result or the task is unknown here, and the error says so.
+        None => return Ok(()),
+    };
+    let error = match attempt(from, replication, &owner).await {
+        Attempt::Response(response) => {
+            let key = OwnedKey::Principal(from.principal.clone());
+            let calls = vec![call_id(&from.id, request)];
+            let (body, replicas) = (response.into_parts(), replicas.clone());
+            let passing = Passing { body, replicas, owner, key, calls };
+            return Err(Box::new(passing.response()));
+        }
+        Attempt::NotReceived => RpcError::not_run(),
+        Attempt::Lost => RpcError::outcome_unknown(&call_id(&from.id, request)),
+    };
+    failed(&error)
+}
+
 /// Returns the response to a request that the store does not let this replica handle.
 pub(super) fn unavailable(error: &StoreError) -> Response<Body> {
     tracing::warn!(%error, "request of a session not handled");

@@ -49,7 +49,7 @@ async fn request(
     method: &str,
     params: Option<&RawValue>,
 ) -> Response<Body> {
-    let ownership = match place_stateless(&from, &id).await {
+    let ownership = match place_stateless(&from, &id, params).await {
         Ok(ownership) => ownership,
         Err(response) => return *response,
     };

@@ -10,7 +10,7 @@ use innkeeper_protocol::http::SESSION_ID;
 use innkeeper_protocol::{RequestId, Revision, skim};
 use serde_json::value::RawValue;
 
-use super::forwarding::{own_or_forward, unavailable};
+use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
 use super::response::{rejected, rpc_error_response};
 use super::session::{NewSession, Session};
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
@@ -20,6 +20,8 @@ use crate::event_stream::EventStream;
 use crate::gateway::Replication;
 use crate::owned_calls::OwnedCalls;
 use crate::replicas::{EntryKind, LogEntry, OwnedKey, Ownership, SessionRecord, StreamLog};
+use crate::sealed_state::replica_of;
+use crate::stored_results;
 
 /// The state of a session that a client names.
 pub(super) enum Place {
@@ -255,6 +257,18 @@ fn unanswered(log: &StreamLog) -> Vec<Box<RawValue>> {
     open.cloned().collect()
 }
 
+/// Returns the replica that the parameters of a request name.
+fn named_replica(params: &RawValue) -> Option<NamedReplica> {
+    let text = |key: &str| skim::member(params.get(), key).and_then(skim::decode_string);
+    let state = text("requestState");
+    let has_sent_call = state.is_some();
+    let token = state.or_else(|| text("taskId")).or_else(|| {
+        let uri = text("uri")?;
+        uri.strip_prefix(stored_results::URI_PREFIX).map(|id| id.to_owned().into())
+    })?;
+    Some(NamedReplica { id: replica_of(&token)?.to_owned(), has_sent_call })
+}
+
 /// Returns what this replica owns to handle a request without a session; `None` if every replica
 /// can handle it.
 ///
@@ -264,9 +278,13 @@ fn unanswered(log: &StreamLog) -> Vec<Box<RawValue>> {
 pub(super) async fn place_stateless(
     from: &HttpRequest<'_>,
     request: &RequestId,
+    params: Option<&RawValue>,
 ) -> Found<Option<Arc<Ownership>>> {
     let gateway = &from.transport.gateway;
     let Some(replication) = &gateway.replication else { return Ok(None) };
+    if let Some(replica) = params.and_then(named_replica) {
+        forward_to_named(from, replication, &replica, request).await?;
+    }
     let Some(key) = gateway.owned_key(&from.principal, None) else { return Ok(None) };
     own_or_forward(from, replication, &key, true, std::slice::from_ref(request)).await
 }
