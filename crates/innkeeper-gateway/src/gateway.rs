@@ -28,7 +28,7 @@ use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
 use crate::rate_limits::RateLimits;
-use crate::replicas::Replicas;
+use crate::replicas::{OwnedKey, Replicas};
 use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
@@ -217,7 +217,7 @@ impl GatewayBuilder {
             connections: self.connections,
             replication,
             tasks,
-            closing: SetOnce::new(),
+            closing: Arc::new(SetOnce::new()),
         });
         inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream));
         inner.tasks.spawn(end_unused(Arc::downgrade(&inner)));
@@ -266,7 +266,7 @@ pub(crate) struct GatewayInner {
     pub(crate) replication: Option<Replication>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
-    pub(crate) closing: SetOnce<()>,
+    pub(crate) closing: Arc<SetOnce<()>>,
 }
 
 impl GatewayInner {
@@ -372,8 +372,10 @@ impl Gateway {
         if let Some(replication) = &self.0.replication {
             // Other replicas reach the sessions of the first router.
             drop(replication.transport.set(Arc::downgrade(&transport)));
-            let (transport, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
-            self.0.tasks.spawn(end_lost_sessions(transport, replicas));
+            let (weak, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
+            self.0.tasks.spawn(end_lost_sessions(weak, replicas));
+            let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
+            self.0.tasks.spawn(hand_over_sessions(weak, closing));
         }
         router::router(transport, access.into())
     }
@@ -467,11 +469,24 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
     }
 }
 
-/// Ends the sessions that other replicas can own.
+/// Ends the sessions and the servers that other replicas can own.
 async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
     loop {
-        replicas.lost().await;
+        let lost = replicas.lost().await;
         let Some(transport) = transport.upgrade() else { return };
         transport.end_lost_sessions();
+        for key in lost {
+            if let OwnedKey::Principal(principal) = key {
+                transport.gateway.end_principal(&principal);
+            }
+        }
+    }
+}
+
+/// Gives the sessions up when the gateway closes.
+async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
+    closing.wait().await;
+    if let Some(transport) = transport.upgrade() {
+        transport.hand_over_sessions().await;
     }
 }

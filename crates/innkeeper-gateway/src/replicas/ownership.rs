@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::Replicas;
 use super::lease::milliseconds;
@@ -57,6 +58,10 @@ pub(crate) struct Ownership {
     /// The epoch of the lease in which Redis confirmed the ownership.
     epoch: AtomicU64,
     lost: AtomicBool,
+    /// Whether a request used the key since Redis was last told to keep it.
+    used: AtomicBool,
+    /// When Redis was last told to keep the key.
+    kept: Mutex<Instant>,
 }
 
 impl Ownership {
@@ -87,7 +92,9 @@ pub(crate) enum Claim {
 #[derive(Debug, Default)]
 pub(super) struct OwnedKeys {
     by_key: RwLock<HashMap<OwnedKey, Arc<Ownership>>>,
-    lost: Notify,
+    /// The lost keys whose sessions and servers here have not ended.
+    lost: Mutex<Vec<OwnedKey>>,
+    has_lost: Notify,
 }
 
 impl OwnedKeys {
@@ -109,8 +116,15 @@ impl OwnedKeys {
             }
             self.mark_lost(known);
         }
-        let (epoch, lost) = (AtomicU64::new(epoch), AtomicBool::new(false));
-        let ownership = Arc::new(Ownership { key: key.clone(), fence, moves, epoch, lost });
+        let ownership = Arc::new(Ownership {
+            key: key.clone(),
+            fence,
+            moves,
+            epoch: AtomicU64::new(epoch),
+            lost: AtomicBool::new(false),
+            used: AtomicBool::new(true),
+            kept: Mutex::new(Instant::now()),
+        });
         by_key.insert(key.clone(), ownership.clone());
         ownership
     }
@@ -126,7 +140,9 @@ impl OwnedKeys {
     fn mark_lost(&self, ownership: &Ownership) {
         if !ownership.lost.swap(true, Ordering::AcqRel) {
             tracing::warn!(key = %ownership.key, "another replica can own the key");
-            self.lost.notify_one();
+            let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+            lost.push(ownership.key.clone());
+            self.has_lost.notify_one();
         }
     }
 }
@@ -153,6 +169,7 @@ impl Replicas {
         if let Some(known) = &known
             && self.owns(known)
         {
+            known.used.store(true, Ordering::Relaxed);
             return Ok(Claim::Owned(known.clone()));
         }
         let epoch = shared.lease.epoch();
@@ -208,9 +225,38 @@ impl Replicas {
         }
     }
 
-    /// Waits until this replica lost a key.
-    pub(crate) async fn lost(&self) {
-        self.0.owned.lost.notified().await;
+    /// Waits until this replica lost keys, and returns them.
+    pub(crate) async fn lost(&self) -> Vec<OwnedKey> {
+        let owned = &self.0.owned;
+        owned.has_lost.notified().await;
+        std::mem::take(&mut *owned.lost.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the principals that clients use, and gives up those that no client uses for the idle
+    /// time.
+    pub(crate) async fn keep_principals(&self) {
+        let idle = self.0.options.idle;
+        for ownership in self.0.owned.all() {
+            let since = {
+                let kept = ownership.kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.elapsed()
+            };
+            if !matches!(ownership.key, OwnedKey::Principal(_)) || since < idle / 8 {
+                continue;
+            }
+            let result = if ownership.used.swap(false, Ordering::Relaxed) {
+                *ownership.kept.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                self.keep(&ownership, &[]).await.map(drop)
+            } else if since >= idle {
+                self.release(&ownership, None).await
+            } else {
+                continue;
+            };
+            if let Err(error) = result {
+                tracing::warn!(%error, "owned principals not kept");
+                return;
+            }
+        }
     }
 
     /// Gives a key up. With `forget`, nobody claims the key again, and what belongs to it is removed.
@@ -224,6 +270,7 @@ impl Replicas {
         forget: Option<Vec<String>>,
     ) -> Result<(), StoreError> {
         let shared = &*self.0;
+        // The owner ends its own sessions and servers.
         ownership.lost.store(true, Ordering::Release);
         shared.owned.lose(ownership);
         let mut call = shared.scripts.release.prepare_invoke();

@@ -33,6 +33,9 @@ use crate::store_error::StoreError;
 /// another replica.
 const PRIME_DELAY: Duration = Duration::from_millis(250);
 
+/// Time between two looks at the sessions that are handed over.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Handles a POST. The reservation is the memory of its body.
 pub(super) async fn post(
     from: &HttpRequest<'_>,
@@ -498,7 +501,28 @@ impl HttpTransport {
                 for session in sessions {
                     session.keep(&replicas).await;
                 }
+                replicas.keep_principals().await;
             });
+        }
+    }
+
+    /// Gives up each session as soon as it has no request in flight, so that other replicas continue
+    /// it, until the future is dropped.
+    pub(crate) async fn hand_over_sessions(&self) {
+        let Some(replication) = &self.gateway.replication else { return };
+        loop {
+            for session in self.sessions.remove_inactive() {
+                let ownership = session.ownership.as_ref();
+                let ownership = ownership
+                    .filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
+                if let Some(ownership) = ownership
+                    && let Err(error) = replication.replicas.release(ownership, None).await
+                {
+                    tracing::warn!(%error, "session not handed over");
+                }
+                self.close_session(&session);
+            }
+            sleep(HAND_OVER_INTERVAL).await;
         }
     }
 

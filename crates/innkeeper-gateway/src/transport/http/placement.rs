@@ -114,7 +114,9 @@ async fn take_over(
     }
     let Some(identity) = identity(&record) else { return Ok(ended()) };
     let general = replication.replicas.read_log(id, 0).await;
-    let general = general.map_err(|error| Box::new(unavailable(&error)))?;
+    let mut general = general.map_err(|error| Box::new(unavailable(&error)))?;
+    // The stream of the last owner has ended, that of the session has not.
+    general.entries.retain(|entry| entry.kind != EntryKind::Closed);
     let new = NewSession {
         id: id.into(),
         principal: principal.clone(),

@@ -249,6 +249,18 @@ impl Sessions {
         lost.map(|(_, session)| session).collect()
     }
 
+    /// Removes and returns the sessions without a request in flight. Streams for messages that belong
+    /// to no request end.
+    pub(crate) fn remove_inactive(&self) -> Vec<Arc<Session>> {
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        let inactive = by_id.extract_if(|_, session| {
+            // A reader of the stream counts as active until it ends.
+            session.general.close();
+            session.active.load(Ordering::Relaxed) == 0
+        });
+        inactive.map(|(_, session)| session).collect()
+    }
+
     /// Returns the sessions that Redis must be told to keep.
     pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
