@@ -3,6 +3,7 @@
 //! An error in `serve` rejects the whole configuration: a gateway without one of its checks must not
 //! start.
 
+mod approval;
 mod auth;
 mod check;
 mod endpoint;
@@ -17,6 +18,7 @@ use super::seconds;
 
 pub(super) use check::serve;
 
+pub use approval::ApprovalConfig;
 pub use auth::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
 pub use endpoint::{EndpointConfig, LargeResults};
 
@@ -39,6 +41,8 @@ pub struct ServeConfig {
     pub auth: ServeAuth,
     /// Maximum rates for each client. Default: none.
     pub rate: RateConfig,
+    /// Calls and forms that wait for the answer of an operator. Default: none.
+    pub approval: ApprovalConfig,
     /// Limits of the gateway.
     pub limits: ServeLimits,
     /// Further endpoints by name.
@@ -55,6 +59,7 @@ impl Default for ServeConfig {
             allowed_hosts: Vec::new(),
             auth: ServeAuth::default(),
             rate: RateConfig::default(),
+            approval: ApprovalConfig::default(),
             limits: ServeLimits::default(),
             endpoints: IndexMap::new(),
         }

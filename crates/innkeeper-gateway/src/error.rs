@@ -45,6 +45,8 @@ pub(crate) enum ErrorKind {
     Protocol,
     /// The host does not forward the result.
     Withheld,
+    /// The call needs an approval and does not have it.
+    NotApproved,
     /// The gateway cannot respond.
     Internal,
 }
@@ -109,6 +111,12 @@ impl RpcError {
         let message = exceeded.to_string();
         let kind = ErrorKind::Rate { retry_after };
         Self { kind, code: REJECTED, message, data: to_raw_value(&data).ok() }
+    }
+
+    /// The call has no approval. The tool did not run.
+    pub(crate) fn not_approved(message: String, data: &serde_json::Value) -> Self {
+        let (kind, data) = (ErrorKind::NotApproved, to_raw_value(data).ok());
+        Self { kind, code: REJECTED, message, data }
     }
 
     /// The request needs capabilities that the client does not declare.

@@ -23,6 +23,7 @@ use crate::listener::GatewayListener;
 use crate::metrics::GatewayMetrics;
 use crate::options::{EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
+use crate::pending_questions::PendingQuestions;
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
@@ -39,6 +40,7 @@ use crate::transport;
 use crate::transport::http::HttpTransport;
 use crate::upstream::Upstream;
 use crate::view::View;
+use crate::waiting_calls::WaitingCalls;
 use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
 use server_settings::ServerSettings;
@@ -53,6 +55,7 @@ pub struct GatewayBuilder {
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
     connections: Option<ConnectionService>,
+    questions: Option<PendingQuestions>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -71,6 +74,7 @@ impl GatewayBuilder {
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
             connections: None,
+            questions: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -144,6 +148,12 @@ impl GatewayBuilder {
         Self { connections: Some(service), ..self }
     }
 
+    /// Sets the questions to operators: approvals of calls, and elicitations. Default: none.
+    #[must_use]
+    pub fn questions(self, questions: PendingQuestions) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -197,6 +207,8 @@ impl GatewayBuilder {
             rate_limits: self.rates,
             telemetry: self.telemetry,
             connections: self.connections,
+            questions: self.questions,
+            waiting_calls: WaitingCalls::default(),
             tasks: GatewayTasks::default(),
             closing: SetOnce::new(),
         });
@@ -244,6 +256,8 @@ pub(crate) struct GatewayInner {
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) connections: Option<ConnectionService>,
+    pub(crate) questions: Option<PendingQuestions>,
+    pub(crate) waiting_calls: WaitingCalls,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: SetOnce<()>,
@@ -286,6 +300,10 @@ impl GatewayInner {
 }
 
 impl Gateway {
+    pub(crate) fn inner(&self) -> &Arc<GatewayInner> {
+        &self.0
+    }
+
     /// Serves one client on a connection with newline-delimited messages, for example stdio or a
     /// Unix socket, until the client closes its output or the connection fails. Requests in flight
     /// then get [`GatewayOptions::drain_timeout`]. The same holds after [`Self::close`] of a gateway

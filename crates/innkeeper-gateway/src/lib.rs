@@ -41,9 +41,11 @@ mod store_error;
 mod redis_client;
 
 pub mod connections;
+pub mod pending_questions;
 
 mod client;
 mod sole_client;
+mod waiting_calls;
 
 mod turns;
 
@@ -72,6 +74,7 @@ mod server;
 #[cfg(doctest)]
 mod pages;
 
+pub use dispatch::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;

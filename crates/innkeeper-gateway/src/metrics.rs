@@ -42,7 +42,7 @@ pub(crate) fn known_method(method: &str) -> Option<&'static str> {
 const METHOD_COUNT: usize = METHODS.len() + 1;
 
 /// The outcomes of a request; the last is that of a request without a response.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "ok",
     "invalid",
     "unknown_item",
@@ -52,6 +52,7 @@ const OUTCOMES: [&str; 11] = [
     "timeout",
     "protocol",
     "withheld",
+    "not_approved",
     "internal",
     "cancelled",
 ];
@@ -70,6 +71,13 @@ pub(crate) enum ClientTransport {
 }
 
 const TRANSPORTS: [&str; 4] = ["connection", "http", "rest", "connection_service"];
+
+impl ClientTransport {
+    /// Returns the name of the transport.
+    pub(crate) fn as_str(self) -> &'static str {
+        TRANSPORTS.get(self as usize).unwrap_or(&"")
+    }
+}
 
 /// Why the gateway used no part of an HTTP request.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +122,8 @@ pub(crate) struct GatewayMetrics {
 pub(crate) struct GatewayGauges {
     pub(crate) sessions: usize,
     pub(crate) parked_calls: usize,
+    /// `None` without questions, and if their store does not respond.
+    pub(crate) open_questions: Option<usize>,
     pub(crate) finished_stream_bytes: usize,
 }
 
@@ -205,6 +215,11 @@ impl GatewayMetrics {
             write_family(&mut text, name, "gauge", help);
             text.push_str(&format!("innkeeper_gateway_{name} {value}\n"));
         }
+        if let Some(value) = gauges.open_questions {
+            let help = "Questions that wait for an answer or whose approved call runs.";
+            write_family(&mut text, "open_questions", "gauge", help);
+            text.push_str(&format!("innkeeper_gateway_open_questions {value}\n"));
+        }
         text
     }
 }
@@ -245,6 +260,7 @@ impl CountedRequest<'_> {
             Some(ErrorKind::Timeout) => "timeout",
             Some(ErrorKind::Protocol) => "protocol",
             Some(ErrorKind::Withheld) => "withheld",
+            Some(ErrorKind::NotApproved) => "not_approved",
             Some(ErrorKind::Internal) => "internal",
         };
         let position = OUTCOMES.iter().position(|known| *known == outcome);

@@ -244,7 +244,7 @@ impl Routes {
                     RestClient { transport, endpoint, principal, needs_credential, header_trace };
                 rest::handle(&client, resource, &parts, body).await
             }
-            Target::Metrics => self.metrics(request.method()),
+            Target::Metrics => self.metrics(request.method()).await,
             Target::Connections(service, route) => {
                 connection_routes::handle(transport, &service, route, principal, request).await
             }
@@ -252,12 +252,17 @@ impl Routes {
     }
 
     /// Returns the metrics of the host that all clients share, and of the gateway.
-    fn metrics(&self, method: &Method) -> Response<Body> {
+    async fn metrics(&self, method: &Method) -> Response<Body> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Problem::method_not_allowed(&Method::GET).into_response();
         }
         let gateway = &self.transport.gateway;
+        let open_questions = match &gateway.questions {
+            Some(questions) => questions.store().count_open().await.ok(),
+            None => None,
+        };
         let gauges = GatewayGauges {
+            open_questions,
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.parked_calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),

@@ -50,7 +50,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
     let max_connections = options.max_sessions;
-    check_supported(&config, &serve)?;
+    check_supported(&config, &serve, args)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let builder = if args.on_stdio {
@@ -69,6 +69,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         let service = connections.service(max_connections, &mut context.output).await?;
         let builder = match service {
             Some(service) => builder.connections(service),
+            None => builder,
+        };
+        let questions = connections.questions(&serve.approval, &mut context.output).await?;
+        let builder = match questions {
+            Some(questions) => builder.questions(questions),
             None => builder,
         };
         private = PrivateServerCounts::new(&config);
@@ -114,14 +119,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     with_available_servers(context, config, host_options, operation).await
 }
 
-/// Opens the socket for other commands with this configuration. A gateway whose tools have rates has
-/// no socket: commands with servers of their own have no rates.
+/// Opens the socket for other commands with this configuration. A gateway whose tools have rates or
+/// need approvals has no socket: commands with servers of their own have neither.
 async fn bind_socket(
     context: &mut CommandContext,
     serve: &ServeConfig,
 ) -> Result<Option<AttachListener>, CliError> {
-    let Some(digest) = context.config_digest.as_deref().filter(|_| serve.rate.tools.is_empty())
-    else {
+    let is_open = serve.rate.tools.is_empty() && !serve.approval.is_configured();
+    let Some(digest) = context.config_digest.as_deref().filter(|_| is_open) else {
         return Ok(None);
     };
     let problem = match AttachListener::bind(&context.environment, digest).await {
@@ -206,7 +211,11 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
 
 /// Refuses settings that the gateway does not have: ignored, they would permit what the configuration
 /// limits.
-fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError> {
+fn check_supported(config: &Config, serve: &ServeConfig, args: &ServeArgs) -> Result<(), CliError> {
+    if args.on_stdio && serve.approval.is_configured() {
+        let failure = CliError::usage("nobody can answer the questions of `serve.approval`");
+        return Err(failure.with_hint("serve HTTP, without `--stdio`, or remove the key"));
+    }
     if serve.limits.memory.is_some() && !cfg!(target_os = "linux") {
         let failure = CliError::usage("this system does not support `serve.limits.memory`");
         return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));

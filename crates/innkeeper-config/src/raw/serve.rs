@@ -34,6 +34,8 @@ pub(crate) struct Serve {
     pub(crate) auth: Option<ServeAuth>,
     /// Maximum rate of the requests of each client. Default: no maximum.
     pub(crate) rate: Option<RequestRate>,
+    /// Calls and forms that wait for the answer of an operator.
+    pub(crate) approval: Option<Approval>,
     /// Limits of the gateway.
     pub(crate) limits: Option<ServeLimits>,
     /// Further endpoints by name: the endpoint `NAME` has the path `/mcp/NAME`.
@@ -159,6 +161,23 @@ pub(crate) struct CallRate {
     /// Calls that may come at once. Default: the value of `perMinute`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) burst: Option<u32>,
+}
+
+/// Calls and forms that wait for the answer of an operator.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Approval {
+    /// Tools whose calls wait for an approval, as `SERVER.TOOL` or by the offered name; `*` matches any
+    /// sequence of characters.
+    pub(crate) tools: Option<Vec<StringElement>>,
+    /// Seconds until an operator must answer.
+    #[schemars(range(min = 1, max = 2_592_000), extend("default" = 3_600))]
+    pub(crate) expiry_seconds: Option<f64>,
+    /// Whether operators answer forms of servers (elicitations), beside clients that can, and in place
+    /// of clients that cannot.
+    #[schemars(extend("default" = false))]
+    pub(crate) elicitations: Option<bool>,
 }
 
 /// Limits of the gateway.

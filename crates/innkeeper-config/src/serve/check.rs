@@ -1,5 +1,6 @@
 //! Checks the `serve` object and converts the object to settings.
 
+mod approval;
 mod auth;
 mod endpoint;
 mod web;
@@ -74,6 +75,10 @@ fn convert(checker: &mut EntryChecker<'_>, typed: raw::Serve, servers: &[String]
         rate: typed
             .rate
             .map(|typed| rate(checker, &[key_segment("rate")], typed))
+            .unwrap_or_default(),
+        approval: typed
+            .approval
+            .map(|typed| approval::approval(checker, typed))
             .unwrap_or_default(),
         limits: typed.limits.map(|typed| limits(checker, typed)).unwrap_or_default(),
         endpoints: endpoint::endpoints(checker, typed.endpoints, names, servers),

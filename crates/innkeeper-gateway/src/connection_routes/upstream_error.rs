@@ -43,6 +43,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
+        | ErrorKind::NotApproved
             if is_tool =>
         {
             ErrorCode::ToolExecutionError
@@ -52,6 +53,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
+        | ErrorKind::NotApproved
         | ErrorKind::UnknownItem
         | ErrorKind::Internal => ErrorCode::InternalError,
     };

@@ -14,7 +14,7 @@ use super::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
-use crate::offering::{OfferedServer, Offering};
+use crate::offering::{NamedItem, OfferedServer, Offering};
 
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
@@ -38,7 +38,26 @@ impl GatewayInner {
         let principal = &request.caller.principal;
         let tool = self.policy.find(principal, name, |name| offering.tool(name));
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
+        let questions = self.approval_of(tool, name);
+        if let Some(questions) = questions
+            && let Some(reply) = self.continue_wait(request, questions, (tool, name)).await
+        {
+            return reply;
+        }
         self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
+        match questions {
+            Some(questions) => self.call_after_approval(request, questions, (tool, name)).await,
+            None => self.run_tool(request, tool, name).await,
+        }
+    }
+
+    /// Runs a call that the client may make.
+    pub(super) async fn run_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        tool: &NamedItem,
+        name: &str,
+    ) -> Reply {
         let arguments = request.raw_param("arguments");
         let target =
             CallTarget { server: &tool.server, item: name, digest_of: arguments, task: None };

@@ -327,6 +327,12 @@ impl GatewayInner {
         in_use
     }
 
+    /// Returns whether each session has a process of its own of a server.
+    pub(crate) fn is_session_server(&self, name: &str) -> bool {
+        let session = self.sharing.session.as_ref();
+        session.is_some_and(|session| session.config.servers.contains_key(name))
+    }
+
     /// Ends the hosts of a session.
     pub(crate) fn end_client(&self, client: &Arc<Client>) {
         if self.sharing.session.is_none() {

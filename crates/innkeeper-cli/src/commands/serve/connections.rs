@@ -5,7 +5,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_gateway::RedisClient;
 use innkeeper_gateway::connections::store::{
     ConnectionStore, MemoryStore, RedisStore, StoreOptions,
 };
@@ -13,8 +12,13 @@ use innkeeper_gateway::connections::{
     CapabilityRegistry, ConnectionOptions, ConnectionService, ConnectionServiceBuilder,
     CookieSecure, PathPrefix,
 };
+use innkeeper_gateway::pending_questions::store::{
+    MemoryQuestionStore, QuestionStore, RedisQuestionStore,
+};
+use innkeeper_gateway::pending_questions::{PendingQuestions, QuestionOptions};
+use innkeeper_gateway::{RedisClient, StoreError};
 use innkeeper_host::Environment;
-use innkeeper_host::config::redact_url;
+use innkeeper_host::config::{ApprovalConfig, redact_url};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -199,24 +203,50 @@ impl ConnectionSettings {
         let store_options = StoreOptions { expiry: self.expiry.value, max_connections };
         let store: Arc<dyn ConnectionStore> = match &self.store.value {
             StoreChoice::Memory => Arc::new(MemoryStore::new(store_options)),
-            StoreChoice::Redis(url) => Arc::new(self.connect(url, store_options, output).await?),
+            StoreChoice::Redis(url) => {
+                let connect = async || RedisStore::connect(url, store_options).await;
+                Arc::new(self.connect(url, connect, output).await?)
+            }
         };
         let registry = CapabilityRegistry::with_core_features();
         Ok(Some(ConnectionServiceBuilder::new(options, registry, store).build()))
     }
 
+    /// Returns the questions of operators, in the store of the connections; `None` if nothing waits for
+    /// an operator. Waits for a store that is not available.
+    pub(super) async fn questions(
+        &self,
+        approval: &ApprovalConfig,
+        output: &mut Output,
+    ) -> Result<Option<PendingQuestions>, CliError> {
+        if !approval.is_configured() {
+            return Ok(None);
+        }
+        let store: Arc<dyn QuestionStore> = match &self.store.value {
+            StoreChoice::Memory => Arc::new(MemoryQuestionStore::default()),
+            StoreChoice::Redis(url) => {
+                let connect = async || {
+                    let client = Arc::new(RedisClient::new(url)?);
+                    RedisQuestionStore::connect(client).await
+                };
+                Arc::new(self.connect(url, connect, output).await?)
+            }
+        };
+        Ok(Some(PendingQuestions::new(store, QuestionOptions::from(approval))))
+    }
+
     /// Connects to Redis, again and again until the time is over.
-    async fn connect(
+    async fn connect<S>(
         &self,
         url: &str,
-        options: StoreOptions,
+        connect: impl AsyncFn() -> Result<S, StoreError>,
         output: &mut Output,
-    ) -> Result<RedisStore, CliError> {
+    ) -> Result<S, CliError> {
         let (shown, timeout) = (redact_url(url), self.store_timeout.value);
         let started = Instant::now();
         let mut delay = FIRST_RETRY_DELAY;
         loop {
-            let error = match RedisStore::connect(url, options).await {
+            let error = match connect().await {
                 Ok(store) => return Ok(store),
                 Err(error) => error,
             };
