@@ -5,6 +5,7 @@
 
 mod auth;
 mod check;
+mod console;
 mod endpoint;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +19,7 @@ use super::seconds;
 pub(super) use check::serve;
 
 pub use auth::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
+pub use console::ConsoleConfig;
 pub use endpoint::{EndpointConfig, LargeResults};
 
 /// The top-level `serve` object with all defaults applied.
@@ -41,6 +43,8 @@ pub struct ServeConfig {
     pub rate: RateConfig,
     /// Limits of the gateway.
     pub limits: ServeLimits,
+    /// The console for operators.
+    pub console: ConsoleConfig,
     /// Further endpoints by name.
     pub endpoints: IndexMap<String, EndpointConfig>,
 }
@@ -56,6 +60,7 @@ impl Default for ServeConfig {
             auth: ServeAuth::default(),
             rate: RateConfig::default(),
             limits: ServeLimits::default(),
+            console: ConsoleConfig::default(),
             endpoints: IndexMap::new(),
         }
     }

@@ -27,6 +27,9 @@ mod json_text;
 mod metrics;
 mod options;
 
+mod audit_log;
+mod call_monitor;
+
 mod gateway_tools;
 mod stored_results;
 
@@ -62,6 +65,8 @@ mod rest;
 
 mod connection_routes;
 
+mod console;
+
 mod router;
 mod server;
 
@@ -71,7 +76,7 @@ mod pages;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
-pub use options::{EndpointOptions, GatewayOptions};
+pub use options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use rejection::Rejection;
 

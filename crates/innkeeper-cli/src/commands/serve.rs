@@ -12,7 +12,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{
-    Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
+    ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
@@ -66,6 +66,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);
+        let builder = match ConsoleOptions::from_config(&serve) {
+            Some(options) => builder.console(options),
+            None => builder,
+        };
         let service = connections.service(max_connections, &mut context.output).await?;
         let builder = match service {
             Some(service) => builder.connections(service),

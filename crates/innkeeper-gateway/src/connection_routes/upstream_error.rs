@@ -43,6 +43,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
+        | ErrorKind::Cancelled
             if is_tool =>
         {
             ErrorCode::ToolExecutionError
@@ -53,6 +54,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Protocol
         | ErrorKind::Withheld
         | ErrorKind::UnknownItem
+        | ErrorKind::Cancelled
         | ErrorKind::Internal => ErrorCode::InternalError,
     };
     let data = data.and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
