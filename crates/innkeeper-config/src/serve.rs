@@ -6,6 +6,7 @@
 mod approval;
 mod auth;
 mod check;
+mod console;
 mod endpoint;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,6 +21,7 @@ pub(super) use check::serve;
 
 pub use approval::ApprovalConfig;
 pub use auth::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
+pub use console::ConsoleConfig;
 pub use endpoint::{EndpointConfig, LargeResults};
 
 /// The top-level `serve` object with all defaults applied.
@@ -45,6 +47,8 @@ pub struct ServeConfig {
     pub approval: ApprovalConfig,
     /// Limits of the gateway.
     pub limits: ServeLimits,
+    /// The console for operators.
+    pub console: ConsoleConfig,
     /// Further endpoints by name.
     pub endpoints: IndexMap<String, EndpointConfig>,
 }
@@ -61,6 +65,7 @@ impl Default for ServeConfig {
             rate: RateConfig::default(),
             approval: ApprovalConfig::default(),
             limits: ServeLimits::default(),
+            console: ConsoleConfig::default(),
             endpoints: IndexMap::new(),
         }
     }

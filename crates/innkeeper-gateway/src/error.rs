@@ -47,6 +47,8 @@ pub(crate) enum ErrorKind {
     Withheld,
     /// The call needs an approval and does not have it.
     NotApproved,
+    /// An operator cancelled the call.
+    Cancelled,
     /// The gateway cannot respond.
     Internal,
 }
@@ -70,6 +72,13 @@ impl RpcError {
     /// The gateway starts nothing more.
     pub(crate) fn closing() -> Self {
         Self::new(code::INTERNAL_ERROR, "the gateway is closing")
+    }
+
+    /// An operator cancelled the call in the console.
+    pub(crate) fn cancelled_by_operator() -> Self {
+        let data = json!({ "kind": "cancelled", "mayHaveRun": true });
+        let message = "an operator of the gateway cancelled the call".to_owned();
+        Self { kind: ErrorKind::Cancelled, code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
     /// The parameters of the request are not usable.

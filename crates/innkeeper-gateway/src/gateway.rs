@@ -17,11 +17,13 @@ use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
+use crate::audit_log::AuditLog;
+use crate::call_monitor::CallMonitor;
 use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
 use crate::metrics::GatewayMetrics;
-use crate::options::{EndpointOptions, GatewayOptions};
+use crate::options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::pending_questions::PendingQuestions;
 use crate::policy::ToolPolicy;
@@ -44,6 +46,7 @@ use crate::waiting_calls::WaitingCalls;
 use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
 use server_settings::ServerSettings;
+pub(crate) use sharing::SharedHost;
 use sharing::{PrivateServers, Sharing};
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
@@ -54,6 +57,7 @@ pub struct GatewayBuilder {
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
+    console: Option<ConsoleOptions>,
     connections: Option<ConnectionService>,
     questions: Option<PendingQuestions>,
     callbacks: GatewayCallbacks,
@@ -73,6 +77,7 @@ impl GatewayBuilder {
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
+            console: None,
             connections: None,
             questions: None,
             callbacks: GatewayCallbacks::default(),
@@ -154,6 +159,12 @@ impl GatewayBuilder {
         Self { questions: Some(questions), ..self }
     }
 
+    /// Adds the console for operators at `/console`. Default: none.
+    #[must_use]
+    pub fn console(self, options: ConsoleOptions) -> Self {
+        Self { console: Some(options), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -203,9 +214,12 @@ impl GatewayBuilder {
             stored_results: StoredResults::new(),
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
+            call_monitor: CallMonitor::new(),
+            audit_log: AuditLog::default(),
             policy: self.policy,
             rate_limits: self.rates,
             telemetry: self.telemetry,
+            console: self.console,
             connections: self.connections,
             questions: self.questions,
             waiting_calls: WaitingCalls::default(),
@@ -252,9 +266,12 @@ pub(crate) struct GatewayInner {
     pub(crate) stored_results: StoredResults,
     pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) call_monitor: CallMonitor,
+    pub(crate) audit_log: AuditLog,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
+    pub(crate) console: Option<ConsoleOptions>,
     pub(crate) connections: Option<ConnectionService>,
     pub(crate) questions: Option<PendingQuestions>,
     pub(crate) waiting_calls: WaitingCalls,

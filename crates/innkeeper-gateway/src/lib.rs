@@ -27,6 +27,9 @@ mod json_text;
 mod metrics;
 mod options;
 
+mod audit_log;
+mod call_monitor;
+
 mod gateway_tools;
 mod stored_results;
 
@@ -68,6 +71,8 @@ mod rest;
 
 mod connection_routes;
 
+mod console;
+
 mod router;
 mod server;
 
@@ -78,7 +83,7 @@ pub use dispatch::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
-pub use options::{EndpointOptions, GatewayOptions};
+pub use options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use redis_client::RedisClient;
 pub use rejection::Rejection;

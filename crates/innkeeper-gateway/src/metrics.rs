@@ -68,16 +68,18 @@ pub(crate) enum ClientTransport {
     Rest,
     /// JSON-RPC of the connection service.
     ConnectionService,
+    /// The console.
+    Console,
 }
-
-const TRANSPORTS: [&str; 4] = ["connection", "http", "rest", "connection_service"];
 
 impl ClientTransport {
-    /// Returns the name of the transport.
+    /// Returns the label of the metrics.
     pub(crate) fn as_str(self) -> &'static str {
-        TRANSPORTS.get(self as usize).unwrap_or(&"")
+        TRANSPORTS.get(self as usize).copied().unwrap_or_default()
     }
 }
+
+const TRANSPORTS: [&str; 5] = ["connection", "http", "rest", "connection_service", "console"];
 
 /// Why the gateway used no part of an HTTP request.
 #[derive(Clone, Copy, Debug)]
@@ -261,6 +263,7 @@ impl CountedRequest<'_> {
             Some(ErrorKind::Protocol) => "protocol",
             Some(ErrorKind::Withheld) => "withheld",
             Some(ErrorKind::NotApproved) => "not_approved",
+            Some(ErrorKind::Cancelled) => "cancelled",
             Some(ErrorKind::Internal) => "internal",
         };
         let position = OUTCOMES.iter().position(|known| *known == outcome);

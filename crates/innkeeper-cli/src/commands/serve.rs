@@ -12,7 +12,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{
-    Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
+    ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
@@ -66,16 +66,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);
-        let service = connections.service(max_connections, &mut context.output).await?;
-        let builder = match service {
-            Some(service) => builder.connections(service),
-            None => builder,
-        };
-        let questions = connections.questions(&serve.approval, &mut context.output).await?;
-        let builder = match questions {
-            Some(questions) => builder.questions(questions),
-            None => builder,
-        };
+        let settings = (&serve, &connections, max_connections);
+        let builder = with_services(builder, settings, &mut context.output).await?;
         private = PrivateServerCounts::new(&config);
         config = config.shared_by(Share::Process);
         builder
@@ -117,6 +109,24 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         }
     };
     with_available_servers(context, config, host_options, operation).await
+}
+
+/// Adds what the gateway offers beside MCP, if the settings have it. Waits for a store.
+async fn with_services(
+    mut builder: GatewayBuilder,
+    (serve, connections, max_connections): (&ServeConfig, &ConnectionSettings, usize),
+    output: &mut Output,
+) -> Result<GatewayBuilder, CliError> {
+    if let Some(options) = ConsoleOptions::from_config(serve) {
+        builder = builder.console(options);
+    }
+    if let Some(service) = connections.service(max_connections, output).await? {
+        builder = builder.connections(service);
+    }
+    if let Some(questions) = connections.questions(&serve.approval, output).await? {
+        builder = builder.questions(questions);
+    }
+    Ok(builder)
 }
 
 /// Opens the socket for other commands with this configuration. A gateway whose tools have rates or

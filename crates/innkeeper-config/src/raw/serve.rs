@@ -38,8 +38,25 @@ pub(crate) struct Serve {
     pub(crate) approval: Option<Approval>,
     /// Limits of the gateway.
     pub(crate) limits: Option<ServeLimits>,
+    /// Console for operators at `/console`.
+    pub(crate) console: Option<Console>,
     /// Further endpoints by name: the endpoint `NAME` has the path `/mcp/NAME`.
     pub(crate) endpoints: Option<IndexMap<String, Endpoint>>,
+}
+
+/// Console for operators.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Console {
+    /// Whether the gateway has the console.
+    #[schemars(extend("default" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Principals that may use the console, which shows data of all clients: the `principal` of an API
+    /// key, `oauth:` with the identity of a token, or `local` for everyone who reaches a gateway
+    /// without authentication. Default: none, or `local` on a loopback address without
+    /// authentication.
+    pub(crate) operators: Option<Vec<StringElement>>,
 }
 
 /// Names of tools and prompts.

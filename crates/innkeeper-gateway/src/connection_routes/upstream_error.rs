@@ -44,6 +44,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Protocol
         | ErrorKind::Withheld
         | ErrorKind::NotApproved
+        | ErrorKind::Cancelled
             if is_tool =>
         {
             ErrorCode::ToolExecutionError
@@ -55,6 +56,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Withheld
         | ErrorKind::NotApproved
         | ErrorKind::UnknownItem
+        | ErrorKind::Cancelled
         | ErrorKind::Internal => ErrorCode::InternalError,
     };
     let data = data.and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
