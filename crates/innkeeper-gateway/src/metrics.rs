@@ -42,7 +42,7 @@ pub(crate) fn known_method(method: &str) -> Option<&'static str> {
 const METHOD_COUNT: usize = METHODS.len() + 1;
 
 /// The outcomes of a request; the last is that of a request without a response.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "ok",
     "invalid",
     "unknown_item",
@@ -52,6 +52,7 @@ const OUTCOMES: [&str; 11] = [
     "timeout",
     "protocol",
     "withheld",
+    "not_approved",
     "internal",
     "cancelled",
 ];
@@ -67,9 +68,18 @@ pub(crate) enum ClientTransport {
     Rest,
     /// JSON-RPC of the connection service.
     ConnectionService,
+    /// The console.
+    Console,
 }
 
-const TRANSPORTS: [&str; 4] = ["connection", "http", "rest", "connection_service"];
+impl ClientTransport {
+    /// Returns the label of the metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        TRANSPORTS.get(self as usize).copied().unwrap_or_default()
+    }
+}
+
+const TRANSPORTS: [&str; 5] = ["connection", "http", "rest", "connection_service", "console"];
 
 /// Why the gateway used no part of an HTTP request.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +124,8 @@ pub(crate) struct GatewayMetrics {
 pub(crate) struct GatewayGauges {
     pub(crate) sessions: usize,
     pub(crate) parked_calls: usize,
+    /// `None` without questions, and if their store does not respond.
+    pub(crate) open_questions: Option<usize>,
     pub(crate) finished_stream_bytes: usize,
 }
 
@@ -205,6 +217,11 @@ impl GatewayMetrics {
             write_family(&mut text, name, "gauge", help);
             text.push_str(&format!("innkeeper_gateway_{name} {value}\n"));
         }
+        if let Some(value) = gauges.open_questions {
+            let help = "Questions that wait for an answer or whose approved call runs.";
+            write_family(&mut text, "open_questions", "gauge", help);
+            text.push_str(&format!("innkeeper_gateway_open_questions {value}\n"));
+        }
         text
     }
 }
@@ -245,6 +262,8 @@ impl CountedRequest<'_> {
             Some(ErrorKind::Timeout) => "timeout",
             Some(ErrorKind::Protocol) => "protocol",
             Some(ErrorKind::Withheld) => "withheld",
+            Some(ErrorKind::NotApproved) => "not_approved",
+            Some(ErrorKind::Cancelled) => "cancelled",
             Some(ErrorKind::Internal) => "internal",
         };
         let position = OUTCOMES.iter().position(|known| *known == outcome);

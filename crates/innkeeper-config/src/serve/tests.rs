@@ -54,6 +54,11 @@ fn the_defaults_in_the_schema_are_the_ones_that_count() {
         }
     }
     assert_eq!(compared, 10);
+    let approval = &schema["approval"]["properties"];
+    let defaults = ApprovalConfig::default();
+    assert_eq!(approval["expirySeconds"]["default"], defaults.expiry.as_secs());
+    assert_eq!(approval["elicitations"]["default"], defaults.elicitations);
+    assert!(!defaults.is_configured());
     let endpoint = &schema["endpoints"]["additionalProperties"]["properties"];
     let large = &endpoint["largeResults"]["properties"];
     let defaults = LargeResults::default();
@@ -80,6 +85,7 @@ fn every_key_reaches_the_settings() {
                     "allow": ["files.*"], "deny": ["*write*"], "rate": {{"perMinute": 7}}}}
             }},
             "rate": {{"perMinute": 60, "tools": {{"write_*": {{"perMinute": 5, "burst": 1}}}}}},
+            "approval": {{"tools": ["files.write*"], "expirySeconds": 90, "elicitations": true}},
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
                 "idleSessionSeconds": 60, "sessions": 5, "connectionsPerAddress": 7,
                 "processes": 6, "memory": "2 GiB"}},
@@ -122,6 +128,9 @@ fn every_key_reaches_the_settings() {
         memory: Some(2 << 30),
     };
     assert_eq!(serve.limits, limits);
+    let tools = vec!["files.write*".to_owned()];
+    let approval = ApprovalConfig { tools, expiry: Duration::from_secs(90), elicitations: true };
+    assert_eq!(serve.approval, approval);
     let docs = &serve.endpoints["docs"];
     assert_eq!(
         (docs.names, docs.search, docs.pinned.as_slice()),
@@ -161,6 +170,10 @@ fn an_unknown_key_at_any_level_is_an_error_with_the_key_and_a_suggestion() {
         ),
         (r#"{"limits": {"bodySize": 1024}}"#, "serve.limits.bodySize: unknown key"),
         (
+            r#"{"approval": {"tool": ["x"]}}"#,
+            "serve.approval.tool: unknown key\n    hint: did you mean `tools`?",
+        ),
+        (
             r#"{"endpoints": {"a": {"tool": {"deny": ["x"]}}}}"#,
             "serve.endpoints.a.tool: unknown key",
         ),
@@ -196,6 +209,15 @@ fn a_wrong_value_is_an_error_with_its_line_and_key() {
         (
             r#"{"limits": {"bodyBytes": "2000 GiB"}}"#,
             "serve.limits.bodyBytes: expected a size from 1 KiB to 1 TiB",
+        ),
+        (
+            r#"{"approval": {"tools": ["a.b", "a.c "]}}"#,
+            "mcp.json:2:41 serve.approval.tools[1]: expected the name of a tool, such as",
+        ),
+        (r#"{"approval": {"tools": "a.b"}}"#, "serve.approval.tools: expected array"),
+        (
+            r#"{"approval": {"expirySeconds": 0}}"#,
+            "serve.approval.expirySeconds: expected 1 or more",
         ),
         (
             r#"{"limits": {"requestSeconds": 0}}"#,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod approvals;
 mod arbitrary_requests;
 mod bridge;
 mod cache_hints;
@@ -16,6 +17,9 @@ mod limits;
 mod lossless;
 mod names;
 mod neighbours;
+mod operator_forms;
+#[cfg(target_os = "linux")]
+mod question_store;
 mod questions;
 mod rest;
 mod rmcp_client;
