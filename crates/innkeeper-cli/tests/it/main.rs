@@ -10,6 +10,8 @@ mod serve;
 mod server_requests;
 
 mod activity;
+#[cfg(target_os = "linux")]
+mod approvals;
 mod arguments;
 mod ask;
 #[cfg(unix)]

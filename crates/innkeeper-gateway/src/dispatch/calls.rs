@@ -45,8 +45,10 @@ impl GatewayInner {
             return Err(RpcError::unknown_item("tool", name));
         };
         let questions = self.approval_of(tool, name);
+        // In boxes, as below: most calls need no approval, and their futures stay small.
         if let Some(questions) = questions
-            && let Some(reply) = self.continue_wait(request, questions, (tool, name)).await
+            && let Some(reply) =
+                Box::pin(self.continue_wait(request, questions, (tool, name))).await
         {
             return reply;
         }
@@ -56,7 +58,9 @@ impl GatewayInner {
             RpcError::from_rate(exceeded)
         })?;
         match questions {
-            Some(questions) => self.call_after_approval(request, questions, (tool, name)).await,
+            Some(questions) => {
+                Box::pin(self.call_after_approval(request, questions, (tool, name))).await
+            }
             None => self.run_tool(request, tool, name).await,
         }
     }
@@ -75,7 +79,8 @@ impl GatewayInner {
             transport: request.caller.transport,
         });
         let call = monitored.call().clone();
-        monitored.run(self.forward_call(request, (tool, name), call)).await
+        // In a box: a debug build copies large futures on the stack.
+        monitored.run(Box::pin(self.forward_call(request, (tool, name), call))).await
     }
 
     async fn forward_call(
