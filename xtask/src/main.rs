@@ -19,6 +19,8 @@ mod test;
 
 mod conformance;
 
+mod chart;
+
 mod toolcalls;
 
 mod bench_repair;
@@ -68,6 +70,8 @@ usage: cargo xtask COMMAND
   attacks [--write]         the attacks of the tests by surface; writes docs/attacks.md
   conformance [REVISION …]  the official MCP conformance suite, with this host as the client and
                             this gateway as the server
+  chart                     the chart and the container file: schemas of Kubernetes, security rules,
+                            refused values, and the rendered configuration in the real program
   toolcalls                 a public suite for tool-call parsers
   providers [FILE …]        the providers' own clients against the scripted model; FILE has recorded
                             requests to validate, one JSON object per line
@@ -124,6 +128,7 @@ fn main() -> ExitCode {
         "dependencies" => dependencies::run(rest),
         "attacks" => attacks::run(rest),
         "conformance" => conformance::run(rest),
+        "chart" => chart::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "trajectories" => trajectories::run(rest),
         "providers" => providers::run(rest),

@@ -12,15 +12,15 @@ use std::thread;
 use crate::program::{Program, repository_root};
 use crate::steps::Steps;
 use crate::{
-    TaskResult, conformance, dependencies, fuzz, providers, requirements, soak, tidy, toolcalls,
-    trajectories,
+    TaskResult, chart, conformance, dependencies, fuzz, providers, requirements, soak, tidy,
+    toolcalls, trajectories,
 };
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
-    install_benchmarks, install_gateway_peers, install_npm, install_once, install_python_clients,
-    install_servers, install_trajectory_benchmarks, install_uv, install_venv, install_venv_for,
-    install_venv_with_options,
+    install_benchmarks, install_chart_tools, install_gateway_peers, install_npm, install_once,
+    install_python_clients, install_servers, install_trajectory_benchmarks, install_uv,
+    install_venv, install_venv_for, install_venv_with_options,
 };
 
 /// The build command of all tests.
@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
             None => drop(steps.run("tests of the local model", local_model::run_tests)),
         }
         steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
+        steps.run("chart", chart::check);
         steps.run("conformance", || conformance::run(&[]));
         steps.run("tool calls", || toolcalls::run(&[]));
         steps.run("providers", || providers::run(&[]));

@@ -141,6 +141,12 @@ impl Client {
         }
     }
 
+    /// Numbers the requests to the client from the number after this: an answer to a request of an
+    /// earlier replica then answers none of this one.
+    pub(crate) fn start_questions_after(&self, number: u64) {
+        self.next_question.store(number + 1, Ordering::Relaxed);
+    }
+
     /// Records what the client declared in `initialize`; returns whether this is the first time.
     pub(crate) fn initialize(&self, identity: ClientIdentity) -> bool {
         self.identity.set(identity).is_ok()

@@ -1,6 +1,8 @@
 //! The method of a client's request, and what the gateway does for it.
 
+mod approval_replies;
 mod approvals;
+mod approved_calls;
 mod calls;
 mod client_tasks;
 mod forwarding;
@@ -31,6 +33,7 @@ use crate::gateway::GatewayInner;
 use crate::metrics::ClientTransport;
 use crate::offering::{ListKind, Offering};
 use crate::options::EndpointOptions;
+use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
@@ -54,6 +57,8 @@ pub(crate) struct Caller {
     pub(crate) transport: ClientTransport,
     /// The trace context in the HTTP headers; `None` without telemetry.
     pub(crate) header_trace: Option<TraceContext>,
+    /// The calls of the request; `None` without replicas.
+    pub(crate) calls: Option<Arc<OwnedCalls>>,
 }
 
 impl Caller {

@@ -137,6 +137,28 @@ impl RpcError {
         Self { data, ..Self::new(code::MISSING_REQUIRED_CLIENT_CAPABILITY, message) }
     }
 
+    /// The replica that sent the call ended before its response.
+    pub(crate) fn outcome_unknown(call: &str) -> Self {
+        let message = format!(
+            "the outcome of the call is unknown: the replica that sent the call to its server ended \
+             before the response; check whether the call had its effect before you repeat it (call \
+             `{}`)",
+            display_safe(call)
+        );
+        let data = json!({ "kind": "unknown", "callId": call, "mayHaveRun": true });
+        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        Self { kind, code: code::INTERNAL_ERROR, message, data }
+    }
+
+    /// The replica with the request ended before the request could have an effect.
+    pub(crate) fn not_run() -> Self {
+        let message =
+            "the replica with the request ended, and the request had no effect: send it again";
+        let data = to_raw_value(&json!({ "kind": "unavailable", "mayHaveRun": false })).ok();
+        let kind = ErrorKind::Unavailable;
+        Self { kind, code: code::INTERNAL_ERROR, message: message.to_owned(), data }
+    }
+
     /// The gateway stopped the server during the call.
     pub(crate) fn stopped_for_memory(server: &str) -> Self {
         let message = format!(

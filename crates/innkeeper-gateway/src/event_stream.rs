@@ -6,12 +6,13 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::quota::Reservation;
+use crate::replicas::{EntryKind, LogEntry, Ownership, StreamLog};
 
 /// Maximum number of messages in the log of a stream.
 pub(crate) const MAX_LOGGED_EVENTS: usize = 256;
@@ -40,7 +41,45 @@ struct EventLog {
     reader: u64,
     /// The memory of a closed stream.
     memory: Option<Reservation>,
+    stored: StoredPart,
 }
+
+/// What the store of the replicas has of a stream. Readers wait for the rest.
+#[derive(Clone, Copy, Debug, Default)]
+struct StoredPart {
+    /// Whether the store knows the stream.
+    is_known: bool,
+    position: u64,
+    closed: bool,
+    /// Whether a task stores the messages, or is about to.
+    is_queued: bool,
+}
+
+/// The store of the messages of a stream for other replicas.
+#[derive(Debug)]
+pub(crate) struct StreamStore {
+    pub(crate) ownership: Arc<Ownership>,
+    /// The id of the session.
+    pub(crate) session: Arc<str>,
+    /// The ids of the requests of the stream, as JSON.
+    pub(crate) requests: Option<Arc<str>>,
+    /// Takes the streams with messages to store; each stream at most once.
+    pub(crate) queue: mpsc::UnboundedSender<Arc<EventStream>>,
+}
+
+/// The part of a stream that is not stored.
+#[derive(Debug)]
+pub(crate) struct UnstoredPart {
+    pub(crate) entries: Vec<LogEntry>,
+    pub(crate) is_new: bool,
+    /// The position of the oldest message to keep.
+    pub(crate) oldest: u64,
+    position: u64,
+    closed: bool,
+}
+
+/// Maximum size in bytes of a message in the store of the replicas.
+const MAX_STORED_BYTES: usize = 1 << 20;
 
 impl EventLog {
     /// Returns whether the oldest message has no place beside the newest.
@@ -64,11 +103,136 @@ pub(crate) struct EventStream {
     pub(crate) number: u64,
     log: Mutex<EventLog>,
     changed: Notify,
+    store: OnceLock<(StreamStore, Weak<Self>)>,
 }
 
 impl EventStream {
     pub(crate) fn new(number: u64) -> Self {
-        Self { number, log: Mutex::default(), changed: Notify::new() }
+        Self { number, log: Mutex::default(), changed: Notify::new(), store: OnceLock::new() }
+    }
+
+    /// Creates a stream with the messages that another replica stored. The messages before one that
+    /// is too long for the store are lost.
+    pub(crate) fn restored(number: u64, stored: StreamLog) -> Self {
+        let mut log = EventLog::default();
+        for LogEntry { position, kind, message } in stored.entries {
+            log.last_position = position;
+            match kind {
+                EntryKind::Message => {
+                    log.bytes += message.len();
+                    log.events.push_back(StreamEvent { position, message });
+                }
+                EntryKind::Omitted => {
+                    log.events.clear();
+                    log.bytes = 0;
+                }
+                EntryKind::Closed => log.closed = true,
+            }
+        }
+        log.stored = StoredPart {
+            is_known: true,
+            position: log.last_position,
+            closed: log.closed,
+            is_queued: false,
+        };
+        Self { log: Mutex::new(log), ..Self::new(number) }
+    }
+
+    /// Stores the messages from now on, and those that no reader took. A reader gets a message only
+    /// when the message is stored, so that no replica misses what a client has.
+    pub(crate) fn store_in(self: &Arc<Self>, store: StreamStore) {
+        // A stream has one store.
+        drop(self.store.set((store, Arc::downgrade(self))));
+        self.enqueue(&mut self.log());
+    }
+
+    /// Returns the store of the messages.
+    pub(crate) fn store(&self) -> Option<&StreamStore> {
+        self.store.get().map(|(store, _)| store)
+    }
+
+    /// Asks for the storing of what is not stored.
+    fn enqueue(&self, log: &mut EventLog) {
+        let Some((store, this)) = self.store.get() else { return };
+        if log.stored.is_queued {
+            return;
+        }
+        if let Some(this) = this.upgrade() {
+            // Without a receiver the gateway has ended.
+            log.stored.is_queued = store.queue.send(this).is_ok();
+        }
+    }
+
+    /// Returns what is not stored; `None` if there is nothing, and the next message asks again.
+    pub(crate) fn unstored(&self) -> Option<UnstoredPart> {
+        let mut log = self.log();
+        let StoredPart { is_known, position, closed, .. } = log.stored;
+        if is_known && position == log.last_position && closed == log.closed {
+            log.stored.is_queued = false;
+            return None;
+        }
+        let newer = log.events.iter().filter(|event| event.position > position);
+        let mut entries: Vec<_> = newer
+            .map(|StreamEvent { position, message }| {
+                let kind = match message.len() <= MAX_STORED_BYTES {
+                    true => EntryKind::Message,
+                    false => EntryKind::Omitted,
+                };
+                LogEntry { position: *position, kind, message: message.clone() }
+            })
+            .collect();
+        let last = log.last_position;
+        if log.closed && !closed {
+            let kind = EntryKind::Closed;
+            entries.push(LogEntry { position: last, kind, message: Bytes::new() });
+        }
+        let oldest = log.events.front().map_or(last, |event| event.position);
+        let (position, closed) = (last, log.closed);
+        Some(UnstoredPart { entries, is_new: !is_known, oldest, position, closed })
+    }
+
+    /// Lets readers take what is stored.
+    pub(crate) fn mark_stored(&self, part: &UnstoredPart) {
+        let mut log = self.log();
+        log.stored.is_known = true;
+        log.stored.position = part.position;
+        log.stored.closed = part.closed;
+        drop(log);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the store knows the stream, if it has a store.
+    pub(crate) async fn wait_known(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.store.get().is_none() || self.log().stored.is_known {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until all of a closed stream is stored, if it has a store.
+    pub(crate) async fn wait_stored(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.store.get().is_none() || self.log().stored.closed {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Returns the position of the last message that a reader may take, and whether it is the end.
+    fn readable(&self, log: &EventLog) -> (u64, bool) {
+        match self.store.get() {
+            Some(_) => (log.stored.position, log.stored.closed),
+            None => (log.last_position, log.closed),
+        }
     }
 
     fn log(&self) -> MutexGuard<'_, EventLog> {
@@ -106,6 +270,7 @@ impl EventStream {
             let Some(oldest) = log.events.pop_front() else { break };
             log.bytes -= oldest.message.len();
         }
+        self.enqueue(&mut log);
         drop(log);
         self.changed.notify_waiters();
         true
@@ -113,7 +278,10 @@ impl EventStream {
 
     /// Ends the stream after the messages in the log.
     pub(crate) fn close(&self) {
-        self.log().closed = true;
+        let mut log = self.log();
+        log.closed = true;
+        self.enqueue(&mut log);
+        drop(log);
         self.changed.notify_waiters();
     }
 
@@ -240,7 +408,8 @@ impl EventReader {
                 if log.reader != self.number {
                     return None;
                 }
-                if log.last_position > self.position {
+                let (last_readable, is_closed) = self.stream.readable(&log);
+                if last_readable > self.position {
                     let ahead = log.last_position - self.position;
                     let index = usize::try_from(ahead)
                         .ok()
@@ -250,12 +419,17 @@ impl EventReader {
                     log.read_position = log.read_position.max(event.position);
                     return Some(event);
                 }
-                if log.closed {
+                if is_closed {
                     return None;
                 }
             }
             changed.await;
         }
+    }
+
+    /// Waits until the store of the replicas knows the stream, if there is one.
+    pub(crate) async fn wait_known(&self) {
+        self.stream.wait_known().await;
     }
 
     /// Returns the number of the stream.

@@ -4,6 +4,7 @@ mod callbacks;
 mod events;
 mod idle;
 mod process_limits;
+mod replication;
 mod server_settings;
 mod sharing;
 
@@ -30,6 +31,7 @@ use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
 use crate::rate_limits::RateLimits;
+use crate::replicas::{OwnedKey, Replicas};
 use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
@@ -45,6 +47,7 @@ use crate::view::View;
 use crate::waiting_calls::WaitingCalls;
 use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
+pub(crate) use replication::Replication;
 use server_settings::ServerSettings;
 pub(crate) use sharing::SharedHost;
 use sharing::{PrivateServers, Sharing};
@@ -60,6 +63,7 @@ pub struct GatewayBuilder {
     console: Option<ConsoleOptions>,
     connections: Option<ConnectionService>,
     questions: Option<PendingQuestions>,
+    replicas: Option<Replicas>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -80,6 +84,7 @@ impl GatewayBuilder {
             console: None,
             connections: None,
             questions: None,
+            replicas: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -165,6 +170,14 @@ impl GatewayBuilder {
         Self { console: Some(options), ..self }
     }
 
+    /// Makes the gateway one of several replicas: sessions of `/mcp` outlive the process, and a request
+    /// reaches the replica that has its session. The application must also serve
+    /// [`Gateway::serve_replicas`]. Default: the only replica.
+    #[must_use]
+    pub fn replicas(self, replicas: Replicas) -> Self {
+        Self { replicas: Some(replicas), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -198,6 +211,11 @@ impl GatewayBuilder {
         for (index, endpoint) in endpoints.iter().enumerate().filter(|(_, one)| !one.is_legacy) {
             shared_view.offering(index, &endpoint.options);
         }
+        let tasks = GatewayTasks::default();
+        let replication = self.replicas.map(|replicas| Replication::new(replicas, &tasks));
+        let replica = replication.as_ref().map(|replication| replication.replicas.id());
+        let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
+        let stored_results = StoredResults::new(replica);
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
@@ -208,10 +226,10 @@ impl GatewayBuilder {
             sharing: Sharing::new(self.principal_servers, self.session_servers),
             callbacks: self.callbacks,
             subscribers: Arc::default(),
-            parked_calls: ParkedCalls::new(),
-            task_ids: TaskIds::new(),
+            parked_calls,
+            task_ids,
             task_quota: Quota::new(MAX_OPEN_TASKS),
-            stored_results: StoredResults::new(),
+            stored_results,
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
             call_monitor: CallMonitor::new(),
@@ -223,8 +241,9 @@ impl GatewayBuilder {
             connections: self.connections,
             questions: self.questions,
             waiting_calls: WaitingCalls::default(),
-            tasks: GatewayTasks::default(),
-            closing: SetOnce::new(),
+            replication,
+            tasks,
+            closing: Arc::new(SetOnce::new()),
         });
         inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream));
         inner.tasks.spawn(end_unused(Arc::downgrade(&inner)));
@@ -275,9 +294,10 @@ pub(crate) struct GatewayInner {
     pub(crate) connections: Option<ConnectionService>,
     pub(crate) questions: Option<PendingQuestions>,
     pub(crate) waiting_calls: WaitingCalls,
+    pub(crate) replication: Option<Replication>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
-    pub(crate) closing: SetOnce<()>,
+    pub(crate) closing: Arc<SetOnce<()>>,
 }
 
 impl GatewayInner {
@@ -384,7 +404,37 @@ impl Gateway {
     pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
+        if let Some(replication) = &self.0.replication {
+            // Other replicas reach the sessions of the first router.
+            drop(replication.transport.set(Arc::downgrade(&transport)));
+            let (weak, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
+            self.0.tasks.spawn(end_lost_sessions(weak, replicas));
+            let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
+            self.0.tasks.spawn(hand_over_sessions(weak, closing));
+        }
         router::router(transport, access.into())
+    }
+
+    /// Serves the requests that other replicas pass on, until [`Self::close`] and for the requests in
+    /// flight like [`Self::serve_http`]. The listener must be reachable for replicas only: their
+    /// requests have the secret of [`ReplicaOptions`](crate::ReplicaOptions), without encryption.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the listener cannot be used.
+    pub async fn serve_replicas(
+        &self,
+        listener: impl Into<GatewayListener>,
+    ) -> std::io::Result<()> {
+        server::serve(&self.0, router::replica_router(&self.0), listener.into()).await
+    }
+
+    /// Gives up what the replica owns, so that other replicas take over at once. Call it after
+    /// [`Self::serve_http`] has ended. Takes at most two seconds for each response of Redis.
+    pub async fn leave_replicas(&self) {
+        if let Some(replication) = &self.0.replication {
+            replication.replicas.leave().await;
+        }
     }
 
     /// Serves HTTP on a listener until [`Gateway::close`], then for at most
@@ -451,5 +501,27 @@ async fn end_unused(gateway: Weak<GatewayInner>) {
         gateway.stored_results.remove_expired();
         gateway.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
         gateway.end_unused_hosts();
+    }
+}
+
+/// Ends the sessions and the servers that other replicas can own.
+async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
+    loop {
+        let lost = replicas.lost().await;
+        let Some(transport) = transport.upgrade() else { return };
+        transport.end_lost_sessions();
+        for key in lost {
+            if let OwnedKey::Principal(principal) = key {
+                transport.gateway.end_principal(&principal);
+            }
+        }
+    }
+}
+
+/// Gives the sessions up when the gateway closes.
+async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
+    closing.wait().await;
+    if let Some(transport) = transport.upgrade() {
+        transport.hand_over_sessions().await;
     }
 }

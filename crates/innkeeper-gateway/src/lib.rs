@@ -31,17 +31,22 @@ mod audit_log;
 mod call_monitor;
 
 mod gateway_tools;
-mod stored_results;
-
-mod event_stream;
-mod sink;
 
 mod sealed_state;
+mod stored_results;
 mod task_ids;
 
 mod store_error;
 
 mod redis_client;
+
+mod replicas;
+
+mod event_stream;
+mod sink;
+mod stream_log;
+
+mod owned_calls;
 
 pub mod connections;
 pub mod pending_questions;
@@ -87,6 +92,7 @@ pub use options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use redis_client::RedisClient;
 pub use rejection::Rejection;
+pub use replicas::{ReplicaOptions, Replicas};
 pub use store_error::{StoreError, StoreFuture};
 
 #[cfg(any(test, fuzzing))]

@@ -51,6 +51,8 @@ pub(crate) struct NamedItem {
     pub(crate) server: Arc<OfferedServer>,
     /// The arguments that requests of the modern era repeat in headers; none for prompts.
     pub(crate) param_headers: ParamHeaders,
+    /// Whether a call may run twice: its tool is read-only or idempotent, or the item is a prompt.
+    pub(crate) may_repeat: bool,
 }
 
 /// The items of one endpoint.
@@ -103,6 +105,7 @@ pub(crate) struct CatalogSource {
 struct Candidate<'a> {
     key: Box<str>,
     host_name: Box<str>,
+    may_repeat: bool,
     raw: &'a RawValue,
     server: Arc<OfferedServer>,
 }
@@ -132,6 +135,7 @@ impl<'a> Candidates<'a> {
             self.prompts.push(Candidate {
                 key: client_name(endpoint.names, prompt.server, &prompt.definition.view.name),
                 host_name: prompt.public_name.into(),
+                may_repeat: true,
                 raw: &prompt.definition.raw,
                 server: offered.clone(),
             });
@@ -141,6 +145,7 @@ impl<'a> Candidates<'a> {
             self.resources.push(Candidate {
                 key: resource.uri.into(),
                 host_name: resource.uri.into(),
+                may_repeat: true,
                 raw: &resource.definition.raw,
                 server: offered.clone(),
             });
@@ -150,6 +155,7 @@ impl<'a> Candidates<'a> {
             self.templates.push(Candidate {
                 key: template.uri_template.into(),
                 host_name: template.uri_template.into(),
+                may_repeat: true,
                 raw: &template.definition.raw,
                 server: offered.clone(),
             });
@@ -160,9 +166,12 @@ impl<'a> Candidates<'a> {
             if !endpoint.has_tool(&key) {
                 continue;
             }
+            let annotations = &tool.definition.view.annotations;
+            let hints = [annotations.read_only_hint, annotations.idempotent_hint];
             self.tools.push(Candidate {
                 key,
                 host_name: tool.public_name.into(),
+                may_repeat: hints.contains(&Some(true)),
                 raw: &tool.definition.raw,
                 server: offered.clone(),
             });
@@ -362,7 +371,7 @@ fn unique(
         ambiguous.into_iter().map(|(key, _)| (*key).into()).collect();
     let unique = candidates.into_iter().filter(|candidate| !ambiguous.contains(&candidate.key));
     unique
-        .map(|Candidate { key, host_name, raw, server }| {
+        .map(|Candidate { key, host_name, may_repeat, raw, server }| {
             // The host excludes tools with invalid annotations.
             let param_headers = skim::member(raw.get(), "inputSchema")
                 .and_then(|schema| serde_json::from_str::<&RawValue>(schema).ok())
@@ -371,7 +380,7 @@ fn unique(
             let text = render(raw, &key);
             (
                 ListItem { name: key.clone(), text },
-                (key, NamedItem { host_name, server, param_headers }),
+                (key, NamedItem { host_name, server, param_headers, may_repeat }),
             )
         })
         .unzip()

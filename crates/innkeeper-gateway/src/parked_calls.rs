@@ -322,8 +322,9 @@ impl fmt::Debug for ParkedCalls {
 }
 
 impl ParkedCalls {
-    pub(crate) fn new() -> Self {
-        Self { sealer: StateSealer::new(), started: Instant::now(), table: Mutex::default() }
+    /// `replica` is the id of this replica, if there are several.
+    pub(crate) fn new(replica: Option<&str>) -> Self {
+        Self { sealer: StateSealer::new(replica), started: Instant::now(), table: Mutex::default() }
     }
 
     fn table(&self) -> MutexGuard<'_, ParkedTable> {

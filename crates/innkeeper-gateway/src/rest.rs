@@ -115,6 +115,7 @@ impl RestClient {
             identity: ClientIdentity { revision: REVISION, capabilities },
             transport: ClientTransport::Rest,
             header_trace: self.header_trace.clone(),
+            calls: None,
         }
     }
 

@@ -19,7 +19,7 @@ use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::rest::{self, Problem, RestClient, RestResource};
-use crate::transport::http::{self as mcp, HttpTransport};
+use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, REPLICA_PATH};
 
 /// The state of all routes.
 #[derive(Debug)]
@@ -107,6 +107,54 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
         Some((path, document)) => router.route(&path, get(async move || json(document))),
         None => router,
     }
+}
+
+/// Returns the routes for requests that other replicas pass on.
+pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
+    Router::new()
+        .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
+        .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
+        .with_state(gateway.clone())
+}
+
+async fn forwarded_mcp(
+    State(gateway): State<Arc<GatewayInner>>,
+    Path(endpoint): Path<usize>,
+    request: Request,
+) -> Response<Body> {
+    match forwarded(&gateway, endpoint, &request) {
+        Ok((transport, origin)) => mcp::handle(&transport, origin, request).await,
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+async fn forwarded_message(
+    State(gateway): State<Arc<GatewayInner>>,
+    request: Request,
+) -> Response<Body> {
+    match forwarded(&gateway, 0, &request) {
+        Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
+        Err(rejection) => rejection.into_response(),
+    }
+}
+
+/// Checks a request that another replica passes on.
+fn forwarded(
+    gateway: &GatewayInner,
+    endpoint: usize,
+    request: &Request,
+) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
+    let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
+    let replication = gateway.replication.as_ref();
+    let replication = replication.ok_or_else(|| absent("the gateway has no replicas"))?;
+    let head = ForwardedHead::from_headers(request.headers(), &replication.replicas)?;
+    let transport = replication.transport.get().and_then(std::sync::Weak::upgrade);
+    let transport = transport.ok_or_else(|| absent("the gateway serves no clients"))?;
+    if endpoint >= gateway.endpoints.len() {
+        return Err(absent("the replicas have different configurations: no such endpoint"));
+    }
+    let ForwardedHead { principal, id } = head;
+    Ok((transport, Origin { endpoint, principal, forwarded_id: Some(id) }))
 }
 
 type RoutesState = State<Arc<Routes>>;
@@ -258,9 +306,17 @@ impl Routes {
     ) -> Response<Body> {
         let transport = &self.transport;
         match target {
-            Target::Mcp => mcp::handle(transport, endpoint, principal, request).await,
-            Target::SseStream => mcp::open_stream(transport, endpoint, principal, &request),
-            Target::SseMessages => mcp::receive_message(transport, principal, request).await,
+            Target::Mcp => {
+                mcp::handle(transport, Origin::client(endpoint, principal), request).await
+            }
+            Target::SseStream => {
+                let (parts, _) = request.into_parts();
+                mcp::open_stream(transport, endpoint, principal, &parts).await
+            }
+            Target::SseMessages => {
+                // The endpoint is that of the stream.
+                mcp::receive_message(transport, Origin::client(0, principal), request).await
+            }
             Target::Rest(resource) => {
                 let needs_credential = self.access.authenticator.requires_credential();
                 let transport = transport.clone();

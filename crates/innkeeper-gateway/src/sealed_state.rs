@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// Maximum length of a state that is opened; a sealed state has a fraction of it.
 pub(crate) const MAX_STATE_BYTES: usize = 4_096;
 
+/// Length of the id of a replica: 128 bits in hexadecimal.
+const REPLICA_ID_CHARS: usize = 32;
+
 /// What a state says about its parked call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallState {
@@ -44,6 +47,8 @@ pub(crate) enum StateError {
 pub(crate) struct StateSealer {
     key: LessSafeKey,
     random: SystemRandom,
+    /// The replica, before each state.
+    replica: Option<Box<str>>,
 }
 
 impl std::fmt::Debug for StateSealer {
@@ -53,13 +58,14 @@ impl std::fmt::Debug for StateSealer {
 }
 
 impl StateSealer {
-    /// Creates a sealer with a random key. Returns `None` if the system has no random numbers.
-    pub(crate) fn new() -> Option<Self> {
+    /// Creates a sealer with a random key, for one replica if there are several. Returns `None` if the
+    /// system has no random numbers.
+    pub(crate) fn new(replica: Option<&str>) -> Option<Self> {
         let random = SystemRandom::new();
         let mut key = [0; 32];
         random.fill(&mut key).ok()?;
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).ok()?);
-        Some(Self { key, random })
+        Some(Self { key, random, replica: replica.map(Into::into) })
     }
 
     /// Returns the state as text for the client. The state opens only with the same `owner`, which
@@ -72,7 +78,11 @@ impl StateSealer {
         self.key.seal_in_place_append_tag(unique, Aad::from(owner), &mut sealed).ok()?;
         let mut all = nonce.to_vec();
         all.append(&mut sealed);
-        Some(URL_SAFE_NO_PAD.encode(all))
+        let sealed = URL_SAFE_NO_PAD.encode(all);
+        Some(match &self.replica {
+            Some(replica) => replica_token(replica, &sealed),
+            None => sealed,
+        })
     }
 
     /// Returns the state of a text that [`Self::seal`] returned.
@@ -84,6 +94,13 @@ impl StateSealer {
         if text.len() > MAX_STATE_BYTES {
             return Err(StateError::Foreign);
         }
+        let text = match &self.replica {
+            Some(replica) => {
+                let own = text.strip_prefix(&**replica).and_then(|rest| rest.strip_prefix('.'));
+                own.ok_or(StateError::Foreign)?
+            }
+            None => text,
+        };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| StateError::Foreign)?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(StateError::Foreign)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| StateError::Foreign)?;
@@ -92,6 +109,19 @@ impl StateSealer {
         let opened = opened.map_err(|_| StateError::Foreign)?;
         serde_json::from_slice(opened).map_err(|_| StateError::Foreign)
     }
+}
+
+/// Returns a text of a client that names the replica with what the text stands for.
+pub(crate) fn replica_token(replica: &str, text: &str) -> String {
+    format!("{replica}.{text}")
+}
+
+/// Returns the replica that a text of a client names.
+pub(crate) fn replica_of(token: &str) -> Option<&str> {
+    let (replica, _) = token.split_once('.')?;
+    let is_id = replica.len() == REPLICA_ID_CHARS
+        && replica.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    is_id.then_some(replica)
 }
 
 /// Fuzz target: opens the input, and a state that the input changes: its first two bytes are a
@@ -107,7 +137,7 @@ pub fn fuzz_sealed_state(input: &[u8]) {
     static SEALED: std::sync::OnceLock<(StateSealer, CallState, String)> =
         std::sync::OnceLock::new();
     let (sealer, state, text) = SEALED.get_or_init(|| {
-        let sealer = StateSealer::new().expect("random numbers");
+        let sealer = StateSealer::new(None).expect("random numbers");
         let [server, method, item] = ["notes", "tools/call", "notes.add"].map(str::to_owned);
         let (principal, digest) = ("ada".to_owned(), "0f".repeat(32));
         let state =

@@ -12,6 +12,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use tokio::time::Instant;
 
 use crate::principal::Principal;
+use crate::sealed_state::replica_token;
 
 pub(crate) use json_selection::{JsonSelection, select};
 pub(crate) use text_page::text_page;
@@ -60,12 +61,16 @@ struct StoredEntry {
 #[derive(Debug)]
 pub(crate) struct StoredResults {
     random: SystemRandom,
+    /// The id of this replica, if there are several.
+    replica: Option<Box<str>>,
     entries: Mutex<VecDeque<StoredEntry>>,
 }
 
 impl StoredResults {
-    pub(crate) fn new() -> Self {
-        Self { random: SystemRandom::new(), entries: Mutex::default() }
+    /// `replica` is the id of this replica, if there are several.
+    pub(crate) fn new(replica: Option<&str>) -> Self {
+        let replica = replica.map(Into::into);
+        Self { random: SystemRandom::new(), replica, entries: Mutex::default() }
     }
 
     fn entries(&self) -> MutexGuard<'_, VecDeque<StoredEntry>> {
@@ -88,6 +93,10 @@ impl StoredResults {
         let mut id = [0; 16];
         self.random.fill(&mut id).ok()?;
         let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = match &self.replica {
+            Some(replica) => replica_token(replica, &id),
+            None => id,
+        };
         let uri = format!("{URI_PREFIX}{id}");
         let mut entries = self.entries();
         remove_expired(&mut entries);

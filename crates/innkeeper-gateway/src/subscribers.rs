@@ -112,6 +112,11 @@ impl Subscriber {
         resources.filter(|(_, confirmed)| *confirmed).map(|(key, _)| key).collect()
     }
 
+    /// Returns whether the subscriber subscribes to a resource.
+    pub(crate) fn has_resources(&self) -> bool {
+        !self.resources().is_empty()
+    }
+
     fn has_resource(&self, server: &Arc<str>, uri: &str) -> bool {
         self.resources().contains_key(&(server.clone(), uri.into()))
     }

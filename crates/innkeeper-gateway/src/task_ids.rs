@@ -34,8 +34,9 @@ pub(crate) struct TaskReference {
 pub(crate) struct TaskIds(Option<StateSealer>);
 
 impl TaskIds {
-    pub(crate) fn new() -> Self {
-        Self(StateSealer::new())
+    /// `replica` is the id of this replica, if there are several.
+    pub(crate) fn new(replica: Option<&str>) -> Self {
+        Self(StateSealer::new(replica))
     }
 
     /// Returns the id for the client, or `None` if the id would be too long to be opened again, or if
@@ -133,7 +134,7 @@ mod tests {
     /// of another gateway, or one that it made up | each is unknown in the same way | Isolation
     #[test]
     fn an_id_opens_only_for_the_principal_and_the_endpoint_that_it_was_sealed_for() {
-        let (ids, other_gateway) = (TaskIds::new(), TaskIds::new());
+        let (ids, other_gateway) = (TaskIds::new(None), TaskIds::new(None));
         let (ada, bob) = (Principal::new("ada"), Principal::new("bob"));
         let id = ids.seal(&reference(), &ada, 0).unwrap();
         assert_eq!(ids.open(&id, &ada, 0), Some(reference()));
@@ -145,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_id_of_a_gateway_behind_a_gateway_is_short_enough_for_a_host() {
-        let (ids, ada) = (TaskIds::new(), Principal::new("ada"));
+        let (ids, ada) = (TaskIds::new(None), Principal::new("ada"));
         let uuid = "786512e2-9e0d-44bd-8f29-789f320fe840".to_owned();
         let mut id = uuid;
         for _ in 0..2 {

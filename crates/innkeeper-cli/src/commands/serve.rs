@@ -1,7 +1,11 @@
 //! `serve`: offers all servers as one MCP server.
 
 mod connections;
+mod questions;
+mod replicas;
+mod setting;
 mod stdio;
+mod store;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +24,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
-use connections::ConnectionSettings;
+use connections::{ConnectionSettings, shown_settings};
+use replicas::ReplicaSettings;
+use store::StoreSettings;
 
 use super::CommandContext;
 use crate::attach::AttachListener;
@@ -39,9 +45,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let mut config = load_config(context)?;
     let handed_over = take_listener(context, args)?;
     let serve = settings(&config, args, handed_over.as_ref())?;
-    let connections = ConnectionSettings::new(&context.environment, args.store.as_deref())?;
+    let shared = SharedSettings::new(&context.environment, args.store.as_deref())?;
     if args.print_config {
-        return print_settings(context, (&config, &serve, &connections), args);
+        return print_settings(context, (&config, &serve, &shared), args);
     }
     let mut private = PrivateServerCounts::default();
     let mut options = GatewayOptions::from_config(&serve);
@@ -49,10 +55,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
-    let max_connections = options.max_sessions;
+    let (max_connections, idle_session) = (options.max_sessions, options.idle_session);
     check_supported(&config, &serve, args)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
+    let mut replica_listener = None;
     let builder = if args.on_stdio {
         GatewayBuilder::for_one_client(options).servers(&config)
     } else {
@@ -66,8 +73,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);
-        let settings = (&serve, &connections, max_connections);
-        let builder = with_services(builder, settings, &mut context.output).await?;
+        let limits = (max_connections, idle_session);
+        let (builder, listener) =
+            shared.apply(builder, (&serve, limits), &mut context.output).await?;
+        replica_listener = listener;
         private = PrivateServerCounts::new(&config);
         config = config.shared_by(Share::Process);
         builder
@@ -95,7 +104,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             Some(listener) => {
                 let servers = describe_servers(ready_servers(host), private);
                 let state = (&notifier, &*stop);
-                let serving = serve_http(&gateway, &servers, (listener, access), state, output);
+                let listeners = (listener, replica_listener);
+                let serving = serve_http(&gateway, &servers, (listeners, access), state, output);
                 let Some(attach) = attach else { return serving.await };
                 let serving = async {
                     let served = serving.await;
@@ -109,24 +119,6 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         }
     };
     with_available_servers(context, config, host_options, operation).await
-}
-
-/// Adds what the gateway offers beside MCP, if the settings have it. Waits for a store.
-async fn with_services(
-    mut builder: GatewayBuilder,
-    (serve, connections, max_connections): (&ServeConfig, &ConnectionSettings, usize),
-    output: &mut Output,
-) -> Result<GatewayBuilder, CliError> {
-    if let Some(options) = ConsoleOptions::from_config(serve) {
-        builder = builder.console(options);
-    }
-    if let Some(service) = connections.service(max_connections, output).await? {
-        builder = builder.connections(service);
-    }
-    if let Some(questions) = connections.questions(&serve.approval, output).await? {
-        builder = builder.questions(questions);
-    }
-    Ok(builder)
 }
 
 /// Opens the socket for other commands with this configuration. A gateway whose tools have rates or
@@ -245,6 +237,49 @@ fn check_supported(config: &Config, serve: &ServeConfig, args: &ServeArgs) -> Re
     Ok(())
 }
 
+/// The settings of what outlives the process.
+struct SharedSettings {
+    store: StoreSettings,
+    connections: ConnectionSettings,
+    replicas: ReplicaSettings,
+}
+
+impl SharedSettings {
+    /// Returns the settings. `store` is the value of `--store`.
+    fn new(environment: &Environment, store: Option<&str>) -> Result<Self, CliError> {
+        Ok(Self {
+            store: StoreSettings::new(environment, store)?,
+            connections: ConnectionSettings::new(environment)?,
+            replicas: ReplicaSettings::new(environment)?,
+        })
+    }
+
+    /// Adds the console, the connection service, the questions of operators and the other replicas to a
+    /// gateway. Returns the listener for the other replicas, if there are any.
+    async fn apply(
+        &self,
+        mut builder: GatewayBuilder,
+        (serve, (max_connections, idle_session)): (&ServeConfig, (usize, Duration)),
+        output: &mut Output,
+    ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
+        let redis = self.store.redis()?;
+        let store = (&self.store, redis.as_ref());
+        if let Some(options) = ConsoleOptions::from_config(serve) {
+            builder = builder.console(options);
+        }
+        if let Some(questions) = questions::questions(&serve.approval, store, output).await? {
+            builder = builder.questions(questions);
+        }
+        if let Some(service) = self.connections.service(max_connections, store, output).await? {
+            builder = builder.connections(service);
+        }
+        match self.replicas.join(idle_session, store, output).await? {
+            Some((replicas, listener)) => Ok((builder.replicas(replicas), Some(listener))),
+            None => Ok((builder, None)),
+        }
+    }
+}
+
 /// The numbers of servers that not all clients share.
 #[derive(Clone, Copy, Debug, Default)]
 struct PrivateServerCounts {
@@ -274,7 +309,7 @@ fn describe_servers(shared: usize, private: PrivateServerCounts) -> String {
 
 fn print_settings(
     context: &mut CommandContext,
-    (config, serve, connections): (&Config, &ServeConfig, &ConnectionSettings),
+    (config, serve, shared): (&Config, &ServeConfig, &SharedSettings),
     args: &ServeArgs,
 ) -> Result<(), CliError> {
     // The keys that an option replaced.
@@ -297,7 +332,8 @@ fn print_settings(
         "serve": serve,
         "options": options,
         "servers": servers,
-        "connections": connections.json(),
+        "connections": shown_settings(&shared.connections, &shared.store),
+        "replicas": shared.replicas.json(),
     });
     Ok(context.output.print_json(&settings)?)
 }
@@ -360,7 +396,7 @@ async fn serve_stdio(
 async fn serve_http(
     gateway: &Gateway,
     servers: &str,
-    (listener, access): (GatewayListener, HttpAccess),
+    ((listener, replica_listener), access): ((GatewayListener, Option<TcpListener>), HttpAccess),
     (notifier, stop): (&ServiceNotifier, &SetOnce<()>),
     output: &mut Output,
 ) -> Result<(), CliError> {
@@ -376,9 +412,19 @@ async fn serve_http(
         notifier.notify(&ServiceState::Stopping);
         gateway.close();
     };
-    let (served, ()) = tokio::join!(gateway.serve_http(listener, access), closing);
+    let serving_replicas = async {
+        match replica_listener {
+            Some(listener) => gateway.serve_replicas(listener).await,
+            None => Ok(()),
+        }
+    };
+    let serving = gateway.serve_http(listener, access);
+    let (served, served_replicas, ()) = tokio::join!(serving, serving_replicas, closing);
+    gateway.leave_replicas().await;
     for report in gateway.shut_down_private_servers().await {
         warn_leftovers(&report, output)?;
     }
-    served.map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
+    served
+        .and(served_replicas)
+        .map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
 }

@@ -236,6 +236,7 @@ impl ServiceClient {
             identity: ClientIdentity { revision: REVISION, capabilities },
             transport: ClientTransport::ConnectionService,
             header_trace: self.transport.gateway.header_trace(&self.headers),
+            calls: None,
         }
     }
 

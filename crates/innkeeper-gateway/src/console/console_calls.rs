@@ -283,6 +283,7 @@ pub(super) fn caller(principal: &Principal) -> Caller {
         identity: ClientIdentity { revision: REVISION, capabilities },
         transport: ClientTransport::Console,
         header_trace: None,
+        calls: None,
     }
 }
 

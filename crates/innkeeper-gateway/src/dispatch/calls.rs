@@ -90,8 +90,13 @@ impl GatewayInner {
         in_flight: Arc<CallInFlight>,
     ) -> Reply {
         let arguments = request.raw_param("arguments");
-        let target =
-            CallTarget { server: &tool.server, item: name, digest_of: arguments, task: None };
+        let target = CallTarget {
+            server: &tool.server,
+            item: name,
+            digest_of: arguments,
+            task: None,
+            may_repeat: tool.may_repeat,
+        };
         let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
         let task_call = self.task_call(request, tool)?;
         let call = {
@@ -160,7 +165,13 @@ impl GatewayInner {
                 .map_err(|_| RpcError::invalid_params("`params/arguments` must be an object"))?,
         };
         let digest_of = request.raw_param("arguments");
-        let target = CallTarget { server: &prompt.server, item: &name, digest_of, task: None };
+        let target = CallTarget {
+            server: &prompt.server,
+            item: &name,
+            digest_of,
+            task: None,
+            may_repeat: true,
+        };
         let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await
@@ -179,7 +190,8 @@ impl GatewayInner {
         let Some(server) = offering.resource_server(&uri) else {
             return Err(unknown_resource(request, &uri));
         };
-        let target = CallTarget { server, item: &uri, digest_of: None, task: None };
+        let target =
+            CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
         let (host, name, address) =
             (server.upstream.host.clone(), server.name.clone(), uri.clone());
         let call = move |options: CallOptions| async move {
@@ -232,7 +244,8 @@ impl GatewayInner {
                 _ => return Err(invalid("ref/type")),
             };
         let shown = item.clone();
-        let target = CallTarget { server, item: &shown, digest_of: None, task: None };
+        let target =
+            CallTarget { server, item: &shown, digest_of: None, task: None, may_repeat: true };
         let (host, server_name) = (server.upstream.host.clone(), server.name.clone());
         let call = move |options: CallOptions| async move {
             let reference = if is_prompt {

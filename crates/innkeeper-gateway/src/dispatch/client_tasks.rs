@@ -237,7 +237,13 @@ impl GatewayInner {
         let id = Value::from(ids.of_server.as_str()).to_string();
         let params = RawValue::from_string(skim::replace_member(&text, "taskId", &id));
         let params = params.map_err(|error| RpcError::invalid_params(error.to_string()))?;
-        let target = CallTarget { server, item: request.method, digest_of: None, task: Some(ids) };
+        let target = CallTarget {
+            server,
+            item: request.method,
+            digest_of: None,
+            task: Some(ids),
+            may_repeat: false,
+        };
         let (method, reference) = (request.method.to_owned(), reference.clone());
         let offered = server.clone();
         let call = move |options: CallOptions| async move {

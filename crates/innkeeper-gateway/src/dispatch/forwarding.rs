@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
     CallError, CallNotification, CallOptions, Callback, LogLevel, RoundTripMode, TraceContext,
 };
@@ -37,6 +38,8 @@ pub(super) struct CallTarget<'a> {
     pub(super) digest_of: Option<&'a RawValue>,
     /// The task that the request is about.
     pub(super) task: Option<&'a TaskIdPair>,
+    /// Whether the request may run twice.
+    pub(super) may_repeat: bool,
 }
 
 impl GatewayInner {
@@ -55,6 +58,9 @@ impl GatewayInner {
         let server = target.server;
         let mut answers = caller.identity.answers_requests() && request.sink.is_some();
         let mut options = self.call_options(request, server);
+        if let Some(calls) = &caller.calls {
+            options.send_check = Some(calls.check(request.id, target.item, target.may_repeat));
+        }
         let operators = self.operator_callback(request, &target);
         match (caller.era(), server.era, operators) {
             (Era::Legacy, _, operators) | (Era::Modern, _, operators @ Some(_)) => {
@@ -104,6 +110,11 @@ impl GatewayInner {
         match with_notifications(call(options), receiver, &stream, &filter).await {
             Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
                 Ok(Err(RpcError::stopped_for_memory(&server)))
+            }
+            Err(CallError::Unavailable { reason: UnavailableReason::NotSent(_), .. })
+                if let Some(call) = caller.calls.as_ref().and_then(|calls| calls.repeated()) =>
+            {
+                Ok(Err(RpcError::outcome_unknown(&call)))
             }
             result => result.map(Ok),
         }
@@ -219,8 +230,13 @@ impl GatewayInner {
         });
         let (host, name, method) =
             (server.upstream.host.clone(), server.name.clone(), request.method.to_owned());
-        let target =
-            CallTarget { server, item: request.method, digest_of: params.as_deref(), task: None };
+        let target = CallTarget {
+            server,
+            item: request.method,
+            digest_of: params.as_deref(),
+            task: None,
+            may_repeat: false,
+        };
         let call = {
             let params = params.clone();
             move |options: CallOptions| async move {

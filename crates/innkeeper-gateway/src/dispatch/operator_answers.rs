@@ -8,7 +8,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::approvals::NotRun;
+use super::approved_calls::NotRun;
 use crate::gateway::{Gateway, GatewayInner};
 use crate::pending_questions::store::{Changed, QuestionChange, StoreError};
 use crate::pending_questions::{

@@ -361,6 +361,21 @@ impl GatewayInner {
         self.shut_down_hosts(ended.into_iter().collect());
     }
 
+    /// Ends the hosts of a principal and of its sessions.
+    pub(super) fn end_principal(&self, principal: &Principal) {
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            scopes.views.retain(|(of, _), _| of != principal);
+            let is_of_principal = |scope: &Scope| match scope {
+                Scope::Principal(of) | Scope::Session(of, _) => of == principal,
+            };
+            // A start that is in progress ends its host.
+            let hosts = scopes.hosts.extract_if(|scope, _| is_of_principal(scope));
+            hosts.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
+        };
+        self.shut_down_hosts(ended);
+    }
+
     /// Ends the hosts of the clients that sent no request for the idle time of a session.
     pub(super) fn end_unused_hosts(&self) {
         let Some(before) = Instant::now().checked_sub(self.options.idle_session) else { return };

@@ -54,7 +54,7 @@ fn request_state(result: &RawValue) -> String {
 #[tokio::test]
 async fn the_request_of_a_server_and_the_answer_of_the_client_pass_byte_for_byte() {
     const ANSWER: &str = r#"{"content":{"n":123456789012345678901234567890.10},"action":"accept"}"#;
-    let parked_calls = ParkedCalls::new();
+    let parked_calls = ParkedCalls::new(None);
     let required = parked_calls.start(asking_call()).await.unwrap();
     let request = format!(r#"{{"form":{{"method":"elicitation/create","params":{PARAMS}}}}}"#);
     assert_eq!(skim::member(required.get(), "inputRequests"), Some(&*request));
@@ -68,7 +68,7 @@ async fn the_request_of_a_server_and_the_answer_of_the_client_pass_byte_for_byte
 #[tokio::test(start_paused = true)]
 async fn a_parked_call_expires_after_its_time_and_not_before() {
     let responses = raw(r#"{"form":{"action":"decline"}}"#);
-    let parked_calls = ParkedCalls::new();
+    let parked_calls = ParkedCalls::new(None);
     for (passed, is_alive) in [(MAX_PARKED - Duration::from_secs(1), true), (MAX_PARKED, false)] {
         let required = parked_calls.start(asking_call()).await.unwrap();
         tokio::time::advance(passed).await;
@@ -89,7 +89,7 @@ async fn a_parked_call_expires_after_its_time_and_not_before() {
 async fn a_parked_call_that_other_clients_wait_for_expires_after_a_minute() {
     let server_use = Arc::new(ServerUse::new(false));
     let client = |name: &str| TurnClient::new(Principal::new(name), None);
-    let parked_calls = ParkedCalls::new();
+    let parked_calls = ParkedCalls::new(None);
     let call = asking_call_at(server_use.clone());
     call.turn.set(Some(server_use.turns.wait(client("ada"), true, None).await));
     parked_calls.start(call).await.unwrap();

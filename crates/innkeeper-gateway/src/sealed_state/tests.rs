@@ -23,7 +23,7 @@ fn state() -> CallState {
 
 #[test]
 fn a_state_opens_only_with_the_key_that_sealed_it() {
-    let (sealer, other) = (StateSealer::new().unwrap(), StateSealer::new().unwrap());
+    let (sealer, other) = (StateSealer::new(None).unwrap(), StateSealer::new(None).unwrap());
     let text = sealer.seal(&state(), b"").unwrap();
     assert_eq!(open(&sealer, &text), Ok(state()));
     assert_eq!(open(&other, &text), Err(StateError::Foreign));
@@ -36,7 +36,7 @@ fn a_state_opens_only_with_the_key_that_sealed_it() {
 
 #[test]
 fn a_text_above_the_maximum_length_is_not_decoded() {
-    let sealer = StateSealer::new().unwrap();
+    let sealer = StateSealer::new(None).unwrap();
     let filler = |bytes| CallState { item: "x".repeat(bytes), ..state() };
     let length = |bytes| sealer.seal(&filler(bytes), b"").unwrap().len();
     let largest = (0..MAX_STATE_BYTES).rev().find(|bytes| length(*bytes) <= MAX_STATE_BYTES);
@@ -50,7 +50,7 @@ fn a_text_above_the_maximum_length_is_not_decoded() {
 /// rejected | Own response
 #[test]
 fn a_state_with_one_changed_character_is_foreign() {
-    let sealer = StateSealer::new().unwrap();
+    let sealer = StateSealer::new(None).unwrap();
     let text = sealer.seal(&state(), b"").unwrap();
     for index in 0..text.len() {
         let mut changed = text.clone().into_bytes();
@@ -73,7 +73,7 @@ fn every_state_of_the_corpus_is_foreign() {
 proptest! {
     #[test]
     fn any_text_is_foreign(text in ".{0,200}") {
-        let sealer = StateSealer::new().unwrap();
+        let sealer = StateSealer::new(None).unwrap();
         prop_assert_eq!(open(&sealer, &text), Err(StateError::Foreign));
     }
 
@@ -86,7 +86,7 @@ proptest! {
     ) {
         let [server, method, item, principal, digest] = texts;
         let state = CallState { call, round, server, method, item, principal, digest, expires };
-        let sealer = StateSealer::new().unwrap();
+        let sealer = StateSealer::new(None).unwrap();
         let text = sealer.seal(&state, b"").unwrap();
         prop_assert_eq!(open(&sealer, &text), Ok(state));
         let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();

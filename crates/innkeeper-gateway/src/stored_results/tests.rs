@@ -26,7 +26,7 @@ fn remaining(results: &StoredResults, stored: &[(&str, usize)]) -> Vec<bool> {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_expires() {
-    let results = StoredResults::new();
+    let results = StoredResults::new(None);
     let ada = principal("ada");
     let uri = results.insert(&ada, text(3), TTL).unwrap();
     tokio::time::advance(TTL - Duration::from_millis(1)).await;
@@ -43,7 +43,7 @@ async fn a_result_expires() {
 /// result, as for an unknown URI | Isolation
 #[tokio::test]
 async fn a_result_belongs_to_its_principal() {
-    let results = StoredResults::new();
+    let results = StoredResults::new(None);
     let uri = results.insert(&principal("ada"), text(1), TTL).unwrap();
     let other = results.insert(&principal("ada"), text(1), TTL).unwrap();
     assert_ne!(uri, other);
@@ -55,11 +55,11 @@ async fn a_result_belongs_to_its_principal() {
 
 #[tokio::test]
 async fn a_new_result_replaces_the_oldest_of_its_principal_above_the_number() {
-    let results = StoredResults::new();
+    let results = StoredResults::new(None);
     let mut stored = vec![("bob", 1)];
     stored.extend([("ada", 1)].repeat(MAX_PRINCIPAL_RESULTS));
     assert!(remaining(&results, &stored).iter().all(|found| *found));
-    let results = StoredResults::new();
+    let results = StoredResults::new(None);
     stored.push(("ada", 1));
     let found = remaining(&results, &stored);
     assert_eq!(found[..3], [true, false, true]);
@@ -70,29 +70,29 @@ async fn a_new_result_replaces_the_oldest_of_its_principal_above_the_number() {
 async fn a_new_result_replaces_the_oldest_of_its_principal_above_the_bytes() {
     let half = MAX_PRINCIPAL_BYTES / 2;
     let stored = [("bob", 1), ("ada", half), ("ada", half)];
-    assert_eq!(remaining(&StoredResults::new(), &stored), [true; 3]);
+    assert_eq!(remaining(&StoredResults::new(None), &stored), [true; 3]);
     let stored = [("bob", 1), ("ada", half), ("ada", half), ("ada", 1)];
-    assert_eq!(remaining(&StoredResults::new(), &stored), [true, false, true, true]);
+    assert_eq!(remaining(&StoredResults::new(None), &stored), [true, false, true, true]);
     let stored = [("ada", 1), ("ada", 1), ("ada", MAX_PRINCIPAL_BYTES)];
-    assert_eq!(remaining(&StoredResults::new(), &stored), [false, false, true]);
+    assert_eq!(remaining(&StoredResults::new(None), &stored), [false, false, true]);
     let above = text(MAX_PRINCIPAL_BYTES + 1);
-    assert_eq!(StoredResults::new().insert(&principal("ada"), above, TTL), None);
+    assert_eq!(StoredResults::new(None).insert(&principal("ada"), above, TTL), None);
 }
 
 #[tokio::test]
 async fn the_results_of_all_principals_have_limits() {
     let names: Vec<String> = (0..=MAX_RESULTS).map(|number| number.to_string()).collect();
     let stored: Vec<_> = names.iter().map(|name| (name.as_str(), 1)).collect();
-    let at_limit = remaining(&StoredResults::new(), &stored[1..]);
+    let at_limit = remaining(&StoredResults::new(None), &stored[1..]);
     assert!(at_limit.iter().all(|found| *found));
-    let above = remaining(&StoredResults::new(), &stored);
+    let above = remaining(&StoredResults::new(None), &stored);
     assert_eq!(above.iter().filter(|found| !**found).count(), 1);
     assert!(!above[0]);
     let count = MAX_BYTES / MAX_PRINCIPAL_BYTES;
     let large = |name: &'static str| (name, MAX_PRINCIPAL_BYTES);
     let mut stored = ["a", "b", "c", "d"].map(large).to_vec();
     assert_eq!(stored.len(), count);
-    assert_eq!(remaining(&StoredResults::new(), &stored), [true; 4]);
+    assert_eq!(remaining(&StoredResults::new(None), &stored), [true; 4]);
     stored.push(("e", 1));
-    assert_eq!(remaining(&StoredResults::new(), &stored), [false, true, true, true, true]);
+    assert_eq!(remaining(&StoredResults::new(None), &stored), [false, true, true, true, true]);
 }

@@ -240,6 +240,7 @@ impl Connection {
             client: self.client.clone(),
             subscription: self.subscription.get().cloned(),
             header_trace: None,
+            calls: None,
         };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;

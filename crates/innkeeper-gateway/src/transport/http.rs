@@ -2,10 +2,12 @@
 
 mod body;
 mod finished_streams;
+mod forwarding;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod legacy;
 mod modern;
+mod placement;
 mod response;
 mod session;
 mod sse;
@@ -14,9 +16,13 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use innkeeper_protocol::http::{PROTOCOL_VERSION, SESSION_ID};
 use innkeeper_protocol::{Era, Incoming, Message, Revision, envelope};
+
+use uuid::Uuid;
 
 use super::incoming;
 use crate::error::RpcError;
@@ -25,6 +31,7 @@ use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
 use finished_streams::FinishedStreams;
+pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
 pub(crate) use response::{KEEP_ALIVE, event_response, keep_alive};
@@ -41,6 +48,65 @@ pub(crate) struct HttpTransport {
     pub(crate) finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
     pub(crate) bodies: BodyReader,
+    /// Held while a session of another replica is taken over.
+    taking_over: tokio::sync::Mutex<()>,
+}
+
+/// A request of a client for an endpoint.
+struct HttpRequest<'a> {
+    transport: &'a Arc<HttpTransport>,
+    endpoint: usize,
+    principal: Principal,
+    method: Method,
+    headers: &'a HeaderMap,
+    /// The query of a request for a stream of HTTP+SSE.
+    query: Option<&'a str>,
+    body: Bytes,
+    /// The id of the request for all replicas; empty without replicas.
+    id: String,
+    /// Whether another replica passed the request on.
+    is_forwarded: bool,
+}
+
+/// Who sends a request: a client, or another replica for its client.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) endpoint: usize,
+    pub(crate) principal: Principal,
+    /// The id of the request that another replica passes on.
+    pub(crate) forwarded_id: Option<String>,
+}
+
+impl Origin {
+    /// Returns the origin of a request of a client.
+    pub(crate) fn client(endpoint: usize, principal: Principal) -> Self {
+        Self { endpoint, principal, forwarded_id: None }
+    }
+
+    fn request<'a>(
+        self,
+        transport: &'a Arc<HttpTransport>,
+        parts: &'a Parts,
+        body: Bytes,
+    ) -> HttpRequest<'a> {
+        let Self { endpoint, principal, forwarded_id } = self;
+        let is_forwarded = forwarded_id.is_some();
+        let id = forwarded_id.unwrap_or_else(|| match transport.gateway.replication {
+            Some(_) => Uuid::new_v4().simple().to_string(),
+            None => String::new(),
+        });
+        HttpRequest {
+            transport,
+            endpoint,
+            principal,
+            method: parts.method.clone(),
+            headers: &parts.headers,
+            query: None,
+            body,
+            id,
+            is_forwarded,
+        }
+    }
 }
 
 impl HttpTransport {
@@ -53,6 +119,7 @@ impl HttpTransport {
             finished_streams: FinishedStreams::new(),
             sse_sessions: SseSessions::default(),
             bodies,
+            taking_over: tokio::sync::Mutex::default(),
         }
     }
 }
@@ -85,15 +152,14 @@ impl Accepted {
 /// Handles one HTTP request for an endpoint.
 pub(crate) async fn handle(
     transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: Principal,
+    origin: Origin,
     request: http::Request<Body>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     match parts.method {
-        Method::POST => post(transport, endpoint, principal, &parts.headers, body).await,
-        Method::GET => legacy::get(transport, endpoint, &principal, &parts.headers),
-        Method::DELETE => legacy::delete(transport, endpoint, &principal, &parts.headers),
+        Method::POST => post(transport, origin, &parts, body).await,
+        Method::GET => legacy::get(&origin.request(transport, &parts, Bytes::new())).await,
+        Method::DELETE => legacy::delete(&origin.request(transport, &parts, Bytes::new())).await,
         _ => method_not_allowed(),
     }
 }
@@ -110,11 +176,11 @@ fn only_methods(methods: &'static str, message: &str) -> Response<Body> {
 
 async fn post(
     transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: Principal,
-    headers: &HeaderMap,
+    origin: Origin,
+    parts: &Parts,
     body: Body,
 ) -> Response<Body> {
+    let headers = &parts.headers;
     if !is_json(headers) {
         return not_json().into_response();
     }
@@ -125,10 +191,11 @@ async fn post(
             "the `Accept` header must contain `application/json` and `text/event-stream`",
         );
     }
-    let (body, reservation) = match transport.bodies.read(&principal, body).await {
+    let (body, reservation) = match transport.bodies.read(&origin.principal, body).await {
         Ok(read) => read,
         Err(rejection) => return rejection.into_response(),
     };
+    let from = origin.request(transport, parts, body.clone());
     let message = match parse(&body) {
         Ok(message) => message,
         Err(response) => return *response,
@@ -145,8 +212,7 @@ async fn post(
     let without_session = header_text(headers, SESSION_ID).is_none();
     match message {
         Message::Single(message) if is_modern(&message) || (modern_header && without_session) => {
-            let caller = modern::Caller { transport, endpoint, principal, headers, reservation };
-            modern::post(caller, accepted, message).await
+            modern::post((from, reservation), accepted, message).await
         }
         Message::Batch(_) if modern_header && without_session => {
             let error = unexpected_message("batch: send one message in each request");
@@ -157,8 +223,7 @@ async fn post(
                 let error = incoming::unsupported_version(version);
                 return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
             }
-            let from = legacy::Sender { transport, endpoint, principal, headers };
-            legacy::post(from, accepted, message, reservation).await
+            legacy::post(&from, accepted, message, reservation).await
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::dispatch::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::metrics::ClientTransport;
+use crate::owned_calls::OwnedCalls;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -29,6 +30,8 @@ pub(super) struct Connected {
     pub(super) subscription: Option<Arc<Subscription>>,
     /// The trace context in the HTTP headers; `None` without telemetry.
     pub(super) header_trace: Option<TraceContext>,
+    /// The calls of the request; `None` without replicas.
+    pub(super) calls: Option<Arc<OwnedCalls>>,
 }
 
 /// Returns the revision in the `_meta` of a request: only requests of the modern era have one.
@@ -110,8 +113,16 @@ pub(super) async fn respond_started(
         let subscription = connected.subscription.clone();
         let client = Some(client.clone());
         let (transport, header_trace) = (connected.transport, connected.header_trace.clone());
-        let caller =
-            Caller { principal, endpoint, client, subscription, identity, transport, header_trace };
+        let caller = Caller {
+            principal,
+            endpoint,
+            client,
+            subscription,
+            identity,
+            transport,
+            header_trace,
+            calls: connected.calls.clone(),
+        };
         let request = ClientRequest { id, method, params, meta, caller: &caller, sink };
         gateway.handle(request).await
     };

@@ -1,77 +1,87 @@
 //! Requests of the legacy era: sessions, event streams and resumption.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use innkeeper_host::TraceContext;
+use http::{HeaderValue, Response, StatusCode};
 use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
 use serde_json::value::RawValue;
+use tokio::time::sleep;
 
+use super::forwarding::{own_or_forward, unavailable};
+use super::placement::{Place, find_place, find_session, no_session, resume, store_session};
 use super::response::{
     accepted, all_events, json_response, logged_events, rejected, rpc_error_response,
 };
-use super::session::Session;
-use super::{Accepted, HttpTransport, header_text, incoming, unexpected_message};
+use super::session::{GENERAL_STREAM, NewSession, Session};
+use super::{Accepted, HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
 use crate::event_stream::EventStream;
 use crate::gateway::GatewayInner;
 use crate::metrics::{ClientTransport, RejectionReason};
-use crate::principal::Principal;
+use crate::owned_calls::{OwnedCalls, request_json};
 use crate::quota::Reservation;
+use crate::replicas::{OwnedKey, session_names};
 use crate::sink::MessageSink;
+use crate::store_error::StoreError;
 
-/// Who sends a request.
-pub(super) struct Sender<'a> {
-    pub(super) transport: &'a Arc<HttpTransport>,
-    pub(super) endpoint: usize,
-    pub(super) principal: Principal,
-    pub(super) headers: &'a HeaderMap,
-}
+/// Time without a message after which a client gets an event with an id, at which it can resume at
+/// another replica.
+const PRIME_DELAY: Duration = Duration::from_millis(250);
+
+/// Time between two looks at the sessions that are handed over.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Handles a POST. The reservation is the memory of its body.
 pub(super) async fn post(
-    from: Sender<'_>,
+    from: &HttpRequest<'_>,
     accepts: Accepted,
     message: Message<'_>,
     reservation: Reservation,
 ) -> Response<Body> {
-    let Sender { transport, endpoint, principal, headers } = from;
-    let header_trace = transport.gateway.header_trace(headers);
     if let Message::Single(Incoming::Request { id, method, params }) = &message
         && method == method::INITIALIZE
     {
-        return initialize(transport, endpoint, principal, header_trace, (id, *params)).await;
+        return initialize(from, (id, *params)).await;
     }
-    let session = match find_session(transport, endpoint, &principal, headers) {
+    let session = match find_session(from, &request_ids(&message)).await {
         Ok(session) => session,
         Err(response) => return *response,
     };
     match message {
         Message::Single(Incoming::Request { id, method, params }) => {
             let request = Request::new(id, &method, params);
-            let requests = Requests::Single(request);
-            respond(transport, &session, accepts, requests, header_trace, reservation).await
+            respond(from, &session, accepts, Requests::Single(request), reservation).await
         }
         Message::Single(message) => {
-            incoming::accept(&transport.gateway, &session.client, message);
+            incoming::accept(&from.transport.gateway, &session.client, message);
             accepted()
         }
-        Message::Batch(messages) => {
-            batch(transport, &session, accepts, messages, header_trace, reservation).await
-        }
+        Message::Batch(messages) => batch(from, &session, accepts, messages, reservation).await,
+    }
+}
+
+/// Returns the ids of the requests of a message.
+fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
+    let id = |message: &Incoming<'_>| match message {
+        Incoming::Request { id, .. } => Some(id.clone()),
+        Incoming::Notification { .. } | Incoming::Response { .. } => None,
+    };
+    match message {
+        Message::Single(message) => id(message).into_iter().collect(),
+        Message::Batch(messages) => messages.iter().flatten().filter_map(id).collect(),
     }
 }
 
 async fn batch(
-    transport: &Arc<HttpTransport>,
+    from: &HttpRequest<'_>,
     session: &Arc<Session>,
     accepts: Accepted,
     messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
-    header_trace: Option<TraceContext>,
     reservation: Reservation,
 ) -> Response<Body> {
     let revision = session.client.identity().map(|identity| identity.revision);
@@ -89,30 +99,24 @@ async fn batch(
             Incoming::Request { id, method, params } => {
                 requests.push(Request::new(id, &method, params));
             }
-            other => incoming::accept(&transport.gateway, &session.client, other),
+            other => incoming::accept(&from.transport.gateway, &session.client, other),
         }
     }
     if requests.is_empty() {
         return accepted();
     }
-    let requests = Requests::Batch(requests);
-    respond(transport, session, accepts, requests, header_trace, reservation).await
+    respond(from, session, accepts, Requests::Batch(requests), reservation).await
 }
 
 /// Creates a session and returns the result of `initialize` with its id.
 async fn initialize(
-    transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: Principal,
-    header_trace: Option<TraceContext>,
+    from: &HttpRequest<'_>,
     (id, params): (&RequestId, Option<&RawValue>),
 ) -> Response<Body> {
-    let session = match transport.sessions.create(principal, endpoint) {
+    let transport = from.transport;
+    let session = match create_session(from, id).await {
         Ok(session) => session,
-        Err(rejection) => {
-            transport.gateway.metrics.count_rejection(RejectionReason::Sessions);
-            return rejection.into_response();
-        }
+        Err(response) => return *response,
     };
     let mut opening = OpeningSession { transport, session: &session, is_open: false };
     match transport.gateway.add_legacy_subscriber(&session.client).await {
@@ -124,7 +128,7 @@ async fn initialize(
             return rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
         }
     }
-    let connected = connected(&session, header_trace);
+    let connected = connected(from, &session, None);
     let request = (id, method::INITIALIZE, params);
     let line =
         incoming::respond_connected(&transport.gateway, &connected, &MessageSink::None, request)
@@ -133,6 +137,10 @@ async fn initialize(
     if session.client.identity().is_none() {
         return json_response(StatusCode::BAD_REQUEST, line);
     }
+    if !store_session(transport, &session).await {
+        let reason = "the session is not stored".to_owned();
+        return unavailable(&StoreError { reason });
+    }
     opening.is_open = true;
     let mut response = json_response(StatusCode::OK, line);
     // The id consists of ASCII characters.
@@ -140,6 +148,32 @@ async fn initialize(
         response.headers_mut().insert(SESSION_ID, id);
     }
     response
+}
+
+/// Creates a session at the replica that must own it.
+async fn create_session(
+    from: &HttpRequest<'_>,
+    request: &RequestId,
+) -> Result<Arc<Session>, Box<Response<Body>>> {
+    let HttpRequest { transport, endpoint, principal, .. } = from;
+    let reserved = transport.sessions.reserve(principal).map_err(|rejection| {
+        transport.gateway.metrics.count_rejection(RejectionReason::Sessions);
+        Box::new(rejection.into_response())
+    });
+    let (slot, id) = reserved?;
+    let ownership = match &transport.gateway.replication {
+        None => None,
+        Some(replication) => {
+            let key = transport.gateway.owned_key(principal, Some(&id));
+            let key = key.unwrap_or_else(|| OwnedKey::Session(id.clone()));
+            let requests = std::slice::from_ref(request);
+            let ownership = own_or_forward(from, replication, &key, true, requests).await?;
+            ownership.map(|ownership| (ownership, replication.stream_queue.clone()))
+        }
+    };
+    let (principal, general) = (principal.clone(), EventStream::new(GENERAL_STREAM));
+    let new = NewSession { id, principal, endpoint: *endpoint, ownership, general };
+    Ok(transport.sessions.create(slot, new))
 }
 
 /// A session whose client does not have its id yet. Dropping the value ends the session, also if the
@@ -158,32 +192,18 @@ impl Drop for OpeningSession<'_> {
     }
 }
 
-fn connected(session: &Session, header_trace: Option<TraceContext>) -> incoming::Connected {
+fn connected(
+    from: &HttpRequest<'_>,
+    session: &Session,
+    calls: Option<Arc<OwnedCalls>>,
+) -> incoming::Connected {
     incoming::Connected {
         transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
-        header_trace,
+        header_trace: from.transport.gateway.header_trace(from.headers),
+        calls,
     }
-}
-
-fn find_session(
-    transport: &HttpTransport,
-    endpoint: usize,
-    principal: &Principal,
-    headers: &HeaderMap,
-) -> Result<Arc<Session>, Box<Response<Body>>> {
-    let Some(id) = header_text(headers, SESSION_ID) else {
-        let error = unexpected_message(
-            "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
-        );
-        return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, None, &error)));
-    };
-    transport.sessions.find(id, principal, endpoint).ok_or_else(|| {
-        let error =
-            unexpected_message("session: it does not exist or has expired; send `initialize`");
-        Box::new(rpc_error_response(StatusCode::NOT_FOUND, None, &error))
-    })
 }
 
 /// A request of a session.
@@ -216,6 +236,26 @@ enum Requests {
 }
 
 impl Requests {
+    fn all(&self) -> &[Request] {
+        match self {
+            Self::Single(request) => std::slice::from_ref(request),
+            Self::Batch(requests) => requests,
+        }
+    }
+
+    /// Returns the ids of the requests as JSON.
+    fn ids(&self) -> Vec<Box<RawValue>> {
+        self.all().iter().map(|request| request_json(&request.id)).collect()
+    }
+
+    /// Returns whether a request changes what the next replica needs of the session.
+    fn changes_session(&self) -> bool {
+        self.all().iter().any(|request| {
+            [method::LOGGING_SET_LEVEL, method::RESOURCES_SUBSCRIBE, method::RESOURCES_UNSUBSCRIBE]
+                .contains(&&*request.method)
+        })
+    }
+
     /// Handles the requests at the same time, and returns the message with the responses; `None` if
     /// the client cancelled all requests.
     async fn respond(
@@ -240,46 +280,83 @@ impl Requests {
 /// Responds with JSON, or with an event stream if a message precedes the response. Requests on an
 /// event stream continue without the connection of their client.
 async fn respond(
-    transport: &Arc<HttpTransport>,
+    from: &HttpRequest<'_>,
     session: &Arc<Session>,
     accepts: Accepted,
     requests: Requests,
-    header_trace: Option<TraceContext>,
     reservation: Reservation,
 ) -> Response<Body> {
+    let transport = from.transport;
     let activity = session.activity();
     let stream = session.new_stream();
     let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
-    let (gateway, connected) = (transport.gateway.clone(), connected(session, header_trace));
+    let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
+    let (ids, changes_session) = (requests.ids(), requests.changes_session());
+    let gateway = transport.gateway.clone();
+    let connected = connected(from, session, calls.clone());
+    let (stored_by, stored) = (transport.clone(), session.clone());
     let responding = async move {
         let _reservation = reservation;
-        requests.respond(&gateway, &connected, &sink).await
+        let line = requests.respond(&gateway, &connected, &sink).await;
+        if changes_session {
+            store_session(&stored_by, &stored).await;
+        }
+        line
     };
     let mut responding = Box::pin(responding);
-    tokio::select! {
+    let is_primed = tokio::select! {
         biased;
         line = &mut responding => {
             if !stream.has_messages() {
+                from.keep_records(calls.as_deref());
                 return line.map_or_else(accepted, |line| json_response(StatusCode::OK, line));
             }
             // The messages and the response arrived together.
             finish(&stream, line);
-            session.remember(&stream);
+            session.remember(&stream, &ids);
+            if session.ownership.is_some() {
+                return stored_events(transport, &stream, calls);
+            }
             let response = all_events(&stream);
             transport.finished_streams.add(&session.client.principal, &stream);
             return response;
         }
-        () = stream.wait_first(), if accepts.events => {}
-    }
-    session.remember(&stream);
+        () = stream.wait_first(), if accepts.events => false,
+        () = sleep(PRIME_DELAY), if accepts.events && is_resumable_elsewhere(session) => true,
+    };
+    session.remember(&stream, &ids);
     let (finished, finished_streams) = (stream.clone(), transport.finished_streams.clone());
     transport.gateway.tasks.spawn(async move {
         finish(&finished, responding.await);
         finished_streams.add(activity.principal(), &finished);
-        drop(activity);
+        // The next owner must find the record or the response.
+        finished.wait_stored().await;
+        drop((activity, calls));
     });
     let metrics = &transport.gateway.metrics;
-    stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, metrics))
+    let reader = stream.read_after(0);
+    reader.map_or_else(accepted, |reader| logged_events(reader, is_primed, metrics))
+}
+
+/// Returns the events of a finished stream when they are stored.
+fn stored_events(
+    transport: &HttpTransport,
+    stream: &Arc<EventStream>,
+    calls: Option<Arc<OwnedCalls>>,
+) -> Response<Body> {
+    let finished = stream.clone();
+    transport.gateway.tasks.spawn(async move {
+        finished.wait_stored().await;
+        drop(calls);
+    });
+    let metrics = &transport.gateway.metrics;
+    stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, false, metrics))
+}
+
+/// Returns whether the client understands an event without data, and another replica could continue.
+fn is_resumable_elsewhere(session: &Session) -> bool {
+    let revision = session.client.identity().map(|identity| identity.revision);
+    session.ownership.is_some() && revision >= Some(Revision::V2025_11_25)
 }
 
 /// Adds the responses to a stream and ends it.
@@ -290,7 +367,7 @@ fn finish(stream: &EventStream, line: Option<Bytes>) {
     stream.close();
 }
 
-fn batch_line(lines: &[Bytes]) -> Bytes {
+pub(super) fn batch_line(lines: &[Bytes]) -> Bytes {
     let mut all = vec![b'['];
     for (index, line) in lines.iter().enumerate() {
         if index > 0 {
@@ -303,57 +380,77 @@ fn batch_line(lines: &[Bytes]) -> Bytes {
 }
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.
-pub(super) fn get(
-    transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: &Principal,
-    headers: &HeaderMap,
-) -> Response<Body> {
-    if !Accepted::from_headers(headers).events {
+pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
+    if !Accepted::from_headers(from.headers).events {
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
         );
     }
-    if header_text(headers, SESSION_ID).is_none() {
+    if header_text(from.headers, SESSION_ID).is_none() {
         return super::method_not_allowed();
     }
-    let session = match find_session(transport, endpoint, principal, headers) {
-        Ok(session) => session,
+    let place = match find_place(from, &[]).await {
+        Ok(place) => place,
         Err(response) => return *response,
     };
-    let reader = match header_text(headers, LAST_EVENT_ID) {
-        None => session.general.read_latest(),
+    let position = match header_text(from.headers, LAST_EVENT_ID) {
+        None => None,
         Some(id) => {
             let position = id.split_once('-').and_then(|(stream, position)| {
                 Some((stream.parse::<u64>().ok()?, position.parse::<u64>().ok()?))
             });
-            let reader = position
-                .and_then(|(stream, position)| session.stream(stream)?.read_after(position));
-            let Some(reader) = reader else {
-                return rejected(
-                    StatusCode::NOT_FOUND,
-                    "the events after `Last-Event-ID` are no longer available",
-                );
-            };
-            reader
+            let Some(position) = position else { return events_gone() };
+            Some(position)
         }
     };
-    logged_events(reader.with_activity(session.activity()), &transport.gateway.metrics)
+    let replication = from.transport.gateway.replication.as_ref();
+    let reader = match (&place, position, replication) {
+        (Place::Here(session), None, _) => Some(session.general.read_latest()),
+        (Place::Here(session), Some((stream, position)), _) if session.is_own_stream(stream) => {
+            session.stream(stream).and_then(|stream| stream.read_after(position))
+        }
+        (place, Some((stream, position)), Some(replication)) => {
+            let (id, ownership) = match place {
+                Place::Here(session) => (&session.id, session.ownership.as_ref()),
+                Place::Ended { id, ownership } => (id, Some(ownership)),
+            };
+            let Some(ownership) = ownership else { return events_gone() };
+            match resume(replication, ownership, id, stream).await {
+                Ok(stream) => stream.read_after(position),
+                Err(response) => return *response,
+            }
+        }
+        (Place::Ended { .. }, None, _) => return no_session(),
+        (_, Some(_), None) => None,
+    };
+    let Some(reader) = reader else { return events_gone() };
+    let metrics = &from.transport.gateway.metrics;
+    match place {
+        Place::Here(session) => {
+            logged_events(reader.with_activity(session.activity()), false, metrics)
+        }
+        Place::Ended { .. } => logged_events(reader, false, metrics),
+    }
+}
+
+fn events_gone() -> Response<Body> {
+    rejected(StatusCode::NOT_FOUND, "the events after `Last-Event-ID` are no longer available")
 }
 
 /// Ends a session.
-pub(super) fn delete(
-    transport: &Arc<HttpTransport>,
-    endpoint: usize,
-    principal: &Principal,
-    headers: &HeaderMap,
-) -> Response<Body> {
-    let session = match find_session(transport, endpoint, principal, headers) {
+pub(super) async fn delete(from: &HttpRequest<'_>) -> Response<Body> {
+    let session = match find_session(from, &[]).await {
         Ok(session) => session,
         Err(response) => return *response,
     };
-    transport.end_session(&session.id);
+    if let Some(session) = from.transport.sessions.remove(&session.id) {
+        from.transport.close_session(&session);
+        // A later request of the client must not find the session at any replica.
+        if let Some(releasing) = from.transport.release(&session) {
+            releasing.await;
+        }
+    }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
@@ -363,16 +460,77 @@ impl HttpTransport {
     /// Ends a session: its requests, its streams and its subscriptions.
     pub(crate) fn end_session(&self, id: &str) {
         if let Some(session) = self.sessions.remove(id) {
-            self.close_session(&session);
+            self.close_and_release(&session);
         }
     }
 
-    /// Ends the sessions without activity.
+    fn close_and_release(&self, session: &Session) {
+        self.close_session(session);
+        if let Some(releasing) = self.release(session) {
+            self.gateway.tasks.spawn(releasing);
+        }
+    }
+
+    /// Forgets a session of this replica in Redis.
+    fn release(&self, session: &Session) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let ownership = session.ownership.clone()?;
+        let replicas = self.gateway.replication.as_ref()?.replicas.clone();
+        let names = session_names(&session.id);
+        let is_own = matches!(ownership.key, OwnedKey::Session(_)) && !ownership.is_lost();
+        if !is_own {
+            return None;
+        }
+        Some(async move {
+            if let Err(error) = replicas.release(&ownership, Some(names)).await {
+                tracing::debug!(%error, "the record of an ended session stays until it expires");
+            }
+        })
+    }
+
+    /// Ends the sessions without activity, and keeps the others for the other replicas.
     pub(crate) fn end_idle_sessions(&self) {
-        for session in self.sessions.remove_idle(self.gateway.options.idle_session) {
-            self.close_session(&session);
+        let idle_time = self.gateway.options.idle_session;
+        for session in self.sessions.remove_idle(idle_time) {
+            self.close_and_release(&session);
         }
         self.finished_streams.remove_ended();
+        if let Some(replication) = &self.gateway.replication {
+            let sessions = self.sessions.to_keep(idle_time / 8);
+            let replicas = replication.replicas.clone();
+            self.gateway.tasks.spawn(async move {
+                for session in sessions {
+                    session.keep(&replicas).await;
+                }
+                replicas.keep_principals().await;
+            });
+        }
+    }
+
+    /// Gives up each session as soon as it has no request in flight, so that other replicas continue
+    /// it, until the future is dropped.
+    pub(crate) async fn hand_over_sessions(&self) {
+        let Some(replication) = &self.gateway.replication else { return };
+        loop {
+            for session in self.sessions.remove_inactive() {
+                let ownership = session.ownership.as_ref();
+                let ownership = ownership
+                    .filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
+                if let Some(ownership) = ownership
+                    && let Err(error) = replication.replicas.release(ownership, None).await
+                {
+                    tracing::warn!(%error, "session not handed over");
+                }
+                self.close_session(&session);
+            }
+            sleep(HAND_OVER_INTERVAL).await;
+        }
+    }
+
+    /// Ends the sessions that other replicas can own.
+    pub(crate) fn end_lost_sessions(&self) {
+        for session in self.sessions.remove_lost() {
+            self.close_session(&session);
+        }
     }
 
     fn close_session(&self, session: &Session) {

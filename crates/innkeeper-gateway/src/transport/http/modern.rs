@@ -10,38 +10,29 @@ use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope, method};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
+use super::placement::place_stateless;
 use super::response::{accepted, json_response, rpc_error_response, running_events};
-use super::{Accepted, HttpTransport, incoming, unexpected_message};
+use super::{Accepted, HttpRequest, incoming, unexpected_message};
 use crate::client::ClientIdentity;
 use crate::dispatch;
 use crate::error::RpcError;
 use crate::metrics::ClientTransport;
-use crate::principal::Principal;
+use crate::owned_calls::OwnedCalls;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
 
 /// Number of messages of one request that wait until the client reads them.
 const MAX_QUEUED_MESSAGES: usize = 64;
 
-/// Who sends a request.
-pub(super) struct Caller<'a> {
-    pub(super) transport: &'a Arc<HttpTransport>,
-    pub(super) endpoint: usize,
-    pub(super) principal: Principal,
-    pub(super) headers: &'a HeaderMap,
-    /// The memory of the request.
-    pub(super) reservation: Reservation,
-}
-
 /// Handles one message.
 pub(super) async fn post(
-    caller: Caller<'_>,
+    (from, reservation): (HttpRequest<'_>, Reservation),
     accepts: Accepted,
     message: Incoming<'_>,
 ) -> Response<Body> {
     match message {
         Incoming::Request { id, method, params } => {
-            request(caller, accepts, id, &method, params).await
+            request((from, reservation), accepts, id, &method, params).await
         }
         Incoming::Notification { .. } => accepted(),
         Incoming::Response { id, .. } => {
@@ -52,13 +43,18 @@ pub(super) async fn post(
 }
 
 async fn request(
-    from: Caller<'_>,
+    (from, reservation): (HttpRequest<'_>, Reservation),
     accepts: Accepted,
     id: RequestId,
     method: &str,
     params: Option<&RawValue>,
 ) -> Response<Body> {
-    let caller = match check(&from, method, params).await {
+    let ownership = match place_stateless(&from, &id, params).await {
+        Ok(ownership) => ownership,
+        Err(response) => return *response,
+    };
+    let calls = from.owned_calls(ownership, None);
+    let caller = match check(&from, calls.clone(), method, params).await {
         Ok(caller) => caller,
         Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
     };
@@ -68,7 +64,6 @@ async fn request(
     let metrics = &from.transport.gateway.metrics;
     let (request_id, method) = (id.clone(), method.to_owned());
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
-    let reservation = from.reservation;
     let responding = async move {
         let _reservation = reservation;
         let request = (&request_id, &*method, params.as_deref());
@@ -82,6 +77,7 @@ async fn request(
             let status = reply.as_ref().err().map_or(StatusCode::OK, status_of);
             // Messages that the request sent at its end.
             let Some(first) = messages.try_recv().ok() else {
+                from.keep_records(calls.as_deref());
                 return json_response(status, incoming::response_line(&id, &reply));
             };
             let line = incoming::response_line(&id, &reply);
@@ -94,7 +90,8 @@ async fn request(
 
 /// Checks the headers and the `_meta` of a request, and the headers that repeat arguments.
 async fn check(
-    from: &Caller<'_>,
+    from: &HttpRequest<'_>,
+    calls: Option<Arc<OwnedCalls>>,
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<dispatch::Caller, RpcError> {
@@ -107,6 +104,7 @@ async fn check(
         identity,
         transport: ClientTransport::Http,
         header_trace: from.transport.gateway.header_trace(from.headers),
+        calls,
     };
     if method == method::TOOLS_CALL {
         let gateway = &from.transport.gateway;

@@ -78,6 +78,16 @@ pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
     bytes.into()
 }
 
+/// Returns an event with an id and empty data (2025-11-25, Streamable HTTP).
+fn empty_event(id: &str) -> Bytes {
+    let mut bytes = Vec::new();
+    let data = sse::OutgoingData::Text("");
+    let event = sse::OutgoingEvent { id: Some(id), data, ..sse::OutgoingEvent::default() };
+    // The ids consist of digits, so they are valid.
+    sse::write_event(&mut bytes, &event).unwrap_or_default();
+    bytes.into()
+}
+
 /// Returns a comment, which clients ignore.
 pub(crate) fn keep_alive() -> Bytes {
     Bytes::from_static(sse::KEEP_ALIVE)
@@ -94,15 +104,27 @@ pub(super) fn named_event(name: &str, text: &str) -> Bytes {
 }
 
 /// Returns the events of a stream with a log, each with its id.
-pub(super) fn logged_events(reader: EventReader, metrics: &GatewayMetrics) -> Response<Body> {
+/// With `primed`, an event without data precedes them: a client that loses its connection before the
+/// first message has its id.
+pub(super) fn logged_events(
+    reader: EventReader,
+    primed: bool,
+    metrics: &GatewayMetrics,
+) -> Response<Body> {
     let open = metrics.open_stream();
-    let events = stream::unfold((reader, open), |(mut reader, open)| async move {
+    let state = (reader, primed, open);
+    let events = stream::unfold(state, |(mut reader, primed, open)| async move {
+        if primed {
+            reader.wait_known().await;
+            let id = event_id(reader.stream_number(), 0);
+            return Some((Ok::<_, Infallible>(empty_event(&id)), (reader, false, open)));
+        }
         match timeout(KEEP_ALIVE, reader.next()).await {
-            Err(_) => Some((Ok::<_, Infallible>(keep_alive()), (reader, open))),
+            Err(_) => Some((Ok(keep_alive()), (reader, false, open))),
             Ok(None) => None,
             Ok(Some(next)) => {
                 let id = event_id(reader.stream_number(), next.position);
-                Some((Ok(event(Some(&id), &next.message)), (reader, open)))
+                Some((Ok(event(Some(&id), &next.message)), (reader, false, open)))
             }
         }
     });

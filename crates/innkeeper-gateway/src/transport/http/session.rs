@@ -9,13 +9,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::client::Client;
-use crate::event_stream::EventStream;
+use crate::event_stream::{EventStream, StreamStore};
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaExceeded, Reservation};
 use crate::rejection::Rejection;
+use crate::replicas::{Ownership, Replicas, session_names};
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -26,10 +29,30 @@ const ID_BYTES: usize = 24;
 pub(crate) const MAX_RESUMABLE_STREAMS: usize = 64;
 
 /// The number of the stream for messages that belong to no request.
-const GENERAL_STREAM: u64 = 0;
+pub(crate) const GENERAL_STREAM: u64 = 0;
 
 /// Time after which a client can try again to get a session.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
+
+/// Takes the streams with messages to store for other replicas.
+type StreamQueue = mpsc::UnboundedSender<Arc<EventStream>>;
+
+/// Returns the number before the first stream of the owner after so many others.
+fn first_number(moves: u64) -> u64 {
+    moves << 32
+}
+
+/// What a session starts with.
+#[derive(Debug)]
+pub(crate) struct NewSession {
+    pub(crate) id: Box<str>,
+    pub(crate) principal: Principal,
+    pub(crate) endpoint: usize,
+    /// `None` without replicas.
+    pub(crate) ownership: Option<(Arc<Ownership>, StreamQueue)>,
+    /// The stream for messages that belong to no request.
+    pub(crate) general: EventStream,
+}
 
 /// A session of a client.
 #[derive(Debug)]
@@ -40,6 +63,11 @@ pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) subscription: OnceLock<Arc<Subscription>>,
     pub(crate) general: Arc<EventStream>,
+    /// The ownership with the store of the event streams; `None` without replicas.
+    pub(crate) ownership: Option<Arc<Ownership>>,
+    stream_queue: Option<StreamQueue>,
+    /// When Redis was last told to keep the session.
+    kept: Mutex<Instant>,
     streams: Mutex<VecDeque<Arc<EventStream>>>,
     next_stream: AtomicU64,
     /// The open event streams and the requests in flight.
@@ -57,8 +85,11 @@ impl Session {
         Arc::new(EventStream::new(self.next_stream.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// Remembers a stream, so that the client can resume it.
-    pub(crate) fn remember(&self, stream: &Arc<EventStream>) {
+    /// Remembers a stream, so that the client can resume it. `requests` are the ids of the requests
+    /// of the stream.
+    pub(crate) fn remember(&self, stream: &Arc<EventStream>, requests: &[Box<RawValue>]) {
+        let requests = serde_json::to_string(requests).unwrap_or_default();
+        self.store(stream, Some(requests.into()));
         let mut streams = self.streams();
         if streams.len() >= MAX_RESUMABLE_STREAMS {
             // The oldest finished stream, else the oldest one.
@@ -66,6 +97,43 @@ impl Session {
             streams.remove(finished.unwrap_or_default());
         }
         streams.push_back(stream.clone());
+    }
+
+    /// Stores the messages of a stream for other replicas.
+    fn store(&self, stream: &Arc<EventStream>, requests: Option<Arc<str>>) {
+        if let (Some(ownership), Some(queue)) = (&self.ownership, &self.stream_queue) {
+            let session = (*self.id).into();
+            let (ownership, queue) = (ownership.clone(), queue.clone());
+            stream.store_in(StreamStore { ownership, session, requests, queue });
+        }
+    }
+
+    /// Returns how often the session had another replica before.
+    pub(crate) fn moves(&self) -> u64 {
+        self.ownership.as_ref().map_or(0, |ownership| ownership.moves)
+    }
+
+    /// Returns whether a stream was one of this replica.
+    pub(crate) fn is_own_stream(&self, number: u64) -> bool {
+        number == GENERAL_STREAM || number > first_number(self.moves())
+    }
+
+    /// Returns whether Redis must be told to keep the session, and counts as told.
+    pub(crate) fn needs_keeping(&self, interval: Duration) -> bool {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = self.ownership.is_some() && kept.elapsed() >= interval;
+        if is_due {
+            *kept = Instant::now();
+        }
+        is_due
+    }
+
+    /// Tells Redis to keep the session. Without a response, the next time does.
+    pub(crate) async fn keep(&self, replicas: &Replicas) {
+        let Some(ownership) = &self.ownership else { return };
+        if let Err(error) = replicas.keep(ownership, &session_names(&self.id)).await {
+            tracing::warn!(%error, "session not kept");
+        }
     }
 
     /// Returns a stream by its number.
@@ -137,29 +205,66 @@ impl Sessions {
         Ok((slot, URL_SAFE_NO_PAD.encode(bytes).into()))
     }
 
-    /// Creates a session.
-    pub(crate) fn create(
-        &self,
-        principal: Principal,
-        endpoint: usize,
-    ) -> Result<Arc<Session>, Rejection> {
-        let (slot, id) = self.reserve(&principal)?;
-        let general = Arc::new(EventStream::new(GENERAL_STREAM));
-        let sink = MessageSink::Stream(general.clone());
+    /// Creates a session with a reserved place.
+    pub(crate) fn create(&self, slot: Reservation, new: NewSession) -> Arc<Session> {
+        let NewSession { id, principal, endpoint, ownership, general } = new;
+        let (ownership, stream_queue) = ownership.unzip();
+        let moves = ownership.as_ref().map_or(0, |ownership: &Arc<Ownership>| ownership.moves);
+        let first = first_number(moves);
+        let general = Arc::new(general);
+        let client = Client::new(principal, endpoint, MessageSink::Stream(general.clone()));
+        client.start_questions_after(first);
         let session = Arc::new(Session {
             _slot: slot,
             id: id.clone(),
-            client: Arc::new(Client::new(principal, endpoint, sink)),
+            client: Arc::new(client),
             subscription: OnceLock::new(),
-            general,
+            general: general.clone(),
+            ownership,
+            stream_queue,
+            kept: Mutex::new(Instant::now()),
             streams: Mutex::default(),
-            next_stream: AtomicU64::new(GENERAL_STREAM + 1),
+            next_stream: AtomicU64::new(first + 1),
             active: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
         });
+        session.store(&general, None);
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         by_id.insert(id, session.clone());
-        Ok(session)
+        session
+    }
+
+    /// Creates a session that another replica had.
+    pub(crate) fn restore(&self, new: NewSession) -> Result<Arc<Session>, Rejection> {
+        let slot = self.slots.reserve(&new.principal, 1).map_err(no_slot)?;
+        Ok(self.create(slot, new))
+    }
+
+    /// Removes and returns the sessions that other replicas can own.
+    pub(crate) fn remove_lost(&self) -> Vec<Arc<Session>> {
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        let lost = by_id.extract_if(|_, session| {
+            session.ownership.as_ref().is_some_and(|ownership| ownership.is_lost())
+        });
+        lost.map(|(_, session)| session).collect()
+    }
+
+    /// Removes and returns the sessions without a request in flight. Streams for messages that belong
+    /// to no request end.
+    pub(crate) fn remove_inactive(&self) -> Vec<Arc<Session>> {
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        let inactive = by_id.extract_if(|_, session| {
+            // A reader of the stream counts as active until it ends.
+            session.general.close();
+            session.active.load(Ordering::Relaxed) == 0
+        });
+        inactive.map(|(_, session)| session).collect()
+    }
+
+    /// Returns the sessions that Redis must be told to keep.
+    pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        by_id.values().filter(|session| session.needs_keeping(interval)).cloned().collect()
     }
 
     /// Returns the session with an id, if it belongs to this principal and endpoint.

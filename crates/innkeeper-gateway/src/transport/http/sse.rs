@@ -12,14 +12,18 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use super::forwarding::{own_or_forward, unavailable};
 use super::response::{self, KEEP_ALIVE, accepted, rejected};
-use super::{Accepted, HttpTransport, is_json, not_json, only_methods, parse};
+use super::{Accepted, HttpRequest, HttpTransport, Origin, is_json, not_json, only_methods, parse};
 use crate::principal::Principal;
 use crate::quota::Reservation;
+use crate::replicas::{Claim, OwnedKey, Ownership};
+use crate::store_error::StoreError;
 use crate::transport::connection::Connection;
 
 /// The path for the messages of clients.
@@ -60,18 +64,18 @@ impl SseSessions {
 }
 
 /// Opens the stream of a client.
-pub(crate) fn open_stream(
+pub(crate) async fn open_stream(
     transport: &Arc<HttpTransport>,
     endpoint: usize,
     principal: Principal,
-    request: &Request<Body>,
+    parts: &Parts,
 ) -> Response<Body> {
-    if request.method() != Method::GET {
+    if parts.method != Method::GET {
         let message = "use GET for the stream, and POST at the path in its first event; Streamable \
                        HTTP is at `/mcp`";
         return only_methods("GET", message);
     }
-    if !Accepted::from_headers(request.headers()).events {
+    if !Accepted::from_headers(&parts.headers).events {
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
@@ -80,6 +84,10 @@ pub(crate) fn open_stream(
     let (slot, id) = match transport.sessions.reserve(&principal) {
         Ok(reserved) => reserved,
         Err(rejection) => return rejection.into_response(),
+    };
+    let ownership = match own_stream(transport, &id).await {
+        Ok(ownership) => ownership,
+        Err(error) => return unavailable(&error),
     };
     let (connection, messages) = Connection::new(&transport.gateway, principal, endpoint);
     let session = Arc::new(SseSession { connection, _slot: slot });
@@ -94,7 +102,7 @@ pub(crate) fn open_stream(
         endpoint: Some(response::named_event("endpoint", &path)),
         messages,
         answered: Some(Box::pin(answered)),
-        _session: OpenSession { transport: transport.clone(), id },
+        _session: OpenSession { transport: transport.clone(), id, ownership },
     };
     let events = stream::unfold(events, |mut events| async move {
         let next = events.next().await?;
@@ -107,11 +115,34 @@ pub(crate) fn open_stream(
 struct OpenSession {
     transport: Arc<HttpTransport>,
     id: Box<str>,
+    /// `None` without replicas.
+    ownership: Option<Arc<Ownership>>,
 }
 
 impl Drop for OpenSession {
     fn drop(&mut self) {
         self.transport.sse_sessions.end(&self.id);
+        let gateway = &self.transport.gateway;
+        if let (Some(replication), Some(ownership)) = (&gateway.replication, self.ownership.take())
+        {
+            let replicas = replication.replicas.clone();
+            gateway.tasks.spawn(async move {
+                // Without a response, the key expires.
+                drop(replicas.release(&ownership, Some(Vec::new())).await);
+            });
+        }
+    }
+}
+
+/// Makes this replica the owner of a stream, so that the others know where its messages go.
+async fn own_stream(
+    transport: &HttpTransport,
+    id: &str,
+) -> Result<Option<Arc<Ownership>>, StoreError> {
+    let Some(replication) = &transport.gateway.replication else { return Ok(None) };
+    match replication.replicas.claim(&OwnedKey::Session(id.into()), true).await? {
+        Claim::Owned(ownership) => Ok(Some(ownership)),
+        Claim::Elsewhere(_) | Claim::Unknown => Ok(None),
     }
 }
 
@@ -152,7 +183,7 @@ impl OpenStream {
 /// Passes the messages of one POST to the client of a stream. The responses go to the stream.
 pub(crate) async fn receive_message(
     transport: &Arc<HttpTransport>,
-    principal: Principal,
+    origin: Origin,
     request: Request<Body>,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
@@ -162,17 +193,16 @@ pub(crate) async fn receive_message(
     if !is_json(&parts.headers) {
         return not_json().into_response();
     }
-    let session = session_id(parts.uri.query().unwrap_or_default())
-        .and_then(|id| transport.sse_sessions.find(id, &principal));
-    let Some(session) = session else {
-        return rejected(
-            StatusCode::NOT_FOUND,
-            "no stream has this `sessionId`, or it has ended; open a stream with GET `/sse`",
-        );
-    };
-    let (body, memory) = match transport.bodies.read(&principal, body).await {
+    let (body, memory) = match transport.bodies.read(&origin.principal, body).await {
         Ok(read) => read,
         Err(rejection) => return rejection.into_response(),
+    };
+    let query = parts.uri.query().unwrap_or_default();
+    let from = origin.request(transport, &parts, body.clone());
+    let from = HttpRequest { query: Some(query), ..from };
+    let Some(id) = session_id(query) else { return no_stream() };
+    let Some(session) = transport.sse_sessions.find(id, &from.principal) else {
+        return elsewhere(&from, id).await;
     };
     let message = match parse(&body) {
         Ok(message) => message,
@@ -186,6 +216,24 @@ pub(crate) async fn receive_message(
             "the client does not read its stream; read the responses first",
         ),
     }
+}
+
+/// Returns the response to a message for a stream that this replica does not have.
+async fn elsewhere(from: &HttpRequest<'_>, id: &str) -> Response<Body> {
+    if let Some(replication) = &from.transport.gateway.replication {
+        let key = OwnedKey::Session(id.into());
+        if let Err(response) = own_or_forward(from, replication, &key, false, &[]).await {
+            return *response;
+        }
+    }
+    no_stream()
+}
+
+fn no_stream() -> Response<Body> {
+    rejected(
+        StatusCode::NOT_FOUND,
+        "no stream has this `sessionId`, or it has ended; open a stream with GET `/sse`",
+    )
 }
 
 fn session_id(query: &str) -> Option<&str> {

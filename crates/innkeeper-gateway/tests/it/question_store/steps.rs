@@ -1,6 +1,8 @@
 //! What a store records of a question, and which steps it takes.
 
-use innkeeper_gateway::pending_questions::store::{Changed, QuestionChange, QuestionList};
+use innkeeper_gateway::pending_questions::store::{
+    Changed, QuestionAdded, QuestionChange, QuestionList,
+};
 use innkeeper_gateway::pending_questions::{QuestionId, QuestionKind, QuestionState, QuestionStep};
 use serde_json::json;
 use serde_json::value::to_raw_value;
@@ -44,6 +46,11 @@ async fn a_question_is_found_as_it_was_added() {
         assert_eq!(optional, (&None, &None, &None));
         assert!(found.response.is_none());
         assert!(stores.second.find(QuestionId::random()).await.unwrap().is_none());
+        // A replica that receives the call of another one again finds its question.
+        let again = question(QuestionKind::Approval, "bob");
+        let added = stores.second.add(id, &again, EXPIRY).await.unwrap();
+        assert_eq!(added, QuestionAdded::AlreadyExists);
+        assert_eq!(stores.find(id).await.content.principal, "ada");
     })
     .await;
 }

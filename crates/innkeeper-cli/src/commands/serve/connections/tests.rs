@@ -4,7 +4,8 @@ use super::*;
 
 fn settings(variables: &[(&str, &str)], store: Option<&str>) -> Result<Value, CliError> {
     let environment = Environment::from_pairs(variables.iter().copied());
-    ConnectionSettings::new(&environment, store).map(|settings| settings.json())
+    let store = StoreSettings::new(&environment, store)?;
+    Ok(shown_settings(&ConnectionSettings::new(&environment)?, &store))
 }
 
 /// Proves: B12, B13, B14

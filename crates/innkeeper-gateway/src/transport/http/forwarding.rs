@@ -1,0 +1,402 @@
+//! Requests for a session or a principal that another replica owns: passed on to it, once.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use innkeeper_protocol::RequestId;
+use subtle::ConstantTimeEq;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::response::{json_response, rejected};
+use super::{HttpRequest, incoming};
+use crate::error::RpcError;
+use crate::gateway::Replication;
+use crate::owned_calls::call_id;
+use crate::principal::Principal;
+use crate::rejection::Rejection;
+use crate::replicas::{Claim, OwnedKey, Ownership, ReplicaAddress, Replicas};
+use crate::store_error::StoreError;
+
+/// The start of the paths for requests of other replicas.
+pub(crate) const REPLICA_PATH: &str = "/replica";
+
+/// The principal of a forwarded request, in the URL alphabet of base64.
+const PRINCIPAL: HeaderName = HeaderName::from_static("innkeeper-principal");
+
+/// The id that the first replica gave to a request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
+
+/// Maximum time to connect to another replica.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time for which an idle connection to another replica stays open.
+const IDLE_TIME: Duration = Duration::from_secs(30);
+
+/// Time before the owner is looked up again.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Time beyond two leases in which a request finds an owner.
+const OWNER_TIME: Duration = Duration::from_secs(5);
+
+/// Time after which a client can try again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// Headers that belong to one connection or to the client's own request.
+const NOT_FORWARDED: [HeaderName; 13] = [
+    header::HOST,
+    header::CONNECTION,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::TE,
+    header::TRAILER,
+    header::UPGRADE,
+    header::EXPECT,
+    header::AUTHORIZATION,
+    header::PROXY_AUTHORIZATION,
+    header::COOKIE,
+    header::ORIGIN,
+    header::ACCEPT_ENCODING,
+];
+
+/// Sends requests to other replicas.
+pub(crate) struct Forwarder(Client<HttpConnector, Full<Bytes>>);
+
+impl fmt::Debug for Forwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Forwarder")
+    }
+}
+
+impl Forwarder {
+    pub(crate) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_TIME)
+            // The library would send a request again that the owner may have received.
+            .retry_canceled_requests(false)
+            .build(connector);
+        Self(client)
+    }
+}
+
+/// What became of an attempt to pass a request on.
+enum Attempt {
+    Response(Response<Incoming>),
+    /// The owner did not receive the request, or is no longer the owner.
+    NotReceived,
+    /// The owner may have received the request.
+    Lost,
+}
+
+/// Returns the ownership of a key, or the response of the replica that owns the key. `requests` are
+/// the ids of the client's requests.
+pub(super) async fn own_or_forward(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    key: &OwnedKey,
+    create: bool,
+    requests: &[RequestId],
+) -> Result<Option<Arc<Ownership>>, Box<Response<Body>>> {
+    let replicas = &replication.replicas;
+    let deadline = Instant::now() + 2 * replicas.lease_time() + OWNER_TIME;
+    loop {
+        let claim = replicas.claim(key, create).await;
+        let owner = match claim.map_err(|error| Box::new(unavailable(&error)))? {
+            Claim::Owned(ownership) => return Ok(Some(ownership)),
+            Claim::Unknown => return Ok(None),
+            Claim::Elsewhere(owner) => owner,
+        };
+        if from.is_forwarded {
+            // The owner changed under way: the first replica looks again.
+            let message = "this replica does not own the session";
+            return Err(Box::new(rejected(StatusCode::MISDIRECTED_REQUEST, message)));
+        }
+        match attempt(from, replication, &owner).await {
+            Attempt::Response(response) => {
+                let passing = Passing {
+                    body: response.into_parts(),
+                    replicas: replicas.clone(),
+                    owner,
+                    key: key.clone(),
+                    calls: requests.iter().map(|id| call_id(&from.id, id)).collect(),
+                };
+                return Err(Box::new(passing.response()));
+            }
+            Attempt::NotReceived => {}
+            Attempt::Lost => {
+                let lost = lost_calls(from, replicas, key, requests).await;
+                if let Some(response) = lost {
+                    return Err(Box::new(response));
+                }
+            }
+        }
+        if Instant::now() >= deadline {
+            let reason = format!("no replica owns `{key}`");
+            return Err(Box::new(unavailable(&StoreError { reason })));
+        }
+        sleep(RETRY_DELAY).await;
+    }
+}
+
+/// A replica that the parameters of a request name.
+pub(super) struct NamedReplica {
+    pub(super) id: String,
+    /// Whether the request continues a call that the replica sent to its server.
+    pub(super) has_sent_call: bool,
+}
+
+/// Passes a request without a session on to the replica that a text of the client names, if it is
+/// another one. The replica has what the text stands for: a call that waits for input, a task or a
+/// result.
+pub(super) async fn forward_to_named(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    named: &NamedReplica,
+    request: &RequestId,
+) -> Result<(), Box<Response<Body>>> {
+    let replicas = &replication.replicas;
+    if named.id == replicas.id() || from.is_forwarded {
+        return Ok(());
+    }
+    let found = replicas.address(&named.id).await.map_err(|error| Box::new(unavailable(&error)))?;
+    let failed = |error: &RpcError| {
+        Err(Box::new(json_response(StatusCode::OK, incoming::error_line(Some(request), error))))
+    };
+    let owner = match found {
+        Some(owner) => owner,
+        // The server got the call, and its replica has ended.
+        None if named.has_sent_call => {
+            return failed(&RpcError::outcome_unknown(&call_id(&from.id, request)));
+        }
+        // The result or the task is unknown here, and the error says so.
+        None => return Ok(()),
+    };
+    let error = match attempt(from, replication, &owner).await {
+        Attempt::Response(response) => {
+            let key = OwnedKey::Principal(from.principal.clone());
+            let calls = vec![call_id(&from.id, request)];
+            let (body, replicas) = (response.into_parts(), replicas.clone());
+            let passing = Passing { body, replicas, owner, key, calls };
+            return Err(Box::new(passing.response()));
+        }
+        Attempt::NotReceived => RpcError::not_run(),
+        Attempt::Lost => RpcError::outcome_unknown(&call_id(&from.id, request)),
+    };
+    failed(&error)
+}
+
+/// Returns the response to a request that the store does not let this replica handle.
+pub(super) fn unavailable(error: &StoreError) -> Response<Body> {
+    tracing::warn!(%error, "request of a session not handled");
+    let message = "the state of the session is not available now; try again later";
+    Rejection::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        .with_retry_after(RETRY_AFTER)
+        .into_response()
+}
+
+/// Passes a request on. The wait ends with the lease of the owner.
+async fn attempt(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    owner: &ReplicaAddress,
+) -> Attempt {
+    let request = match forwarded_request(from, &replication.replicas, owner) {
+        Ok(request) => request,
+        Err(error) => {
+            tracing::error!(%error, url = owner.url, "the URL of a replica is not usable");
+            return Attempt::NotReceived;
+        }
+    };
+    let sent = tokio::select! {
+        biased;
+        sent = replication.forwarder.0.request(request) => sent,
+        () = lease_end(&replication.replicas, owner) => {
+            tracing::warn!(owner = owner.id, "the owner of a request has lost its lease");
+            return Attempt::Lost;
+        }
+    };
+    match sent {
+        Ok(response) if response.status() == StatusCode::MISDIRECTED_REQUEST => {
+            Attempt::NotReceived
+        }
+        Ok(response) => Attempt::Response(response),
+        Err(error) if error.is_connect() => Attempt::NotReceived,
+        Err(error) => {
+            tracing::warn!(%error, owner = owner.id, "the owner of a request did not respond");
+            Attempt::Lost
+        }
+    }
+}
+
+fn forwarded_request(
+    from: &HttpRequest<'_>,
+    replicas: &Replicas,
+    owner: &ReplicaAddress,
+) -> Result<Request<Full<Bytes>>, http::Error> {
+    let path = match &from.query {
+        None => format!("{}{REPLICA_PATH}/mcp/{}", owner.url, from.endpoint),
+        Some(query) => format!("{}{REPLICA_PATH}/messages?{query}", owner.url),
+    };
+    let mut request = Request::builder().method(from.method.clone()).uri(path);
+    if let Some(headers) = request.headers_mut() {
+        for (name, value) in from.headers {
+            if !NOT_FORWARDED.contains(name) && *name != PRINCIPAL && *name != REQUEST_ID {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+    }
+    request
+        .header(header::AUTHORIZATION, format!("Bearer {}", replicas.secret().expose()))
+        .header(PRINCIPAL, URL_SAFE_NO_PAD.encode(from.principal.id().as_bytes()))
+        .header(REQUEST_ID, &from.id)
+        .body(Full::new(from.body.clone()))
+}
+
+/// Waits until a replica has no lease. A store that does not respond says nothing.
+async fn lease_end(replicas: &Replicas, replica: &ReplicaAddress) {
+    loop {
+        sleep(replicas.lease_time() / 2).await;
+        if let Ok(false) = replicas.is_alive(replica).await {
+            return;
+        }
+    }
+}
+
+/// Returns the response for requests whose owner ended: an error for each that may have run. `None`
+/// if all of them can be sent again.
+async fn lost_calls(
+    from: &HttpRequest<'_>,
+    replicas: &Replicas,
+    key: &OwnedKey,
+    requests: &[RequestId],
+) -> Option<Response<Body>> {
+    let sent = match replicas.calls(key).await {
+        Ok(calls) => calls.into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        // What is not known may have run.
+        Err(_) => requests.iter().map(|id| call_id(&from.id, id)).collect(),
+    };
+    let has_run = |id: &RequestId| sent.contains(&call_id(&from.id, id));
+    if !requests.iter().any(has_run) {
+        return None;
+    }
+    let lines: Vec<Bytes> = requests
+        .iter()
+        .map(|id| {
+            let error = match has_run(id) {
+                true => RpcError::outcome_unknown(&call_id(&from.id, id)),
+                false => RpcError::not_run(),
+            };
+            incoming::error_line(Some(id), &error)
+        })
+        .collect();
+    let line = match &lines[..] {
+        [line] => line.clone(),
+        lines => super::legacy::batch_line(lines),
+    };
+    Some(json_response(StatusCode::OK, line))
+}
+
+/// A response of another replica under way to the client.
+struct Passing {
+    body: (http::response::Parts, Incoming),
+    replicas: Replicas,
+    owner: ReplicaAddress,
+    key: OwnedKey,
+    calls: Vec<String>,
+}
+
+impl Passing {
+    /// Returns the response. Its body breaks off when the owner ends.
+    fn response(self) -> Response<Body> {
+        let Self { body: (mut parts, body), replicas, owner, key, calls } = self;
+        for name in NOT_FORWARDED {
+            if name != header::CONTENT_LENGTH {
+                parts.headers.remove(name);
+            }
+        }
+        let state = Some((body, calls));
+        let frames = stream::unfold(state, move |state| {
+            let (replicas, owner, key) = (replicas.clone(), owner.clone(), key.clone());
+            async move {
+                let (mut body, calls) = state?;
+                loop {
+                    match timeout(replicas.lease_time() / 2, body.frame()).await {
+                        Ok(None) => {
+                            // The client has the whole response.
+                            for call in calls {
+                                replicas.forget_call(&key, call);
+                            }
+                            return None;
+                        }
+                        Ok(Some(Ok(frame))) => {
+                            if let Ok(data) = frame.into_data() {
+                                return Some((Ok(data), Some((body, calls))));
+                            }
+                        }
+                        Ok(Some(Err(error))) => return Some((Err(error.to_string()), None)),
+                        Err(_) => {
+                            if let Ok(false) = replicas.is_alive(&owner).await {
+                                let error = "the replica of the session has ended";
+                                return Some((Err(error.to_owned()), None));
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        Response::from_parts(parts, Body::from_stream(frames))
+    }
+}
+
+/// What another replica says about a request that it passes on.
+pub(crate) struct ForwardedHead {
+    pub(crate) principal: Principal,
+    pub(crate) id: String,
+}
+
+impl ForwardedHead {
+    /// Reads the headers of a request that has the secret of the replicas.
+    ///
+    /// # Errors
+    ///
+    /// Returns the response to any other request.
+    pub(crate) fn from_headers(
+        headers: &HeaderMap,
+        replicas: &Replicas,
+    ) -> Result<Self, Rejection> {
+        let expected = format!("Bearer {}", replicas.secret().expose());
+        let presented = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let is_replica =
+            presented.is_some_and(|presented| bool::from(presented.ct_eq(expected.as_bytes())));
+        if !is_replica {
+            let message = "only replicas with the same `MCP_REPLICA_SECRET` may send requests here";
+            return Err(Rejection::new(StatusCode::UNAUTHORIZED, message));
+        }
+        let principal = headers
+            .get(PRINCIPAL)
+            .and_then(|value| URL_SAFE_NO_PAD.decode(value.as_bytes()).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let id = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+        match (principal, id) {
+            (Some(principal), Some(id)) => {
+                Ok(Self { principal: Principal::new(principal), id: id.to_owned() })
+            }
+            _ => Err(Rejection::new(StatusCode::BAD_REQUEST, "the request has no principal or id")),
+        }
+    }
+}

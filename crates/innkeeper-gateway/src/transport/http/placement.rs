@@ -1,0 +1,314 @@
+//! Where a session is: at this replica, at another, or without its process.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use innkeeper_host::LogLevel;
+use innkeeper_protocol::http::SESSION_ID;
+use innkeeper_protocol::{RequestId, Revision, skim};
+use serde_json::value::RawValue;
+
+use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
+use super::response::{rejected, rpc_error_response};
+use super::session::{NewSession, Session};
+use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
+use crate::client::ClientIdentity;
+use crate::error::RpcError;
+use crate::event_stream::EventStream;
+use crate::gateway::Replication;
+use crate::owned_calls::OwnedCalls;
+use crate::replicas::{EntryKind, LogEntry, OwnedKey, Ownership, SessionRecord, StreamLog};
+use crate::sealed_state::replica_of;
+use crate::stored_results;
+
+/// The state of a session that a client names.
+pub(super) enum Place {
+    Here(Arc<Session>),
+    /// The replica with the state of the session ended. Its event streams can be read to their ends.
+    Ended {
+        id: Box<str>,
+        ownership: Arc<Ownership>,
+    },
+}
+
+type Found<T> = Result<T, Box<Response<Body>>>;
+
+/// Returns the session of a request.
+///
+/// # Errors
+///
+/// Returns the response of another replica, or the response to a request without a session.
+pub(super) async fn find_session(
+    from: &HttpRequest<'_>,
+    requests: &[RequestId],
+) -> Found<Arc<Session>> {
+    match find_place(from, requests).await? {
+        Place::Here(session) => Ok(session),
+        Place::Ended { .. } => Err(Box::new(no_session())),
+    }
+}
+
+/// Returns where the session of a request is.
+///
+/// # Errors
+///
+/// Like [`find_session`].
+pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -> Found<Place> {
+    let Some(id) = header_text(from.headers, SESSION_ID) else {
+        let error = unexpected_message(
+            "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
+        );
+        return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, None, &error)));
+    };
+    let HttpRequest { transport, endpoint, principal, .. } = from;
+    let find_here = || transport.sessions.find(id, principal, *endpoint);
+    let Some(replication) = &transport.gateway.replication else {
+        return find_here().map(Place::Here).ok_or_else(|| Box::new(no_session()));
+    };
+    if let Some(session) = find_here()
+        && session.ownership.as_ref().is_some_and(|ownership| replication.replicas.owns(ownership))
+    {
+        return Ok(Place::Here(session));
+    }
+    let Some(key) = transport.gateway.owned_key(principal, Some(id)) else {
+        return Err(Box::new(no_session()));
+    };
+    let create = matches!(key, OwnedKey::Principal(_));
+    let ownership = own_or_forward(from, replication, &key, create, requests).await?;
+    let Some(ownership) = ownership else { return Err(Box::new(no_session())) };
+    take_over(from, replication, id, ownership).await
+}
+
+/// Returns the response to a request whose session does not exist.
+pub(super) fn no_session() -> Response<Body> {
+    let error = unexpected_message("session: it does not exist or has expired; send `initialize`");
+    rpc_error_response(StatusCode::NOT_FOUND, None, &error)
+}
+
+/// Returns a session that this replica owns now.
+async fn take_over(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    id: &str,
+    ownership: Arc<Ownership>,
+) -> Found<Place> {
+    let HttpRequest { transport, endpoint, principal, .. } = from;
+    // Requests at the same time take the session over once.
+    let _one = transport.taking_over.lock().await;
+    if let Some(session) = transport.sessions.find(id, principal, *endpoint)
+        && session.ownership.as_ref().is_some_and(|owned| Arc::ptr_eq(owned, &ownership))
+    {
+        return Ok(Place::Here(session));
+    }
+    let record = replication.replicas.find_session(id).await;
+    let record = record.map_err(|error| Box::new(unavailable(&error)))?;
+    let belongs = |record: &SessionRecord| {
+        record.principal == **principal.id() && record.endpoint == *endpoint
+    };
+    let Some(record) = record.filter(belongs) else { return Err(Box::new(no_session())) };
+    let ended = || Place::Ended { id: id.into(), ownership: ownership.clone() };
+    if record.has_state {
+        return Ok(ended());
+    }
+    let Some(identity) = identity(&record) else { return Ok(ended()) };
+    let general = replication.replicas.read_log(id, 0).await;
+    let mut general = general.map_err(|error| Box::new(unavailable(&error)))?;
+    // The stream of the last owner has ended, that of the session has not.
+    general.entries.retain(|entry| entry.kind != EntryKind::Closed);
+    let new = NewSession {
+        id: id.into(),
+        principal: principal.clone(),
+        endpoint: *endpoint,
+        ownership: Some((ownership, replication.stream_queue.clone())),
+        general: EventStream::restored(0, general),
+    };
+    let session = transport.sessions.restore(new).map_err(|rejection| {
+        use axum::response::IntoResponse as _;
+        Box::new(rejection.into_response())
+    })?;
+    let client = &session.client;
+    // The client is new.
+    client.initialize(identity);
+    drop(client.initialized.set(()));
+    let level = record.log_level.as_deref();
+    if let Some(level) = LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level) {
+        client.set_log_level(level);
+    }
+    match transport.gateway.add_legacy_subscriber(client).await {
+        Ok(subscription) => {
+            let subscription = Arc::new(subscription);
+            session.subscription.get_or_init(|| subscription);
+        }
+        Err(error) => {
+            transport.end_session(&session.id);
+            return Err(Box::new(rpc_error_response(
+                StatusCode::SERVICE_UNAVAILABLE,
+                None,
+                &error,
+            )));
+        }
+    }
+    tracing::info!(moves = session.moves(), "session of another replica continues here");
+    Ok(Place::Here(session))
+}
+
+fn identity(record: &SessionRecord) -> Option<ClientIdentity> {
+    let revision = record.revision.parse::<Revision>().ok()?;
+    Some(ClientIdentity { revision, capabilities: record.capabilities.clone().into() })
+}
+
+/// Stores what the next owner of a session needs. Returns whether this replica still owns the
+/// session; a store that does not respond has the last stored state.
+pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
+    let (Some(replication), Some(ownership), Some(identity)) =
+        (&transport.gateway.replication, &session.ownership, session.client.identity())
+    else {
+        return true;
+    };
+    let has_subscriptions =
+        session.subscription.get().is_some_and(|one| one.subscriber.has_resources());
+    let record = SessionRecord {
+        principal: session.client.principal.id().to_string(),
+        endpoint: session.client.endpoint,
+        revision: identity.revision.as_str().to_owned(),
+        capabilities: (*identity.capabilities).to_owned(),
+        log_level: session.client.log_level().map(|level| level.as_str().to_owned()),
+        has_state: transport.gateway.has_private_servers() || has_subscriptions,
+    };
+    match replication.replicas.store_session(ownership, &session.id, &record).await {
+        Ok(is_owner) => is_owner,
+        Err(error) => {
+            tracing::warn!(%error, "session not stored");
+            false
+        }
+    }
+}
+
+/// Returns a stream of a session whose owner was another replica. Requests without a response get
+/// an error that says whether they may have run.
+///
+/// # Errors
+///
+/// The store does not respond, or has no such stream.
+pub(super) async fn resume(
+    replication: &Replication,
+    ownership: &Ownership,
+    session: &str,
+    stream: u64,
+) -> Found<Arc<EventStream>> {
+    let unavailable = |error| Box::new(unavailable(&error));
+    let replicas = &replication.replicas;
+    let mut log = replicas.read_log(session, stream).await.map_err(unavailable)?;
+    if log.requests.is_empty() {
+        return Err(Box::new(rejected(
+            StatusCode::NOT_FOUND,
+            "the events after `Last-Event-ID` are no longer available",
+        )));
+    }
+    if log.entries.last().is_none_or(|last| last.kind != EntryKind::Closed) {
+        let calls = replicas.calls(&ownership.key).await.map_err(unavailable)?;
+        let known = log.entries.len();
+        for request in unanswered(&log) {
+            let sent = calls.iter().find(|(_, call)| {
+                call.session.as_deref() == Some(session)
+                    && call.stream == stream
+                    && call.request.get() == request.get()
+            });
+            let error = match sent {
+                Some((id, _)) => RpcError::outcome_unknown(id),
+                None => RpcError::not_run(),
+            };
+            let id = RequestId::from_raw(request.get());
+            let message = incoming::error_line(id.as_ref(), &error);
+            push(&mut log, EntryKind::Message, message);
+        }
+        push(&mut log, EntryKind::Closed, Bytes::new());
+        let added = log.entries.get(known..).unwrap_or_default();
+        let name = (session, stream);
+        let is_owner = replicas.append(ownership, name, None, 0, added).await;
+        if !is_owner.map_err(unavailable)? {
+            return Err(Box::new(no_session()));
+        }
+    }
+    Ok(Arc::new(EventStream::restored(stream, log)))
+}
+
+fn push(log: &mut StreamLog, kind: EntryKind, message: Bytes) {
+    let last = log.entries.last().map_or(0, |entry| entry.position);
+    let position = if kind == EntryKind::Closed { last } else { last + 1 };
+    log.entries.push(LogEntry { position, kind, message });
+}
+
+/// Returns the ids of the requests of a stream without a response.
+fn unanswered(log: &StreamLog) -> Vec<Box<RawValue>> {
+    let responses: Vec<&str> = log
+        .entries
+        .iter()
+        .filter_map(|entry| std::str::from_utf8(&entry.message).ok())
+        .flat_map(|text| {
+            let items = serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default();
+            let items: Vec<&str> = items.into_iter().map(RawValue::get).collect();
+            if items.is_empty() { vec![text.trim_ascii()] } else { items }
+        })
+        .filter(|message| skim::member(message, "method").is_none())
+        .filter_map(|message| skim::member(message, "id"))
+        .collect();
+    let open = log.requests.iter().filter(|request| !responses.contains(&request.get()));
+    open.cloned().collect()
+}
+
+/// Returns the replica that the parameters of a request name.
+fn named_replica(params: &RawValue) -> Option<NamedReplica> {
+    let text = |key: &str| skim::member(params.get(), key).and_then(skim::decode_string);
+    let state = text("requestState");
+    let has_sent_call = state.is_some();
+    let token = state.or_else(|| text("taskId")).or_else(|| {
+        let uri = text("uri")?;
+        uri.strip_prefix(stored_results::URI_PREFIX).map(|id| id.to_owned().into())
+    })?;
+    Some(NamedReplica { id: replica_of(&token)?.to_owned(), has_sent_call })
+}
+
+/// Returns what this replica owns to handle a request without a session; `None` if every replica
+/// can handle it.
+///
+/// # Errors
+///
+/// Like [`find_session`].
+pub(super) async fn place_stateless(
+    from: &HttpRequest<'_>,
+    request: &RequestId,
+    params: Option<&RawValue>,
+) -> Found<Option<Arc<Ownership>>> {
+    let gateway = &from.transport.gateway;
+    let Some(replication) = &gateway.replication else { return Ok(None) };
+    if let Some(replica) = params.and_then(named_replica) {
+        forward_to_named(from, replication, &replica, request).await?;
+    }
+    let Some(key) = gateway.owned_key(&from.principal, None) else { return Ok(None) };
+    own_or_forward(from, replication, &key, true, std::slice::from_ref(request)).await
+}
+
+impl HttpRequest<'_> {
+    /// Returns the calls of the request; `None` without replicas. `stream` has the id of the session
+    /// and the number of the stream for the response.
+    pub(super) fn owned_calls(
+        &self,
+        ownership: Option<Arc<Ownership>>,
+        stream: Option<(&str, u64)>,
+    ) -> Option<Arc<OwnedCalls>> {
+        let replication = self.transport.gateway.replication.as_ref()?;
+        let (session, stream) = stream.map_or((None, 0), |(id, stream)| (Some(id.into()), stream));
+        let (replicas, id) = (replication.replicas.clone(), self.id.clone());
+        Some(Arc::new(OwnedCalls::new(replicas, ownership?, id, session, stream)))
+    }
+
+    /// Leaves the records of calls to the replica that passes the response on, if there is one.
+    pub(super) fn keep_records(&self, calls: Option<&OwnedCalls>) {
+        if let Some(calls) = calls.filter(|_| self.is_forwarded) {
+            calls.keep_records();
+        }
+    }
+}
