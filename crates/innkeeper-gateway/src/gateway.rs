@@ -62,8 +62,8 @@ pub struct GatewayBuilder {
     telemetry: Option<Telemetry>,
     console: Option<ConsoleOptions>,
     connections: Option<ConnectionService>,
-    questions: Option<PendingQuestions>,
     replicas: Option<Replicas>,
+    questions: Option<PendingQuestions>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -83,8 +83,8 @@ impl GatewayBuilder {
             telemetry: None,
             console: None,
             connections: None,
-            questions: None,
             replicas: None,
+            questions: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -158,6 +158,14 @@ impl GatewayBuilder {
         Self { connections: Some(service), ..self }
     }
 
+    /// Makes the gateway one of several replicas: sessions of `/mcp` outlive the process, and a request
+    /// reaches the replica that has its session. The application must also serve
+    /// [`Gateway::serve_replicas`]. Default: the only replica.
+    #[must_use]
+    pub fn replicas(self, replicas: Replicas) -> Self {
+        Self { replicas: Some(replicas), ..self }
+    }
+
     /// Sets the questions to operators: approvals of calls, and elicitations. Default: none.
     #[must_use]
     pub fn questions(self, questions: PendingQuestions) -> Self {
@@ -168,14 +176,6 @@ impl GatewayBuilder {
     #[must_use]
     pub fn console(self, options: ConsoleOptions) -> Self {
         Self { console: Some(options), ..self }
-    }
-
-    /// Makes the gateway one of several replicas: sessions of `/mcp` outlive the process, and a request
-    /// reaches the replica that has its session. The application must also serve
-    /// [`Gateway::serve_replicas`]. Default: the only replica.
-    #[must_use]
-    pub fn replicas(self, replicas: Replicas) -> Self {
-        Self { replicas: Some(replicas), ..self }
     }
 
     /// Registers the gateway's callbacks with a host that has not started yet.
@@ -239,9 +239,9 @@ impl GatewayBuilder {
             telemetry: self.telemetry,
             console: self.console,
             connections: self.connections,
+            replication,
             questions: self.questions,
             waiting_calls: WaitingCalls::default(),
-            replication,
             tasks,
             closing: Arc::new(SetOnce::new()),
         });
@@ -292,9 +292,9 @@ pub(crate) struct GatewayInner {
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) console: Option<ConsoleOptions>,
     pub(crate) connections: Option<ConnectionService>,
+    pub(crate) replication: Option<Replication>,
     pub(crate) questions: Option<PendingQuestions>,
     pub(crate) waiting_calls: WaitingCalls,
-    pub(crate) replication: Option<Replication>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: Arc<SetOnce<()>>,

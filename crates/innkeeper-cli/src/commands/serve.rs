@@ -25,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
 use connections::{ConnectionSettings, shown_settings};
+use questions::pending_questions;
 use replicas::ReplicaSettings;
 use store::StoreSettings;
 
@@ -254,8 +255,8 @@ impl SharedSettings {
         })
     }
 
-    /// Adds the console, the connection service, the questions of operators and the other replicas to a
-    /// gateway. Returns the listener for the other replicas, if there are any.
+    /// Adds what the gateway offers beside MCP and the other replicas, if the settings have them. Waits
+    /// for a store. Returns the listener for the other replicas, if there are any.
     async fn apply(
         &self,
         mut builder: GatewayBuilder,
@@ -267,11 +268,11 @@ impl SharedSettings {
         if let Some(options) = ConsoleOptions::from_config(serve) {
             builder = builder.console(options);
         }
-        if let Some(questions) = questions::questions(&serve.approval, store, output).await? {
-            builder = builder.questions(questions);
-        }
         if let Some(service) = self.connections.service(max_connections, store, output).await? {
             builder = builder.connections(service);
+        }
+        if let Some(questions) = pending_questions(&serve.approval, store, output).await? {
+            builder = builder.questions(questions);
         }
         match self.replicas.join(idle_session, store, output).await? {
             Some((replicas, listener)) => Ok((builder.replicas(replicas), Some(listener))),

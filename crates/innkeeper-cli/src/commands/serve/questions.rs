@@ -1,4 +1,4 @@
-//! The questions of operators, in the store that the gateway has.
+//! The questions to operators, in the store that `serve` has.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::store::StoreSettings;
 use crate::exit::CliError;
 use crate::output::Output;
 
-/// Returns the questions of operators; `None` if nothing waits for an operator. Waits for a store that
-/// is not available.
-pub(super) async fn questions(
+/// Returns the questions of operators, in the store of the connections; `None` if nothing waits for
+/// an operator. Waits for a store that is not available.
+pub(super) async fn pending_questions(
     approval: &ApprovalConfig,
     (settings, redis): (&StoreSettings, Option<&Arc<RedisClient>>),
     output: &mut Output,
