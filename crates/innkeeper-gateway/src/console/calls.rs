@@ -64,7 +64,7 @@ fn write_in_flight(out: &mut Html, request: &ConsoleRequest<'_>, calls: &[Arc<Ca
             out,
             "<tr><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td>\
              <th scope=\"row\">{}</th><td>{}<input type=\"hidden\" name=\"number\" value=\"{}\">\
-             <button class=\"danger small\" aria-label=\"Cancel call {} of {}\">Cancel</button></form>\
+             <button id=\"cancel-{}\" class=\"danger small\" aria-label=\"Cancel call {} of {}\">Cancel</button></form>\
              </td></tr>\n",
             Time(call.started_at),
             Decimal(seconds),
@@ -73,6 +73,7 @@ fn write_in_flight(out: &mut Html, request: &ConsoleRequest<'_>, calls: &[Arc<Ca
             Name(&call.subject.server),
             Name(&call.subject.tool),
             request.form(&Link::to("calls")),
+            call.number,
             call.number,
             call.number,
             Name(&call.subject.tool)

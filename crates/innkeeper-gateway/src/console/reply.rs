@@ -15,12 +15,13 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; scr
      img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
      base-uri 'none'";
 
-/// The headers of every response.
+/// The headers of every response. With the policy `no-referrer`, a browser sends forms with the origin
+/// `null`, which the gateway refuses.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
+    ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),

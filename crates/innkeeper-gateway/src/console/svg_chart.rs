@@ -2,7 +2,7 @@
 //!
 //! The attributes of the elements are numbers of the gateway; colours are in the stylesheet.
 
-use super::html::{Decimal, Html, html};
+use super::html::{Decimal, Html, Plain, html};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 140.0;
@@ -58,7 +58,7 @@ pub(super) fn write(out: &mut Html, label: &str, minutes: usize, series: &[Serie
             Decimal(y),
             Decimal(LEFT - 6.0),
             Decimal(y + 4.0),
-            Decimal(maximum * share)
+            Plain(maximum * share)
         );
     }
     let step = width / minutes.max(1) as f64;

@@ -9,6 +9,7 @@ mod connection;
 mod connection_service;
 #[cfg(target_os = "linux")]
 mod connection_store;
+mod console;
 mod half_open;
 mod http;
 mod large_results;
