@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, SET_COOKIE};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::html::{Html, Link, html};
+use super::html::{Html, Link, Name, html};
 use super::request::Visitor;
 use super::routes::{Section, sections};
 
@@ -83,7 +83,7 @@ pub(crate) fn page_response(
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Innkeeper</title>\n\
          <link rel=\"stylesheet\" href=\"console.css\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <script src=\"console.js\" defer></script>\n",
-        page.title
+        Name(&page.title)
     );
     if page.reloads {
         html!(out, "<noscript><meta http-equiv=\"refresh\" content=\"2\"></noscript>\n");
@@ -102,7 +102,7 @@ pub(crate) fn page_response(
         }
         html!(out, "</div>\n");
     }
-    html!(out, "</header>\n<main id=\"main\" tabindex=\"-1\">\n<h1>{}</h1>\n", page.title);
+    html!(out, "</header>\n<main id=\"main\" tabindex=\"-1\">\n<h1>{}</h1>\n", Name(&page.title));
     html!(out, "{}\n</main>\n</body>\n</html>\n", page.body);
     let response = (page.status, out.into_string()).into_response();
     with_headers(response, "text/html; charset=utf-8", "no-store")

@@ -37,7 +37,11 @@ async fn the_servers_of_all_hosts_are_shown_with_their_state_protocol_processes_
     let servers = [
         test_env.fixture("a").with("--stderr", "indexed 12 files"),
         test_env.fixture("m").with("--era", "modern"),
-        test_env.fixture("x").with("--exit-at-start", 3).config_key("required", false),
+        test_env
+            .fixture("x")
+            .with("--exit-at-start", 3)
+            .config_key("required", false)
+            .config_key("initTimeout", 0.5),
         test_env.fixture("p").config_key("share", "principal"),
     ];
     let (gateway, mut browser) = local_gateway(&test_env, servers).await;
@@ -138,7 +142,7 @@ async fn a_running_call_shows_its_progress_and_can_be_cancelled() {
         page.text
     );
     let calls = browser.get("/console/calls").await.text;
-    assert!(calls.contains("<code>local</code></td><td>console</td><td>a</td>"), "{calls}");
+    assert!(calls.contains("<code>local</code></td><td>a</td><td>console</td>"), "{calls}");
     let call = page.path.clone();
     browser.wait_for(&call, |text| text.contains("<progress") || text.contains("Progress:")).await;
     let cancelled = browser.submit_at(&call, "/console/call", &[("number", "1")]).await;
@@ -167,7 +171,7 @@ async fn the_call_of_a_client_is_shown_in_flight_and_cancelled_with_an_error() {
         let id = client.start("tools/call", params).await;
         let in_flight = |text: &str| text.contains("a.sleep</th><td><form");
         let page = browser.wait_for("/console/calls", in_flight).await;
-        assert!(page.contains("<code>ann</code></td><td>connection</td><td>a</td>"), "{page}");
+        assert!(page.contains("<code>ann</code></td><td>a</td><td>connection</td>"), "{page}");
         let number =
             page.split("name=\"number\" value=\"").nth(1).unwrap().split('"').next().unwrap();
         let done =
