@@ -49,7 +49,8 @@ impl AuditLog {
     /// Records an event of a client, and writes it to the log.
     pub(crate) fn record(&self, kind: &'static str, principal: Option<&Principal>, text: &str) {
         let id = principal.map(|principal| shown_name(principal.id()));
-        tracing::info!(target: TARGET, principal = id, audit = kind, security = true, "{text}");
+        let message = "security event of a client";
+        tracing::info!(target: TARGET, principal = id, what = text, audit = kind, security = true, message);
         self.push(kind, principal.cloned(), None, text);
     }
 

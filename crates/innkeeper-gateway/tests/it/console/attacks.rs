@@ -267,6 +267,29 @@ async fn a_rebound_name_does_not_reach_the_console() {
     assert!(!page.text.contains(">ready<"));
 }
 
+/// Attack: remote | the page of another site loads the pages of the console as images or scripts,
+/// which would start the servers of the operator | only a link to the console works | Isolation
+#[tokio::test]
+async fn the_page_of_another_site_loads_nothing_of_the_console() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").config_key("share", "principal");
+    let (_gateway, mut browser) = local_gateway(&test_env, [server]).await;
+    for (site, mode, expected) in [
+        ("cross-site", "no-cors", StatusCode::FORBIDDEN),
+        ("same-site", "cors", StatusCode::FORBIDDEN),
+        ("same-origin", "cors", StatusCode::OK),
+        ("cross-site", "navigate", StatusCode::OK),
+    ] {
+        assert_eq!(
+            test_env.process_count(),
+            usize::from(site == "cross-site" && mode == "navigate")
+        );
+        let headers = [("sec-fetch-site", site), ("sec-fetch-mode", mode)];
+        let page = browser.send(("GET", "/console/tools"), &headers, String::new()).await;
+        assert_eq!(page.status, expected, "{site} {mode}");
+    }
+}
+
 /// Attack: remote | a form has more fields and longer values than any page of the console | the body
 /// is refused, or its further fields are ignored | No unbounded memory
 #[tokio::test]
