@@ -27,6 +27,7 @@ mod command_line;
 mod command_line_server;
 mod commands;
 mod connection_service;
+mod console_browser;
 mod content;
 mod edit_server;
 mod extract;

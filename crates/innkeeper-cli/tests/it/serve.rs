@@ -55,7 +55,7 @@ pub(crate) fn serve_in(directory: &Path) -> HttpGateway {
 }
 
 /// Keys of two principals.
-const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
+pub(crate) const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
 const BOB_KEY: &str = "key-of-bob-0123456789abcdef0123456789";
 
 /// A running program that serves HTTP.
