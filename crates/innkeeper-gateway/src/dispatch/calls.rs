@@ -45,7 +45,6 @@ impl GatewayInner {
             return Err(RpcError::unknown_item("tool", name));
         };
         let questions = self.approval_of(tool, name);
-        // In boxes, as below: most calls need no approval, and their futures stay small.
         if let Some(questions) = questions
             && let Some(reply) =
                 Box::pin(self.continue_wait(request, questions, (tool, name))).await
@@ -79,7 +78,7 @@ impl GatewayInner {
             transport: request.caller.transport,
         });
         let call = monitored.call().clone();
-        // In a box: a debug build copies large futures on the stack.
+        // In a box: each caller of the future would have room for it.
         monitored.run(Box::pin(self.forward_call(request, (tool, name), call))).await
     }
 

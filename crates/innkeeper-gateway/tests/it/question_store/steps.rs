@@ -1,11 +1,14 @@
 //! What a store records of a question, and which steps it takes.
 
+use std::time::Duration;
+
 use innkeeper_gateway::pending_questions::store::{
     Changed, QuestionAdded, QuestionChange, QuestionList,
 };
 use innkeeper_gateway::pending_questions::{QuestionId, QuestionKind, QuestionState, QuestionStep};
 use serde_json::json;
 use serde_json::value::to_raw_value;
+use tokio::time::timeout;
 
 use super::stores::{EXPIRY, Stores, content, every_change, over_both, question};
 
@@ -143,10 +146,11 @@ async fn pages_have_the_newest_steps_first_and_each_question_once() {
 async fn a_change_wakes_those_who_wait_for_changes_at_every_handle() {
     over_both(async |stores| {
         let seen = stores.second.changes(0).await.unwrap();
-        let waiting = stores.second.changes(seen);
+        // Without a notice, the wait would take longer.
+        let waiting = timeout(Duration::from_secs(3), stores.second.changes(seen));
         let adding = stores.add(QuestionKind::Approval);
         let (number, _) = tokio::join!(waiting, adding);
-        let number = number.unwrap();
+        let number = number.expect("a notice in time").unwrap();
         assert!(number > seen, "{number} {seen}");
         assert_eq!(stores.first.changes(seen).await.unwrap(), number);
     })
