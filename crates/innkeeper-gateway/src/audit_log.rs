@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use innkeeper_host::HostEvent;
+use innkeeper_host::audit::TARGET;
 
 use crate::error::shown_name;
 use crate::principal::Principal;
@@ -45,9 +46,22 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Records an event of a client or of the gateway.
+    /// Records an event of a client, and writes it to the log.
     pub(crate) fn record(&self, kind: &'static str, principal: Option<&Principal>, text: &str) {
+        let id = principal.map(|principal| shown_name(principal.id()));
+        let message = "security event of a client";
+        tracing::info!(target: TARGET, principal = id, what = text, audit = kind, security = true, message);
         self.push(kind, principal.cloned(), None, text);
+    }
+
+    /// Records the rejection of a request, which the log has already.
+    pub(crate) fn record_rejection(&self, text: &str) {
+        self.push("request-rejected", None, None, text);
+    }
+
+    /// Records an answer of an operator, which the log has already with its fields.
+    pub(crate) fn record_answer(&self, operator: &Principal, text: &str) {
+        self.push("question-answered", Some(operator.clone()), None, text);
     }
 
     /// Records an event of a host, if it is relevant for security.

@@ -92,7 +92,11 @@ impl Console {
             }
             _ => {}
         }
-        let checked = self.access.origin.check(&parts).and_then(|()| access::check_site(&parts));
+        let checked = self
+            .access
+            .origin
+            .check(&parts)
+            .and_then(|()| access::check_site(&parts.headers, is_read));
         if let Err(rejection) = checked {
             self.count_rejection(RejectionReason::Origin, &rejection);
             return rejected(&rejection, None);
@@ -159,18 +163,19 @@ impl Console {
                 return response;
             }
         };
-        let form = if parts.method == Method::POST {
+        // The memory of the form is reserved until the response.
+        let (form, _memory) = if parts.method == Method::POST {
             if !is_form(parts) {
                 let text = "a form has the type `application/x-www-form-urlencoded`";
                 let rejection = Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
                 return rejected(&rejection, Some(&visitor));
             }
             match self.transport.bodies.read(&visitor.principal, body).await {
-                Ok((body, _memory)) => Fields::parse(&body),
+                Ok((body, memory)) => (Fields::parse(&body), Some(memory)),
                 Err(rejection) => return rejected(&rejection, Some(&visitor)),
             }
         } else {
-            Fields::default()
+            (Fields::default(), None)
         };
         if parts.method == Method::POST {
             let token = form.get(TOKEN_FIELD).unwrap_or_default();

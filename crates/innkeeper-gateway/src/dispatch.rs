@@ -1,6 +1,8 @@
 //! The method of a client's request, and what the gateway does for it.
 
+mod approval_replies;
 mod approvals;
+mod approved_calls;
 mod calls;
 mod client_tasks;
 mod forwarding;

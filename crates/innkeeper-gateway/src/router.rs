@@ -290,7 +290,7 @@ impl Routes {
                 );
                 let status = rejection.status().as_u16();
                 let text = format!("{}: {status} {}", parts.uri.path(), rejection.message());
-                self.transport.gateway.audit_log.record("request-rejected", None, &text);
+                self.transport.gateway.audit_log.record_rejection(&text);
                 target.rejection_response(rejection)
             }
         };

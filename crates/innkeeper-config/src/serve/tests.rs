@@ -89,6 +89,7 @@ fn every_key_reaches_the_settings() {
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
                 "idleSessionSeconds": 60, "sessions": 5, "connectionsPerAddress": 7,
                 "processes": 6, "memory": "2 GiB"}},
+            "console": {{"enabled": false, "operators": ["ann", "oauth:eve@example.com"]}},
             "endpoints": {{"docs": {{"servers": ["files"], "tools": {{"deny": ["x"]}}, "search": true,
                 "pinned": ["y"], "largeResults": {{"bytes": "64 KiB", "ttl": 5}}}}}}
         }}"#
@@ -131,6 +132,8 @@ fn every_key_reaches_the_settings() {
     let tools = vec!["files.write*".to_owned()];
     let approval = ApprovalConfig { tools, expiry: Duration::from_secs(90), elicitations: true };
     assert_eq!(serve.approval, approval);
+    let operators = vec!["ann".to_owned(), "oauth:eve@example.com".to_owned()];
+    assert_eq!(serve.console, ConsoleConfig { enabled: false, operators });
     let docs = &serve.endpoints["docs"];
     assert_eq!(
         (docs.names, docs.search, docs.pinned.as_slice()),
@@ -140,6 +143,28 @@ fn every_key_reaches_the_settings() {
         docs.large_results,
         Some(LargeResults { bytes: 64 << 10, ttl: Duration::from_secs(5) })
     );
+}
+
+#[test]
+fn an_operator_of_the_console_is_a_client_that_can_exist() {
+    assert_eq!(serve("{}").console, ConsoleConfig { enabled: true, operators: Vec::new() });
+    assert_eq!(serve(r#"{"console": {"operators": ["local"]}}"#).console.operators, ["local"]);
+    let keys = format!(r#""auth": {{"apiKeys": [{{"principal": "anna", "sha256": "{HASH}"}}]}}"#);
+    for (keys, operator, expected) in [
+        (
+            &*keys,
+            "ana",
+            "no key of `serve.auth.apiKeys` has the principal `ana`\n    hint: did you mean `anna`?",
+        ),
+        (&*keys, "local", "no key of `serve.auth.apiKeys` has the principal `local`"),
+        (&*keys, "oauth:ann", "no client is `oauth:ann`: `serve.auth.oauth` is not set"),
+        ("\"names\": \"flat\"", "ann", "no key of `serve.auth.apiKeys` has the principal `ann`"),
+    ] {
+        let text = format!(r#"{{{keys}, "console": {{"operators": ["{operator}"]}}}}"#);
+        let error = load(&text).unwrap_err().to_string();
+        let expected = format!("serve.console.operators[0]: {expected}");
+        assert!(error.contains(&expected), "{error}");
+    }
 }
 
 /// Attack: files | a key of `serve` that turns a check on is misspelled, at any level | the
@@ -168,6 +193,7 @@ fn an_unknown_key_at_any_level_is_an_error_with_the_key_and_a_suggestion() {
             r#"{"rate": {"tools": {"x": {"perMinute": 1, "bursts": 2}}}}"#,
             "serve.rate.tools.x.bursts: unknown key",
         ),
+        (r#"{"console": {"operator": ["x"]}}"#, "serve.console.operator: unknown key"),
         (r#"{"limits": {"bodySize": 1024}}"#, "serve.limits.bodySize: unknown key"),
         (
             r#"{"approval": {"tool": ["x"]}}"#,

@@ -2,7 +2,7 @@
 
 use http::header::{AUTHORIZATION, HeaderName};
 use http::request::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::Console;
 use super::html::{Html, html};
@@ -12,6 +12,7 @@ use super::sessions::{FormOwner, FoundSession, SESSION_COOKIE, cookie};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
@@ -25,15 +26,16 @@ pub(super) enum Denied {
     Rate(Rejection),
 }
 
-/// Checks that a form is not sent by the page of another site. Browsers set the header, and no page
-/// can change it.
-pub(super) fn check_site(parts: &Parts) -> Result<(), Rejection> {
-    let site = parts.headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
-    let is_own = matches!(site, None | Some(b"same-origin" | b"none"));
-    if parts.method.is_safe() || is_own {
+/// Checks that the page of another site sends no form, and loads nothing but a page that its reader
+/// then sees. Browsers set the headers, and no page can change them.
+pub(super) fn check_site(headers: &HeaderMap, is_read: bool) -> Result<(), Rejection> {
+    let header = |name| headers.get(name).map(HeaderValue::as_bytes);
+    let is_own = matches!(header(SEC_FETCH_SITE), None | Some(b"same-origin" | b"none"));
+    let is_link = is_read && header(SEC_FETCH_MODE) == Some(b"navigate");
+    if is_own || is_link {
         return Ok(());
     }
-    Err(Rejection::new(StatusCode::FORBIDDEN, "the form is of a page of another site"))
+    Err(Rejection::new(StatusCode::FORBIDDEN, "the request is of a page of another site"))
 }
 
 /// Returns whether a request has neither a credential nor a cookie of a session.

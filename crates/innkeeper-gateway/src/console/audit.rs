@@ -11,7 +11,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     html!(
         out,
         "<p class=\"hint\">The last {} events of clients and of servers since the start of the gateway, \
-         the newest first. The log of the gateway has all of them. Times are in UTC.</p>\n\
+         the newest first. The log has them too. Times are in UTC.</p>\n\
          <section id=\"audit\" data-refresh=\"5\" aria-label=\"Events\">\n",
         MAX_AUDIT_EVENTS
     );

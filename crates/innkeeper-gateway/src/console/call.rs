@@ -67,7 +67,7 @@ fn write_call(out: &mut Html, request: &ConsoleRequest<'_>, call: &ConsoleCall) 
             html!(
                 out,
                 "{}<input type=\"hidden\" name=\"number\" value=\"{}\">\
-                 <button class=\"danger\">Cancel the call</button></form>\n",
+                 <button id=\"cancel\" class=\"danger\">Cancel the call</button></form>\n",
                 request.form(&action),
                 call.number
             );

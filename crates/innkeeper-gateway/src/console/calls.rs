@@ -53,29 +53,31 @@ fn write_in_flight(out: &mut Html, request: &ConsoleRequest<'_>, calls: &[Arc<Ca
     html!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of calls in flight\">\
-         <table><thead><tr><th scope=\"col\">Since</th><th scope=\"col\" class=\"n\">Seconds</th>\
-         <th scope=\"col\">Client</th><th scope=\"col\">Through</th><th scope=\"col\">Server</th>\
-         <th scope=\"col\">Tool</th><th scope=\"col\">Action</th></tr></thead><tbody>\n"
+         <table><thead><tr><th scope=\"col\">Tool</th><th scope=\"col\">Action</th>\
+         <th scope=\"col\" class=\"n\">Seconds</th><th scope=\"col\">Client</th>\
+         <th scope=\"col\">Server</th><th scope=\"col\">Through</th><th scope=\"col\">Since</th></tr>\
+         </thead><tbody>\n"
     );
     let now = Instant::now();
     for call in calls.iter().take(MAX_ROWS) {
         let seconds = now.saturating_duration_since(call.started).as_secs_f64();
         html!(
             out,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td>\
-             <th scope=\"row\">{}</th><td>{}<input type=\"hidden\" name=\"number\" value=\"{}\">\
-             <button class=\"danger small\" aria-label=\"Cancel call {} of {}\">Cancel</button></form>\
-             </td></tr>\n",
-            Time(call.started_at),
-            Decimal(seconds),
-            Name(call.subject.principal.id()),
-            call.subject.transport.as_str(),
-            Name(&call.subject.server),
+            "<tr><th scope=\"row\">{}</th><td>{}<input type=\"hidden\" name=\"number\" value=\"{}\">\
+             <button id=\"cancel-{}\" class=\"danger small\" aria-label=\"Cancel call {} of {}\">Cancel\
+             </button></form></td><td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>\n",
             Name(&call.subject.tool),
             request.form(&Link::to("calls")),
             call.number,
             call.number,
-            Name(&call.subject.tool)
+            call.number,
+            Name(&call.subject.tool),
+            Decimal(seconds),
+            Name(call.subject.principal.id()),
+            Name(&call.subject.server),
+            call.subject.transport.as_str(),
+            Time(call.started_at)
         );
     }
     html!(out, "</tbody></table></div>\n");
@@ -94,29 +96,28 @@ fn write_finished(out: &mut Html, calls: &[FinishedCall]) {
         out,
         "<p class=\"hint\">The last {} calls, the newest first. Times are in UTC.</p>\
          <div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"Table of finished calls\">\
-         <table><thead><tr><th scope=\"col\">Start</th><th scope=\"col\" class=\"n\">ms</th>\
-         <th scope=\"col\">Client</th><th scope=\"col\">Through</th><th scope=\"col\">Server</th>\
-         <th scope=\"col\">Tool</th><th scope=\"col\">End</th></tr></thead><tbody>\n",
+         <table><thead><tr><th scope=\"col\">Tool</th><th scope=\"col\">End</th>\
+         <th scope=\"col\" class=\"n\">ms</th><th scope=\"col\">Client</th><th scope=\"col\">Server</th>\
+         <th scope=\"col\">Through</th><th scope=\"col\">Start</th><th scope=\"col\">Message</th></tr>\
+         </thead><tbody>\n",
         MAX_FINISHED_CALLS
     );
     for call in calls {
         html!(
             out,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td>\
-             <th scope=\"row\">{}</th><td><span class=\"state {}\">{}</span>",
-            Time(call.started_at),
-            Decimal(call.duration.as_secs_f64() * 1000.0),
-            Name(call.subject.principal.id()),
-            call.subject.transport.as_str(),
-            Name(&call.subject.server),
+            "<tr><th scope=\"row\">{}</th><td><span class=\"state {}\">{}</span></td>\
+             <td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"dim\">{}</td></tr>\n",
             Name(&call.subject.tool),
             end_class(call.end),
-            call.end.as_str()
+            call.end.as_str(),
+            Decimal(call.duration.as_secs_f64() * 1000.0),
+            Name(call.subject.principal.id()),
+            Name(&call.subject.server),
+            call.subject.transport.as_str(),
+            Time(call.started_at),
+            call.message.as_deref().unwrap_or_default()
         );
-        if let Some(message) = &call.message {
-            html!(out, " <span class=\"dim\">{}</span>", message);
-        }
-        html!(out, "</td></tr>\n");
     }
     html!(out, "</tbody></table></div>\n");
 }

@@ -22,12 +22,14 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let series = |values, class| Series { values, class };
     let label = format!("Calls per minute: {} in the last {MAX_MINUTES} minutes", total(&calls));
+    html!(out, "<div class=\"charts\">");
     write_chart(&mut out, "Calls per minute", &label, &[series(&calls, "bar")]);
     let label = format!("Errors per minute: {} in the last {MAX_MINUTES} minutes", total(&errors));
     write_chart(&mut out, "Errors per minute", &label, &[series(&errors, "bar bad-bar")]);
     let label = format!("Latency per minute: p95 at most {:.1} ms", largest(&p95));
     let latency = [series(&p95, "bar light-bar"), series(&p50, "bar")];
     write_chart(&mut out, "Latency in ms: median, and 95th percentile in light", &label, &latency);
+    html!(out, "</div>");
     write_table(&mut out, &minutes);
     html!(out, "</section>");
     Page::new("Charts", out).into()

@@ -153,6 +153,16 @@ impl HtmlValue for Decimal {
     }
 }
 
+/// A number without a decimal that is zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain(pub(crate) f64);
+
+impl HtmlValue for Plain {
+    fn write_html(&self, out: &mut String) {
+        write(out, format_args!("{}", self.0));
+    }
+}
+
 /// A name in a table or a heading: shorter than a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name<'a>(pub(crate) &'a str);

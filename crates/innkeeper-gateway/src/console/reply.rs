@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, SET_COOKIE};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::html::{Html, Link, html};
+use super::html::{Html, Link, Name, html};
 use super::request::Visitor;
 use super::routes::{Section, sections};
 
@@ -15,12 +15,13 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; scr
      img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
      base-uri 'none'";
 
-/// The headers of every response.
+/// The headers of every response. With the policy `no-referrer`, a browser sends forms with the origin
+/// `null`, which the gateway refuses.
 const HEADERS: [(&str, &str); 7] = [
     ("content-security-policy", CONTENT_SECURITY_POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
+    ("referrer-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
@@ -82,7 +83,7 @@ pub(crate) fn page_response(
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{} – Innkeeper</title>\n\
          <link rel=\"stylesheet\" href=\"console.css\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <script src=\"console.js\" defer></script>\n",
-        page.title
+        Name(&page.title)
     );
     if page.reloads {
         html!(out, "<noscript><meta http-equiv=\"refresh\" content=\"2\"></noscript>\n");
@@ -101,7 +102,7 @@ pub(crate) fn page_response(
         }
         html!(out, "</div>\n");
     }
-    html!(out, "</header>\n<main id=\"main\" tabindex=\"-1\">\n<h1>{}</h1>\n", page.title);
+    html!(out, "</header>\n<main id=\"main\" tabindex=\"-1\">\n<h1>{}</h1>\n", Name(&page.title));
     html!(out, "{}\n</main>\n</body>\n</html>\n", page.body);
     let response = (page.status, out.into_string()).into_response();
     with_headers(response, "text/html; charset=utf-8", "no-store")

@@ -146,7 +146,7 @@ fn write_row(out: &mut Html, row: &ServerRow) {
     );
     match row.protocol() {
         Some((version, era)) => {
-            html!(out, "<td>{} <span class=\"dim\">{}</span></td>", version, era);
+            html!(out, "<td class=\"w\">{} <span class=\"dim\">{}</span></td>", version, era);
         }
         None => html!(out, "<td class=\"dim\">–</td>"),
     }

@@ -2,10 +2,10 @@
 //!
 //! The attributes of the elements are numbers of the gateway; colours are in the stylesheet.
 
-use super::html::{Decimal, Html, html};
+use super::html::{Decimal, Html, Plain, html};
 
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 140.0;
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 130.0;
 
 /// The place of the labels.
 const LEFT: f64 = 44.0;
@@ -58,7 +58,7 @@ pub(super) fn write(out: &mut Html, label: &str, minutes: usize, series: &[Serie
             Decimal(y),
             Decimal(LEFT - 6.0),
             Decimal(y + 4.0),
-            Decimal(maximum * share)
+            Plain(maximum * share)
         );
     }
     let step = width / minutes.max(1) as f64;
@@ -108,7 +108,7 @@ mod tests {
     fn a_bar_stands_at_its_minute_and_ends_at_its_value() {
         let mut out = Html::new();
         write(&mut out, "label", 2, &[Series { values: &[5.0], class: "bar" }]);
-        let bar = "<rect class=\"bar\" x=\"343.0\" y=\"8.0\" width=\"296.0\" height=\"112.0\">";
+        let bar = "<rect class=\"bar\" x=\"223.0\" y=\"8.0\" width=\"176.0\" height=\"102.0\">";
         assert!(out.as_str().contains(bar), "{}", out.as_str());
     }
 }

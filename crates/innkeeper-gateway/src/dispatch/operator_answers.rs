@@ -8,13 +8,15 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::approvals::NotRun;
+use super::approved_calls::NotRun;
+use crate::error::shown_name;
 use crate::gateway::{Gateway, GatewayInner};
 use crate::pending_questions::store::{Changed, QuestionChange, StoreError};
 use crate::pending_questions::{
     MAX_REASON_BYTES, MAX_RESPONSE_BYTES, PendingQuestions, Question, QuestionId, QuestionKind,
     QuestionState, log_answer,
 };
+use crate::principal::Principal;
 
 /// The answer of an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +72,22 @@ impl Gateway {
 impl GatewayInner {
     /// Answers a question as an operator.
     pub(crate) async fn answer_question(
+        self: &Arc<Self>,
+        id: QuestionId,
+        operator: &str,
+        answer: OperatorAnswer,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let outcome = self.try_answer(id, operator, answer).await;
+        if let Ok(AnswerOutcome::Won(question)) = &outcome {
+            let Question { content, state, .. } = &**question;
+            let (kind, name) = (content.kind, shown_name(&content.host_name));
+            let text = format!("{kind} of `{name}` for `{}`: {state}", content.principal);
+            self.audit_log.record_answer(&Principal::new(operator), &text);
+        }
+        outcome
+    }
+
+    async fn try_answer(
         self: &Arc<Self>,
         id: QuestionId,
         operator: &str,
@@ -145,7 +163,7 @@ impl GatewayInner {
         };
         // The process that asked has counted the call.
         if question.content.process != questions.process() {
-            let principal = crate::Principal::new(question.content.principal.as_str());
+            let principal = Principal::new(question.content.principal.as_str());
             if let Err(exceeded) = self.rate_limits.count_call(&principal, &question.content.item) {
                 return Ok(AnswerOutcome::NotNow(exceeded.to_string()));
             }

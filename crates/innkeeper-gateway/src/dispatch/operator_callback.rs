@@ -10,10 +10,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
 use super::ClientRequest;
-use super::approvals::renew;
+use super::approved_calls::renew;
 use super::forwarding::CallTarget;
 use crate::gateway::GatewayInner;
-use crate::pending_questions::store::{Changed, QuestionChange};
+use crate::pending_questions::store::{Changed, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
     MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
     QuestionState, log_answer,
@@ -121,16 +121,15 @@ impl Callback for OperatorCallback {
         }
         let questions = self.questions.clone();
         Box::pin(async move {
-            let id = match questions.ask(&question).await {
-                Ok(Ok(id)) => id,
-                Ok(Err(_)) => {
-                    return without_operators(client, request, "too many questions").await;
-                }
+            let id = QuestionId::random();
+            match questions.ask(id, &question).await {
+                Ok(QuestionAdded::Added) => {}
+                Ok(_) => return without_operators(client, request, "too many questions").await,
                 Err(error) => {
                     tracing::error!(%error, "the store of questions does not respond");
                     return without_operators(client, request, "the store does not respond").await;
                 }
-            };
+            }
             let (_needed, dropped) = oneshot::channel();
             gateway.tasks.spawn(GatewayInner::keep_elicitation(questions.clone(), id, dropped));
             drop(gateway);

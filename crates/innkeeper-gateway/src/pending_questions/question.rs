@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
+use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ pub const MAX_RESPONSE_BYTES: usize = 256 << 10;
 /// Maximum size in bytes of the reason of a refusal.
 pub const MAX_REASON_BYTES: usize = 1 << 10;
 
-/// The id of a question: a random UUID of version 4. The id alone permits nothing: an answer needs an
+/// The id of a question: a UUID. The id alone permits nothing: an answer needs an
 /// operator, and a result the principal of the question.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
@@ -34,6 +35,14 @@ impl QuestionId {
     /// Creates an id that nobody can guess.
     pub fn random() -> Self {
         Self(Uuid::new_v4())
+    }
+
+    /// Returns the id for a call that several replicas receive, one after the other: the same for the
+    /// same call. Nobody can guess the id without `call`.
+    pub(crate) fn of_call(call: &str) -> Self {
+        let digest = digest(&SHA256, call.as_bytes());
+        let bytes = digest.as_ref().first_chunk().copied().unwrap_or_default();
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 }
 
@@ -156,5 +165,9 @@ mod tests {
             assert_eq!(other.parse::<QuestionId>(), Err(InvalidQuestionId), "{other}");
         }
         assert_ne!(id, QuestionId::random());
+        let of_call = QuestionId::of_call("request 7");
+        assert_eq!(of_call, QuestionId::of_call("request 7"));
+        assert_ne!(of_call, QuestionId::of_call("request 8"));
+        assert_eq!(of_call.to_string().parse(), Ok(of_call));
     }
 }

@@ -87,26 +87,24 @@ impl PendingQuestions {
     /// Adds a question and writes the line of the audit log.
     pub(crate) async fn ask(
         &self,
+        id: QuestionId,
         question: &NewQuestion,
-    ) -> Result<Result<QuestionId, QuestionAdded>, StoreError> {
-        let id = QuestionId::random();
-        match self.store.add(id, question, self.options.expiry).await? {
-            QuestionAdded::Added => {
-                tracing::info!(
-                    target: audit::TARGET,
-                    server = question.server,
-                    tool = question.host_name,
-                    principal = question.principal,
-                    question = %id,
-                    kind = question.kind.as_str(),
-                    audit = "question-asked",
-                    security = true,
-                    "question waits for an answer"
-                );
-                Ok(Ok(id))
-            }
-            limit @ (QuestionAdded::PrincipalLimit | QuestionAdded::TotalLimit) => Ok(Err(limit)),
+    ) -> Result<QuestionAdded, StoreError> {
+        let added = self.store.add(id, question, self.options.expiry).await?;
+        if added == QuestionAdded::Added {
+            tracing::info!(
+                target: audit::TARGET,
+                server = question.server,
+                tool = question.host_name,
+                principal = question.principal,
+                question = %id,
+                kind = question.kind.as_str(),
+                audit = "question-asked",
+                security = true,
+                "question waits for an answer"
+            );
         }
+        Ok(added)
     }
 
     /// Waits until a question is not open any more, or until `deadline`. Returns the question; `None`

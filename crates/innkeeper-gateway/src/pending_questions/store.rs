@@ -45,6 +45,8 @@ pub const PROCESS_ENDED: &str = "the process that passed the question on has end
 pub enum QuestionAdded {
     /// The question waits.
     Added,
+    /// A question with the id is in the store.
+    AlreadyExists,
     /// The principal has [`MAX_OPEN_PER_PRINCIPAL`] open questions.
     PrincipalLimit,
     /// The store has [`MAX_OPEN_QUESTIONS`] open questions.

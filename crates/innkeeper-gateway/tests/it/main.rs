@@ -10,6 +10,7 @@ mod connection;
 mod connection_service;
 #[cfg(target_os = "linux")]
 mod connection_store;
+mod console;
 mod half_open;
 mod http;
 mod large_results;
@@ -18,6 +19,7 @@ mod lossless;
 mod names;
 mod neighbours;
 mod operator_forms;
+mod question_pages;
 #[cfg(target_os = "linux")]
 mod question_store;
 mod questions;

@@ -147,6 +147,9 @@ impl MemoryQuestionStore {
 
     fn add_now(&self, id: QuestionId, content: &NewQuestion, expiry: Duration) -> QuestionAdded {
         self.with(|entries| {
+            if entries.by_id.contains_key(&id) {
+                return QuestionAdded::AlreadyExists;
+            }
             if entries.open().count() >= MAX_OPEN_QUESTIONS {
                 return QuestionAdded::TotalLimit;
             }

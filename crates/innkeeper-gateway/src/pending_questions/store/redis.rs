@@ -120,6 +120,7 @@ impl RedisQuestionStore {
         let reply = self.client.run(&call).await?;
         match reply.name() {
             "added" => Ok(QuestionAdded::Added),
+            "exists" => Ok(QuestionAdded::AlreadyExists),
             "principal_limit" => Ok(QuestionAdded::PrincipalLimit),
             "total_limit" => Ok(QuestionAdded::TotalLimit),
             _ => Err(reply.unexpected()),

@@ -1,9 +1,14 @@
 //! What a store records of a question, and which steps it takes.
 
-use innkeeper_gateway::pending_questions::store::{Changed, QuestionChange, QuestionList};
+use std::time::Duration;
+
+use innkeeper_gateway::pending_questions::store::{
+    Changed, QuestionAdded, QuestionChange, QuestionList,
+};
 use innkeeper_gateway::pending_questions::{QuestionId, QuestionKind, QuestionState, QuestionStep};
 use serde_json::json;
 use serde_json::value::to_raw_value;
+use tokio::time::timeout;
 
 use super::stores::{EXPIRY, Stores, content, every_change, over_both, question};
 
@@ -44,6 +49,11 @@ async fn a_question_is_found_as_it_was_added() {
         assert_eq!(optional, (&None, &None, &None));
         assert!(found.response.is_none());
         assert!(stores.second.find(QuestionId::random()).await.unwrap().is_none());
+        // A replica that receives the call of another one again finds its question.
+        let again = question(QuestionKind::Approval, "bob");
+        let added = stores.second.add(id, &again, EXPIRY).await.unwrap();
+        assert_eq!(added, QuestionAdded::AlreadyExists);
+        assert_eq!(stores.find(id).await.content.principal, "ada");
     })
     .await;
 }
@@ -136,10 +146,11 @@ async fn pages_have_the_newest_steps_first_and_each_question_once() {
 async fn a_change_wakes_those_who_wait_for_changes_at_every_handle() {
     over_both(async |stores| {
         let seen = stores.second.changes(0).await.unwrap();
-        let waiting = stores.second.changes(seen);
+        // Without a notice, the wait would take longer.
+        let waiting = timeout(Duration::from_secs(3), stores.second.changes(seen));
         let adding = stores.add(QuestionKind::Approval);
         let (number, _) = tokio::join!(waiting, adding);
-        let number = number.unwrap();
+        let number = number.expect("a notice in time").unwrap();
         assert!(number > seen, "{number} {seen}");
         assert_eq!(stores.first.changes(seen).await.unwrap(), number);
     })

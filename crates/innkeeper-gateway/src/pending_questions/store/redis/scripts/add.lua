@@ -1,6 +1,9 @@
 -- Adds a question: id, JSON, kind, state, expiry, whether the process renews it, maximum, maximum of the
 -- principal, principal.
 local id, principal = ARGV[COMMON + 1], ARGV[COMMON + 9]
+if redis.call('EXISTS', key(id)) == 1 then
+  return 'exists'
+end
 if redis.call('ZCARD', open) >= tonumber(ARGV[COMMON + 7]) then
   return 'total_limit'
 end
