@@ -101,7 +101,7 @@ async fn a_replica_whose_lease_began_anew_keeps_what_nobody_claimed() {
 
 /// Attack: remote | a replica continues after its lease, as if it still owned a session | Redis accepts
 /// neither its calls nor its messages nor its records, and it learns that it lost the session |
-/// Not sent twice
+/// No repeated execution
 #[tokio::test]
 async fn redis_accepts_nothing_of_an_earlier_owner() {
     let cluster = Cluster::start(2).await;
