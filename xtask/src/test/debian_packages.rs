@@ -29,6 +29,15 @@ impl DebianProgram {
         packages: "redis-server redis-tools libatomic1 libjemalloc2 liblzf1",
     };
 
+    /// Distributes the requests of clients to replicas, and follows the primary of a Redis.
+    pub(crate) const HAPROXY: Self = Self {
+        name: "haproxy",
+        home: "haproxy",
+        dir: "usr/sbin",
+        version_args: "-v",
+        packages: "haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 libpcre2-8-0",
+    };
+
     /// Installs the program unless `PATH` has the program.
     ///
     /// # Errors

@@ -258,13 +258,13 @@ impl SharedSettings {
     ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
         let redis = self.store.redis()?;
         let store = (&self.store, redis.as_ref());
+        let replica = self.replicas.replica(idle_session, redis.as_ref())?;
         if let Some(service) = self.connections.service(max_connections, store, output).await? {
             builder = builder.connections(service);
         }
-        match self.replicas.join(idle_session, store, output).await? {
-            Some((replicas, listener)) => Ok((builder.replicas(replicas), Some(listener))),
-            None => Ok((builder, None)),
-        }
+        let Some(replica) = replica else { return Ok((builder, None)) };
+        let (replicas, listener) = replica.join(&self.store, output).await?;
+        Ok((builder.replicas(replicas), Some(listener)))
     }
 }
 
