@@ -47,8 +47,12 @@ struct EventLog {
 /// What the store of the replicas has of a stream. Readers wait for the rest.
 #[derive(Clone, Copy, Debug, Default)]
 struct StoredPart {
-    /// Whether the store knows the stream.
+    /// Whether the store knows the stream, or did not respond.
     is_known: bool,
+    /// Whether the store has the ids of the requests.
+    has_requests: bool,
+    /// Whether the store did not take a part, so that no other replica can continue the stream.
+    is_incomplete: bool,
     position: u64,
     closed: bool,
     /// Whether a task stores the messages, or is about to.
@@ -116,6 +120,12 @@ impl EventStream {
     pub(crate) fn restored(number: u64, stored: StreamLog) -> Self {
         let mut log = EventLog::default();
         for LogEntry { position, kind, message } in stored.entries {
+            let is_next = position == log.last_position + u64::from(kind != EntryKind::Closed);
+            if !is_next {
+                // The store did not take the messages before.
+                log.events.clear();
+                log.bytes = 0;
+            }
             log.last_position = position;
             match kind {
                 EntryKind::Message => {
@@ -131,9 +141,10 @@ impl EventStream {
         }
         log.stored = StoredPart {
             is_known: true,
+            has_requests: true,
             position: log.last_position,
             closed: log.closed,
-            is_queued: false,
+            ..StoredPart::default()
         };
         Self { log: Mutex::new(log), ..Self::new(number) }
     }
@@ -166,7 +177,7 @@ impl EventStream {
     /// Returns what is not stored; `None` if there is nothing, and the next message asks again.
     pub(crate) fn unstored(&self) -> Option<UnstoredPart> {
         let mut log = self.log();
-        let StoredPart { is_known, position, closed, .. } = log.stored;
+        let StoredPart { is_known, has_requests, position, closed, .. } = log.stored;
         if is_known && position == log.last_position && closed == log.closed {
             log.stored.is_queued = false;
             return None;
@@ -188,13 +199,15 @@ impl EventStream {
         }
         let oldest = log.events.front().map_or(last, |event| event.position);
         let (position, closed) = (last, log.closed);
-        Some(UnstoredPart { entries, is_new: !is_known, oldest, position, closed })
+        Some(UnstoredPart { entries, is_new: !has_requests, oldest, position, closed })
     }
 
-    /// Lets readers take what is stored.
-    pub(crate) fn mark_stored(&self, part: &UnstoredPart) {
+    /// Lets readers take what is stored, and also what the store did not take.
+    pub(crate) fn mark_stored(&self, part: &UnstoredPart, is_taken: bool) {
         let mut log = self.log();
         log.stored.is_known = true;
+        log.stored.has_requests |= is_taken;
+        log.stored.is_incomplete |= !is_taken;
         log.stored.position = part.position;
         log.stored.closed = part.closed;
         drop(log);
@@ -214,14 +227,16 @@ impl EventStream {
         }
     }
 
-    /// Waits until all of a closed stream is stored, if it has a store.
-    pub(crate) async fn wait_stored(&self) {
+    /// Waits until a closed stream has ended in its store, if it has one. Returns whether the store
+    /// has all of the stream.
+    pub(crate) async fn wait_stored(&self) -> bool {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.store.get().is_none() || self.log().stored.closed {
-                return;
+            let stored = self.log().stored;
+            if self.store.get().is_none() || stored.closed {
+                return !stored.is_incomplete;
             }
             changed.await;
         }

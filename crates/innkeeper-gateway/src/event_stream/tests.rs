@@ -107,7 +107,7 @@ fn store(queued: &mut mpsc::UnboundedReceiver<Arc<EventStream>>) -> Vec<LogEntry
     let mut entries = Vec::new();
     while let Some(part) = stream.unstored() {
         entries.extend(part.entries.iter().cloned());
-        stream.mark_stored(&part);
+        stream.mark_stored(&part, true);
     }
     entries
 }
@@ -122,7 +122,7 @@ async fn a_reader_gets_a_message_only_when_it_is_stored() {
     let part = stream.unstored().unwrap();
     stream.push(message("three"));
     stream.close();
-    stream.mark_stored(&part);
+    stream.mark_stored(&part, true);
     assert_eq!(reader.next().await.unwrap().message, message("one"));
     assert_eq!(reader.next().await.unwrap().message, message("two"));
     assert_eq!(reader.next().now_or_never(), None, "the third message is not stored");
@@ -132,7 +132,7 @@ async fn a_reader_gets_a_message_only_when_it_is_stored() {
     assert!(queued.try_recv().is_err(), "a stream is in the queue once");
     assert_eq!(reader.next().await.unwrap().message, message("three"));
     assert_eq!(reader.next().await, None, "the end is stored");
-    stream.wait_stored().await;
+    assert!(stream.wait_stored().await, "all of it");
 }
 
 #[tokio::test]
@@ -169,4 +169,18 @@ async fn a_message_that_is_too_long_for_the_store_cannot_be_resumed_elsewhere() 
     assert!(restored.read_after(1).is_none(), "the long message is missing");
     let mut reader = restored.read_after(2).unwrap();
     assert_eq!(reader.next().await.unwrap().message, message("three"));
+}
+
+#[tokio::test]
+async fn a_stream_with_a_message_that_was_not_stored_continues_after_the_gap_only() {
+    let entry = |position, kind| LogEntry { position, kind, message: message("m") };
+    let gap = [(1, EntryKind::Message), (2, EntryKind::Message), (4, EntryKind::Message)];
+    let no_end = [(1, EntryKind::Message), (2, EntryKind::Closed)];
+    for (entries, last) in [(&gap[..], 4), (&no_end[..], 2)] {
+        let entries = entries.iter().map(|(position, kind)| entry(*position, *kind)).collect();
+        let stored = StreamLog { requests: Vec::new(), entries };
+        let stream = Arc::new(EventStream::restored(5, stored));
+        assert!(stream.read_after(1).is_none(), "a message is missing");
+        assert!(stream.read_after(last).is_some());
+    }
 }
