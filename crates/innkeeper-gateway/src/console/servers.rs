@@ -179,6 +179,7 @@ fn write_row(out: &mut Html, row: &ServerRow) {
 pub(super) fn shared_by(row: &ServerRow) -> Html {
     let mut out = Html::new();
     match &row.client {
+        None if row.share == Share::Singleton => html!(out, "all clients of all replicas"),
         None => html!(out, "all clients"),
         Some(principal) => {
             html!(out, "{} of <code>{}</code>", row.share.as_str(), Name(principal.id()));
@@ -204,7 +205,8 @@ fn last_output(row: &ServerRow) -> Html {
 
 /// Writes the servers that start for each principal or session, with the number that runs.
 fn write_private(out: &mut Html, gateway: &GatewayInner, rows: &[ServerRow]) {
-    let private = gateway.private_servers();
+    let mut private = gateway.private_servers();
+    private.retain(|(_, share)| *share != Share::Singleton);
     if private.is_empty() {
         return;
     }
