@@ -47,8 +47,12 @@ struct EventLog {
 /// What the store of the replicas has of a stream. Readers wait for the rest.
 #[derive(Clone, Copy, Debug, Default)]
 struct StoredPart {
-    /// Whether the store knows the stream.
+    /// Whether the store knows the stream, or did not respond.
     is_known: bool,
+    /// Whether the store has the ids of the requests.
+    has_requests: bool,
+    /// Whether the store did not take a part, so that no other replica can continue the stream.
+    is_incomplete: bool,
     position: u64,
     closed: bool,
     /// Whether a task stores the messages, or is about to.
@@ -116,6 +120,12 @@ impl EventStream {
     pub(crate) fn restored(number: u64, stored: StreamLog) -> Self {
         let mut log = EventLog::default();
         for LogEntry { position, kind, message } in stored.entries {
+            let is_next = position == log.last_position + u64::from(kind != EntryKind::Closed);
+            if !is_next {
+                // The store did not take the messages before.
+                log.events.clear();
+                log.bytes = 0;
+            }
             log.last_position = position;
             match kind {
                 EntryKind::Message => {
@@ -131,9 +141,10 @@ impl EventStream {
         }
         log.stored = StoredPart {
             is_known: true,
+            has_requests: true,
             position: log.last_position,
             closed: log.closed,
-            is_queued: false,
+            ..StoredPart::default()
         };
         Self { log: Mutex::new(log), ..Self::new(number) }
     }
@@ -166,7 +177,7 @@ impl EventStream {
     /// Returns what is not stored; `None` if there is nothing, and the next message asks again.
     pub(crate) fn unstored(&self) -> Option<UnstoredPart> {
         let mut log = self.log();
-        let StoredPart { is_known, position, closed, .. } = log.stored;
+        let StoredPart { is_known, has_requests, position, closed, .. } = log.stored;
         if is_known && position == log.last_position && closed == log.closed {
             log.stored.is_queued = false;
             return None;
@@ -188,13 +199,15 @@ impl EventStream {
         }
         let oldest = log.events.front().map_or(last, |event| event.position);
         let (position, closed) = (last, log.closed);
-        Some(UnstoredPart { entries, is_new: !is_known, oldest, position, closed })
+        Some(UnstoredPart { entries, is_new: !has_requests, oldest, position, closed })
     }
 
-    /// Lets readers take what is stored.
-    pub(crate) fn mark_stored(&self, part: &UnstoredPart) {
+    /// Lets readers take what is stored, and also what the store did not take.
+    pub(crate) fn mark_stored(&self, part: &UnstoredPart, is_taken: bool) {
         let mut log = self.log();
         log.stored.is_known = true;
+        log.stored.has_requests |= is_taken;
+        log.stored.is_incomplete |= !is_taken;
         log.stored.position = part.position;
         log.stored.closed = part.closed;
         drop(log);
@@ -214,14 +227,16 @@ impl EventStream {
         }
     }
 
-    /// Waits until all of a closed stream is stored, if it has a store.
-    pub(crate) async fn wait_stored(&self) {
+    /// Waits until a closed stream has ended in its store, if it has one. Returns whether the store
+    /// has all of the stream.
+    pub(crate) async fn wait_stored(&self) -> bool {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.store.get().is_none() || self.log().stored.closed {
-                return;
+            let stored = self.log().stored;
+            if self.store.get().is_none() || stored.closed {
+                return !stored.is_incomplete;
             }
             changed.await;
         }
@@ -439,94 +454,4 @@ impl EventReader {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    fn message(text: &str) -> Bytes {
-        Bytes::copy_from_slice(text.as_bytes())
-    }
-
-    #[tokio::test]
-    async fn a_reader_gets_all_messages_in_order_and_then_the_end() {
-        let stream = Arc::new(EventStream::new(3));
-        assert!(stream.push(message("one")));
-        let mut reader = stream.read_after(0).unwrap();
-        assert!(stream.push_droppable(message("two")));
-        stream.close();
-        assert!(!stream.push(message("late")), "a closed stream takes no message");
-        let mut read = Vec::new();
-        while let Some(event) = reader.next().await {
-            read.push((event.position, event.message));
-        }
-        assert_eq!(read, [(1, message("one")), (2, message("two"))]);
-    }
-
-    #[tokio::test]
-    async fn a_second_reader_continues_after_a_position_and_ends_the_first() {
-        let stream = Arc::new(EventStream::new(1));
-        for text in ["one", "two", "three"] {
-            stream.push(message(text));
-        }
-        let mut first = stream.read_after(0).unwrap();
-        assert_eq!(first.next().await.unwrap().message, message("one"));
-        let mut second = stream.read_after(1).unwrap();
-        assert_eq!(first.next().await, None, "replaced");
-        assert_eq!(second.next().await.unwrap().message, message("two"));
-    }
-
-    #[tokio::test]
-    async fn messages_over_the_limit_are_dropped_only_if_they_may_be() {
-        let stream = Arc::new(EventStream::new(1));
-        for _ in 0..MAX_LOGGED_EVENTS {
-            assert!(stream.push_droppable(message("n")));
-        }
-        assert!(!stream.push_droppable(message("n")), "one past the limit");
-        assert!(stream.push(message("response")));
-        let mut reader = stream.read_after(0).unwrap();
-        let mut last = None;
-        for _ in 0..=MAX_LOGGED_EVENTS {
-            last = reader.next().await;
-        }
-        assert_eq!(last.unwrap().message, message("response"));
-        assert!(stream.push_droppable(message("n")), "all messages are read");
-        assert!(stream.read_after(0).is_none(), "messages that a reader took make room");
-    }
-
-    #[tokio::test]
-    async fn messages_that_must_arrive_have_twice_the_limit_without_a_reader() {
-        let stream = Arc::new(EventStream::new(1));
-        for _ in 0..2 * MAX_LOGGED_EVENTS {
-            assert!(stream.push(message("q")));
-        }
-        assert!(stream.read_after(0).is_some(), "at the limit");
-        assert!(stream.push(message("q")));
-        assert!(stream.read_after(0).is_none(), "one past the limit");
-    }
-
-    #[tokio::test]
-    async fn a_large_response_arrives_after_messages_that_nobody_has_read() {
-        let stream = Arc::new(EventStream::new(1));
-        stream.push_droppable(message("progress"));
-        let large = Bytes::from(vec![b'x'; 3 * MAX_LOGGED_BYTES]);
-        stream.push(large.clone());
-        stream.close();
-        let mut reader = stream.read_after(0).unwrap();
-        assert_eq!(reader.next().await.unwrap().message, message("progress"));
-        assert_eq!(reader.next().await.unwrap().message, large);
-    }
-
-    #[tokio::test]
-    async fn the_newest_message_stays_at_any_size() {
-        let stream = Arc::new(EventStream::new(1));
-        stream.push(Bytes::from(vec![b'x'; MAX_LOGGED_BYTES + 1]));
-        let mut reader = stream.read_after(0).unwrap();
-        reader.next().await.unwrap();
-        stream.push(message("small"));
-        assert_eq!(stream.log().events.len(), 1, "one past the limit");
-        assert!(stream.read_after(1).is_some());
-        assert!(stream.read_after(2).is_some(), "nothing is missing");
-        assert!(stream.read_after(3).is_none(), "no such position yet");
-    }
-}
+mod tests;

@@ -212,7 +212,10 @@ impl GatewayBuilder {
             shared_view.offering(index, &endpoint.options);
         }
         let tasks = GatewayTasks::default();
-        let replication = self.replicas.map(|replicas| Replication::new(replicas, &tasks));
+        let replication = self.replicas.map(|replicas| {
+            tasks.spawn(replicas.clone().share_rates(self.rates.clone()));
+            Replication::new(replicas, &tasks)
+        });
         let replica = replication.as_ref().map(|replication| replication.replicas.id());
         let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
         let stored_results = StoredResults::new(replica);

@@ -23,7 +23,8 @@ pub(crate) struct OwnedCalls {
     session: Option<Box<str>>,
     stream: u64,
     recorded: Mutex<Vec<String>>,
-    /// Whether another replica removes the records when it has the response.
+    /// Whether the records stay: another replica removes them when it has the response, or the
+    /// response is not stored.
     keeps_records: AtomicBool,
     repeated: Mutex<Option<String>>,
 }
@@ -70,7 +71,7 @@ impl OwnedCalls {
         call_id(&self.id, request)
     }
 
-    /// Leaves the records to the replica that passes the response on.
+    /// Leaves the records to another replica.
     pub(crate) fn keep_records(&self) {
         self.keeps_records.store(true, Ordering::Relaxed);
     }

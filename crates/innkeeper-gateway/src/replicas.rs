@@ -3,6 +3,7 @@
 
 mod lease;
 mod ownership;
+mod rates;
 mod records;
 mod scripts;
 
@@ -117,3 +118,6 @@ impl Replicas {
         self.0.options.lease
     }
 }
+
+#[cfg(test)]
+mod tests;

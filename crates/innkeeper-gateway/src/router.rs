@@ -348,6 +348,7 @@ impl Routes {
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.parked_calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),
+            has_lease: gateway.replication.as_ref().map(|one| one.replicas.has_lease()),
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);

@@ -37,13 +37,13 @@ async fn store(replicas: &Replicas, stream: Arc<EventStream>) {
         let name = (&*store.session, stream.number);
         let stored =
             replicas.append(&store.ownership, name, requests, part.oldest, &part.entries).await;
-        match stored {
+        match &stored {
             Ok(true) => {}
             // The next owner tells the client how its requests ended.
             Ok(false) => stream.discard(),
             // The client here gets the message, and cannot resume the stream elsewhere.
             Err(error) => tracing::warn!(%error, "messages of an event stream not stored"),
         }
-        stream.mark_stored(&part);
+        stream.mark_stored(&part, stored.is_ok_and(|is_owner| is_owner));
     }
 }

@@ -6,18 +6,20 @@
 //! is a server in memory, for tests with paused time. [`Journal`] and [`InMemoryServer`] check the
 //! client's messages against the schema of the specification. [`ScriptedLlm`] is a model with scripted
 //! responses over the HTTP API of each provider; `LlamaServer` runs a small real model on machines
-//! that support it, and `RedisServer` is a real Redis. [`ProcessTag`] and the functions for processes
+//! that support it, `RedisServer` is a real Redis, and `Haproxy` a real proxy. [`ProcessTag`] and the functions for processes
 //! find what a host left behind.
 //!
 //! The crate shares no code with the product crates, so that the same bug in both cannot hide.
 
 mod client_messages;
+#[cfg(target_os = "linux")]
+mod debian_program;
 #[cfg(unix)]
 mod fixture;
 #[cfg(unix)]
 pub mod fixture_server;
 #[cfg(target_os = "linux")]
-mod free_port;
+mod haproxy;
 mod in_memory_server;
 mod journal;
 #[cfg(target_os = "linux")]
@@ -36,10 +38,14 @@ pub mod remote;
 #[cfg(target_os = "linux")]
 mod self_usage;
 
+#[cfg(target_os = "linux")]
+pub use debian_program::free_port;
 #[cfg(unix)]
 pub use fixture::{Fixture, built_program, fixture, fixture_program, mcp_json};
 #[cfg(unix)]
 pub use fixture_server::read_call_log;
+#[cfg(target_os = "linux")]
+pub use haproxy::Haproxy;
 pub use in_memory_server::{InMemoryServer, ServerFeatures};
 pub use journal::{Journal, JournalEntry};
 #[cfg(target_os = "linux")]
@@ -52,7 +58,7 @@ pub use process_tag::ProcessTag;
 pub use processes::{ProcessInfo, tagged_processes, wait_gone, wait_gone_async};
 pub use recordings::{recorded_form, recorded_tools};
 #[cfg(target_os = "linux")]
-pub use redis_server::RedisServer;
+pub use redis_server::{RedisSentinel, RedisServer};
 #[cfg(unix)]
 pub use remote::{AnnouncedEndpoint, Fault, RecordedRequest, RemoteServer};
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::free_port::free_port;
+use crate::debian_program::free_port;
 
 /// Maximum time to load the model, and for one response, on a loaded machine.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);

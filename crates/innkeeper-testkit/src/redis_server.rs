@@ -1,25 +1,17 @@
 //! A Redis server for one test.
 
 use std::fs;
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::path::Path;
+use std::process::{Child, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::free_port::free_port;
+use crate::debian_program::{DebianProgram, free_port, signal};
 
-/// Maximum time until the server is ready or has ended, on a loaded machine.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// Interval between two checks.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
-/// The directory of an installation, in the repository.
-const INSTALLATION: &str = "../../target/tools/redis";
+const PROGRAM: DebianProgram =
+    DebianProgram { name: "redis-server", home: "redis", dir: "usr/bin", version_arg: "--version" };
 
 /// A running `redis-server` on a loopback port, with its files in a temporary directory. A drop kills
 /// the server.
@@ -79,12 +71,12 @@ impl RedisServer {
     ///
     /// If the server does not end.
     pub fn stop(&mut self) {
-        self.signal(Signal::TERM);
+        signal(&self.child, Signal::TERM);
         let stopped = self.child.wait();
         stopped.unwrap_or_else(|error| panic!("the server does not end: {error}"));
     }
 
-    /// Starts a server again that [`Self::stop`] ended, on the same port.
+    /// Starts a server again that [`Self::stop`] or [`Self::kill`] ended, on the same port.
     ///
     /// # Panics
     ///
@@ -102,7 +94,7 @@ impl RedisServer {
     ///
     /// If the server has ended.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        signal(&self.child, Signal::STOP);
     }
 
     /// Ends the effect of [`Self::pause`].
@@ -111,12 +103,18 @@ impl RedisServer {
     ///
     /// If the server has ended.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        signal(&self.child, Signal::CONT);
     }
 
-    fn signal(&self, signal: Signal) {
-        let sent = kill_process(Pid::from_child(&self.child), signal);
-        sent.unwrap_or_else(|error| panic!("no signal to the server: {error}"));
+    /// Ends the server at once.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not end.
+    pub fn kill(&mut self) {
+        signal(&self.child, Signal::KILL);
+        let ended = self.child.wait();
+        ended.unwrap_or_else(|error| panic!("the server does not end: {error}"));
     }
 }
 
@@ -127,54 +125,59 @@ fn log_text(dir: &Path) -> String {
 /// Starts the server and waits until the server is ready. Returns nothing if the server ends.
 fn start_child(address: SocketAddr, arguments: &[String], dir: &Path) -> Option<Child> {
     drop(fs::remove_file(dir.join("log")));
-    let mut command = server_command();
+    let mut command = PROGRAM.command();
     command
         .args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", ""])
         .args(["--loglevel", "notice", "--logfile", "log", "--dir"])
         .arg(dir)
         .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start Redis: {error}"));
-    let tries = START_TIMEOUT.as_millis() / POLL_INTERVAL.as_millis();
-    for _ in 0..tries {
-        if log_text(dir).contains("Ready to accept connections") {
-            return Some(child);
-        }
-        let ended = child.try_wait();
-        if ended.unwrap_or_else(|error| panic!("no state of the server: {error}")).is_some() {
-            return None;
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-    drop(child.kill());
-    panic!("the server was not ready within {START_TIMEOUT:?}:\n{}", log_text(dir));
+    PROGRAM.start(&mut command, || log_text(dir).contains("Ready to accept connections"))
 }
 
-/// Returns the command of the server in `PATH` or of the installed one.
-#[expect(clippy::disallowed_methods, reason = "the test starts its own server")]
-fn server_command() -> Command {
-    // `setpriv` executes the server with a parent-death signal, so that the server also exits when
-    // the test is killed and no destructor runs.
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL"]);
-    let in_path = Command::new("redis-server").arg("--version").output();
-    if in_path.is_ok_and(|version| version.status.success()) {
-        command.arg("redis-server");
-        return command;
-    }
-    let installation = Path::new(env!("CARGO_MANIFEST_DIR")).join(INSTALLATION);
-    let program = installation.join("usr/bin/redis-server");
-    assert!(program.is_file(), "no `redis-server`: run `cargo xtask install`");
-    let libraries = library_dirs(&installation)
-        .and_then(|dirs| std::env::join_paths(dirs).map_err(io::Error::other));
-    let libraries = libraries.unwrap_or_else(|error| panic!("the libraries of Redis: {error}"));
-    command.arg(program).env("LD_LIBRARY_PATH", libraries);
-    command
+/// A running `redis-server --sentinel` that makes a replica the primary when the primary ends. A drop
+/// kills the sentinel.
+#[derive(Debug)]
+pub struct RedisSentinel {
+    child: Child,
+    _dir: TempDir,
 }
 
-/// Returns the directories of the libraries in an installation: one per architecture.
-fn library_dirs(installation: &Path) -> io::Result<Vec<PathBuf>> {
-    fs::read_dir(installation.join("usr/lib"))?.map(|entry| Ok(entry?.path())).collect()
+impl Drop for RedisSentinel {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl RedisSentinel {
+    /// Starts a sentinel that decides alone, half a second after the primary ended.
+    ///
+    /// # Panics
+    ///
+    /// If no Redis is installed, or if the sentinel does not start.
+    #[must_use]
+    pub fn start(primary: SocketAddr) -> Self {
+        let dir = tempfile::tempdir().unwrap_or_else(|error| panic!("no directory: {error}"));
+        for _ in 0..10 {
+            let (path, port) = (dir.path(), free_port().port());
+            let settings = format!(
+                "bind 127.0.0.1\nport {port}\ndir {}\nlogfile log\n\
+                 sentinel monitor primary 127.0.0.1 {} 1\n\
+                 sentinel down-after-milliseconds primary 500\n\
+                 sentinel failover-timeout primary 5000\n",
+                path.display(),
+                primary.port()
+            );
+            let file = path.join("sentinel.conf");
+            fs::write(&file, settings).unwrap_or_else(|error| panic!("no settings: {error}"));
+            let mut command = PROGRAM.command();
+            command.arg(file).arg("--sentinel").stderr(Stdio::null());
+            // A sentinel that knows no replica cannot make one the primary.
+            if let Some(child) = PROGRAM.start(&mut command, || log_text(path).contains("+slave")) {
+                return Self { child, _dir: dir };
+            }
+        }
+        panic!("the sentinel does not start:\n{}", log_text(dir.path()));
+    }
 }

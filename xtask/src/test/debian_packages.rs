@@ -41,6 +41,15 @@ impl DebianProgram {
         has_dependencies: true,
     };
 
+    /// Distributes the requests of clients to replicas, and follows the primary of a Redis.
+    pub(crate) const HAPROXY: Self = Self {
+        name: "haproxy",
+        home: "haproxy",
+        dir: "usr/sbin",
+        version_args: "-v",
+        packages: "haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 libpcre2-8-0",
+    };
+
     /// Installs the program unless `PATH` has the program.
     ///
     /// # Errors

@@ -55,6 +55,7 @@ pub(crate) fn install_servers() -> TaskResult {
     install_python_clients()?;
     install_uv()?;
     DebianProgram::REDIS.install()?;
+    DebianProgram::HAPROXY.install()?;
     install_once(&home.join("schemathesis"), SCHEMATHESIS_REQUIREMENTS, |dir| {
         install_venv(dir, SCHEMATHESIS_REQUIREMENTS)
     })?;

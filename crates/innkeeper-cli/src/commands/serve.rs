@@ -265,6 +265,7 @@ impl SharedSettings {
     ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
         let redis = self.store.redis()?;
         let store = (&self.store, redis.as_ref());
+        let replica = self.replicas.replica(idle_session, redis.as_ref())?;
         if let Some(options) = ConsoleOptions::from_config(serve) {
             builder = builder.console(options);
         }
@@ -274,10 +275,9 @@ impl SharedSettings {
         if let Some(questions) = pending_questions(&serve.approval, store, output).await? {
             builder = builder.questions(questions);
         }
-        match self.replicas.join(idle_session, store, output).await? {
-            Some((replicas, listener)) => Ok((builder.replicas(replicas), Some(listener))),
-            None => Ok((builder, None)),
-        }
+        let Some(replica) = replica else { return Ok((builder, None)) };
+        let (replicas, listener) = replica.join(&self.store, output).await?;
+        Ok((builder.replicas(replicas), Some(listener)))
     }
 }
 

@@ -46,6 +46,8 @@ mod planted_files;
 mod published_clients;
 mod real_servers;
 #[cfg(target_os = "linux")]
+mod replicas;
+#[cfg(target_os = "linux")]
 mod service_manager;
 mod signals;
 mod text_output;

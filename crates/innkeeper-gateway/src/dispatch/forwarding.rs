@@ -150,6 +150,7 @@ impl GatewayInner {
         let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
         let filter = NotificationFilter::new(request, target.task);
         let (item, current) = (identity.item.clone(), stream.clone());
+        let calls = request.caller.calls.clone();
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds());
         let turn_client = request.caller.turn_client();
@@ -167,7 +168,13 @@ impl GatewayInner {
                 CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
                     RpcError::stopped_for_memory(&server)
                 }
-                error => missing.error().unwrap_or_else(|| RpcError::from_call_error(error, &item)),
+                error => match calls.as_ref().and_then(|calls| calls.repeated()) {
+                    Some(call) => RpcError::outcome_unknown(&call),
+                    None => {
+                        let missing = missing.error();
+                        missing.unwrap_or_else(|| RpcError::from_call_error(error, &item))
+                    }
+                },
             })
         };
         let client = request.caller.identity.clone();

@@ -55,14 +55,12 @@ impl ReplicaSettings {
         })
     }
 
-    /// Opens the address for the requests of other replicas, and joins them. Waits for a Redis that is
-    /// not available.
-    pub(super) async fn join(
+    /// Returns the replica if the settings describe one.
+    pub(super) fn replica(
         &self,
         idle: Duration,
-        (store, redis): (&StoreSettings, Option<&Arc<RedisClient>>),
-        output: &mut Output,
-    ) -> Result<Option<(Replicas, TcpListener)>, CliError> {
+        redis: Option<&Arc<RedisClient>>,
+    ) -> Result<Option<Replica>, CliError> {
         let Some(listen) = &self.listen else {
             let set = [
                 ("MCP_REPLICA_URL", self.url.is_some()),
@@ -90,25 +88,51 @@ impl ReplicaSettings {
                  `openssl rand -hex 32`",
             ));
         };
-        let listener = TcpListener::bind(listen.value).await.map_err(|error| {
-            CliError::failure(format!("cannot listen on {} for replicas", listen.value))
+        if self.url.is_none() && listen.value.ip().is_unspecified() {
+            let message = format!("other replicas cannot reach the address {}", listen.value);
+            return Err(CliError::usage(message)
+                .with_hint("set `MCP_REPLICA_URL` to the URL of this replica for the others"));
+        }
+        Ok(Some(Replica {
+            listen: listen.value,
+            url: self.url.as_ref().map(|url| url.value.clone()),
+            secret: secret.value.clone(),
+            lease: self.lease.value,
+            idle,
+            redis: redis.clone(),
+        }))
+    }
+}
+
+/// One of several replicas before it joins the others.
+pub(super) struct Replica {
+    listen: SocketAddr,
+    url: Option<String>,
+    secret: Secret,
+    lease: Duration,
+    idle: Duration,
+    redis: Arc<RedisClient>,
+}
+
+impl Replica {
+    /// Opens the address for the requests of other replicas, and joins them. Waits for a Redis that is
+    /// not available.
+    pub(super) async fn join(
+        self,
+        store: &StoreSettings,
+        output: &mut Output,
+    ) -> Result<(Replicas, TcpListener), CliError> {
+        let Self { listen, url, secret, lease, idle, redis } = self;
+        let listener = TcpListener::bind(listen).await.map_err(|error| {
+            CliError::failure(format!("cannot listen on {listen} for replicas"))
                 .with_source(error)
                 .with_hint("choose another address with `MCP_REPLICA_LISTEN`")
         })?;
         let address = listener.local_addr()?;
-        let url = match &self.url {
-            Some(url) => url.value.clone(),
-            None if !address.ip().is_unspecified() => format!("http://{address}"),
-            None => {
-                let message = format!("other replicas cannot reach the address {address}");
-                return Err(CliError::usage(message)
-                    .with_hint("set `MCP_REPLICA_URL` to the URL of this replica for the others"));
-            }
-        };
-        let secret = secret.value.clone();
-        let options = ReplicaOptions { url, secret, lease: self.lease.value, idle };
+        let url = url.unwrap_or_else(|| format!("http://{address}"));
+        let options = ReplicaOptions { url, secret, lease, idle };
         let join = async || Replicas::join(redis.clone(), options.clone()).await;
-        Ok(Some((store.retry(output, join).await?, listener)))
+        Ok((store.retry(output, join).await?, listener))
     }
 }
 

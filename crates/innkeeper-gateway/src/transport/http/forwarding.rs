@@ -20,10 +20,11 @@ use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::response::{json_response, rejected};
+use super::response::{EVENTS, json_response, rejected};
 use super::{HttpRequest, incoming};
 use crate::error::RpcError;
 use crate::gateway::Replication;
+use crate::metrics::ForwardedOutcome;
 use crate::owned_calls::call_id;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
@@ -114,10 +115,25 @@ pub(super) async fn own_or_forward(
 ) -> Result<Option<Arc<Ownership>>, Box<Response<Body>>> {
     let replicas = &replication.replicas;
     let deadline = Instant::now() + 2 * replicas.lease_time() + OWNER_TIME;
+    // Whether an owner may have received the request.
+    let mut is_sent = false;
+    let failed = |error: &StoreError, is_sent: bool| {
+        let unknown = if is_sent { outcomes(from, requests, |_| true) } else { None };
+        Box::new(unknown.unwrap_or_else(|| unavailable(error)))
+    };
     loop {
         let claim = replicas.claim(key, create).await;
-        let owner = match claim.map_err(|error| Box::new(unavailable(&error)))? {
+        let owner = match claim.map_err(|error| failed(&error, is_sent))? {
+            Claim::Owned(ownership) if is_sent => {
+                let lost = lost_calls(from, replicas, &ownership, requests).await;
+                return lost.map_or(Ok(Some(ownership)), |response| Err(Box::new(response)));
+            }
             Claim::Owned(ownership) => return Ok(Some(ownership)),
+            // Redis lost the session, or a client ended it.
+            Claim::Unknown if is_sent => {
+                let unknown = outcomes(from, requests, |_| true);
+                return unknown.map_or(Ok(None), |response| Err(Box::new(response)));
+            }
             Claim::Unknown => return Ok(None),
             Claim::Elsewhere(owner) => owner,
         };
@@ -138,16 +154,11 @@ pub(super) async fn own_or_forward(
                 return Err(Box::new(passing.response()));
             }
             Attempt::NotReceived => {}
-            Attempt::Lost => {
-                let lost = lost_calls(from, replicas, key, requests).await;
-                if let Some(response) = lost {
-                    return Err(Box::new(response));
-                }
-            }
+            Attempt::Lost => is_sent = true,
         }
         if Instant::now() >= deadline {
             let reason = format!("no replica owns `{key}`");
-            return Err(Box::new(unavailable(&StoreError { reason })));
+            return Err(failed(&StoreError { reason }, is_sent));
         }
         sleep(RETRY_DELAY).await;
     }
@@ -215,6 +226,20 @@ async fn attempt(
     replication: &Replication,
     owner: &ReplicaAddress,
 ) -> Attempt {
+    let attempt = send(from, replication, owner).await;
+    from.transport.gateway.metrics.count_forwarded(match attempt {
+        Attempt::Response(_) => ForwardedOutcome::Response,
+        Attempt::NotReceived => ForwardedOutcome::NotReceived,
+        Attempt::Lost => ForwardedOutcome::Lost,
+    });
+    attempt
+}
+
+async fn send(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    owner: &ReplicaAddress,
+) -> Attempt {
     let request = match forwarded_request(from, &replication.replicas, owner) {
         Ok(request) => request,
         Err(error) => {
@@ -278,26 +303,35 @@ async fn lease_end(replicas: &Replicas, replica: &ReplicaAddress) {
 }
 
 /// Returns the response for requests whose owner ended: an error for each that may have run. `None`
-/// if all of them can be sent again.
+/// if all of them can be sent again. This replica owns the key now, so that nothing more is recorded.
 async fn lost_calls(
     from: &HttpRequest<'_>,
     replicas: &Replicas,
-    key: &OwnedKey,
+    ownership: &Ownership,
     requests: &[RequestId],
 ) -> Option<Response<Body>> {
-    let sent = match replicas.calls(key).await {
-        Ok(calls) => calls.into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
-        // What is not known may have run.
-        Err(_) => requests.iter().map(|id| call_id(&from.id, id)).collect(),
+    let sent = match replicas.calls(&ownership.key).await {
+        Ok(calls) if ownership.moves > 0 => calls.into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        // Redis does not respond, or lost its data with the records: what is not known may have run.
+        _ => return outcomes(from, requests, |_| true),
     };
     let has_run = |id: &RequestId| sent.contains(&call_id(&from.id, id));
     if !requests.iter().any(has_run) {
         return None;
     }
+    outcomes(from, requests, has_run)
+}
+
+/// Returns a response with an error for each request; `None` without requests.
+pub(super) fn outcomes(
+    from: &HttpRequest<'_>,
+    requests: &[RequestId],
+    may_have_run: impl Fn(&RequestId) -> bool,
+) -> Option<Response<Body>> {
     let lines: Vec<Bytes> = requests
         .iter()
         .map(|id| {
-            let error = match has_run(id) {
+            let error = match may_have_run(id) {
                 true => RpcError::outcome_unknown(&call_id(&from.id, id)),
                 false => RpcError::not_run(),
             };
@@ -305,6 +339,7 @@ async fn lost_calls(
         })
         .collect();
     let line = match &lines[..] {
+        [] => return None,
         [line] => line.clone(),
         lines => super::legacy::batch_line(lines),
     };
@@ -323,7 +358,12 @@ struct Passing {
 impl Passing {
     /// Returns the response. Its body breaks off when the owner ends.
     fn response(self) -> Response<Body> {
-        let Self { body: (mut parts, body), replicas, owner, key, calls } = self;
+        let Self { body: (mut parts, body), replicas, owner, key, mut calls } = self;
+        if parts.headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind == EVENTS) {
+            // The owner removes the records when the response is stored. Until then, an end of the
+            // stream is no response.
+            calls.clear();
+        }
         for name in NOT_FORWARDED {
             if name != header::CONTENT_LENGTH {
                 parts.headers.remove(name);

@@ -13,7 +13,7 @@ use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revisio
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use super::forwarding::{own_or_forward, unavailable};
+use super::forwarding::{outcomes, own_or_forward, unavailable};
 use super::placement::{Place, find_place, find_session, no_session, resume, store_session};
 use super::response::{
     accepted, all_events, json_response, logged_events, rejected, rpc_error_response,
@@ -293,6 +293,10 @@ async fn respond(
     let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
     let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
     let (ids, changes_session) = (requests.ids(), requests.changes_session());
+    let request_ids: Vec<RequestId> =
+        requests.all().iter().map(|request| request.id.clone()).collect();
+    // Another replica owns the session, and the messages of the stream are gone.
+    let lost = || outcomes(from, &request_ids, |_| true).unwrap_or_else(accepted);
     let gateway = transport.gateway.clone();
     let connected = connected(from, session, calls.clone());
     let (stored_by, stored) = (transport.clone(), session.clone());
@@ -316,7 +320,8 @@ async fn respond(
             finish(&stream, line);
             session.remember(&stream, &ids);
             if session.ownership.is_some() {
-                return stored_events(transport, &stream, calls);
+                let events = stored_events(transport, &stream, calls);
+                return events.unwrap_or_else(lost);
             }
             let response = all_events(&stream);
             transport.finished_streams.add(&session.client.principal, &stream);
@@ -330,28 +335,34 @@ async fn respond(
     transport.gateway.tasks.spawn(async move {
         finish(&finished, responding.await);
         finished_streams.add(activity.principal(), &finished);
-        // The next owner must find the record or the response.
-        finished.wait_stored().await;
-        drop((activity, calls));
+        end_calls(&finished, calls).await;
+        drop(activity);
     });
     let metrics = &transport.gateway.metrics;
     let reader = stream.read_after(0);
-    reader.map_or_else(accepted, |reader| logged_events(reader, is_primed, metrics))
+    reader.map_or_else(lost, |reader| logged_events(reader, is_primed, metrics))
 }
 
-/// Returns the events of a finished stream when they are stored.
+/// Returns the events of a finished stream when they are stored; `None` if they are gone.
 fn stored_events(
     transport: &HttpTransport,
     stream: &Arc<EventStream>,
     calls: Option<Arc<OwnedCalls>>,
-) -> Response<Body> {
+) -> Option<Response<Body>> {
     let finished = stream.clone();
-    transport.gateway.tasks.spawn(async move {
-        finished.wait_stored().await;
-        drop(calls);
-    });
+    transport.gateway.tasks.spawn(async move { end_calls(&finished, calls).await });
     let metrics = &transport.gateway.metrics;
-    stream.read_after(0).map_or_else(accepted, |reader| logged_events(reader, false, metrics))
+    stream.read_after(0).map(|reader| logged_events(reader, false, metrics))
+}
+
+/// Removes the records of calls when their responses are stored: the next owner must find the record
+/// or the response.
+async fn end_calls(stream: &EventStream, calls: Option<Arc<OwnedCalls>>) {
+    if !stream.wait_stored().await
+        && let Some(calls) = &calls
+    {
+        calls.keep_records();
+    }
 }
 
 /// Returns whether the client understands an event without data, and another replica could continue.
@@ -448,8 +459,10 @@ pub(super) async fn delete(from: &HttpRequest<'_>) -> Response<Body> {
     if let Some(session) = from.transport.sessions.remove(&session.id) {
         from.transport.close_session(&session);
         // A later request of the client must not find the session at any replica.
-        if let Some(releasing) = from.transport.release(&session) {
-            releasing.await;
+        if let Some(releasing) = from.transport.release(&session)
+            && let Err(error) = releasing.await
+        {
+            return unavailable(&error);
         }
     }
     let mut response = Response::new(Body::empty());
@@ -468,12 +481,19 @@ impl HttpTransport {
     fn close_and_release(&self, session: &Session) {
         self.close_session(session);
         if let Some(releasing) = self.release(session) {
-            self.gateway.tasks.spawn(releasing);
+            self.gateway.tasks.spawn(async move {
+                if let Err(error) = releasing.await {
+                    tracing::debug!(%error, "the record of an ended session stays until it expires");
+                }
+            });
         }
     }
 
     /// Forgets a session of this replica in Redis.
-    fn release(&self, session: &Session) -> Option<impl Future<Output = ()> + Send + 'static> {
+    fn release(
+        &self,
+        session: &Session,
+    ) -> Option<impl Future<Output = Result<(), StoreError>> + Send + 'static> {
         let ownership = session.ownership.clone()?;
         let replicas = self.gateway.replication.as_ref()?.replicas.clone();
         let names = session_names(&session.id);
@@ -481,11 +501,7 @@ impl HttpTransport {
         if !is_own {
             return None;
         }
-        Some(async move {
-            if let Err(error) = replicas.release(&ownership, Some(names)).await {
-                tracing::debug!(%error, "the record of an ended session stays until it expires");
-            }
-        })
+        Some(async move { replicas.release(&ownership, Some(names)).await })
     }
 
     /// Ends the sessions without activity, and keeps the others for the other replicas.

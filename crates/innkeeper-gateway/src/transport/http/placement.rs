@@ -154,6 +154,7 @@ async fn take_over(
             )));
         }
     }
+    transport.gateway.metrics.count_taken_over();
     tracing::info!(moves = session.moves(), "session of another replica continues here");
     Ok(Place::Here(session))
 }
@@ -317,3 +318,6 @@ impl HttpRequest<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

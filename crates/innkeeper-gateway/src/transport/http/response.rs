@@ -27,7 +27,7 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const EVENT_OVERHEAD_BYTES: usize = 64;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform");
 
 fn response(status: StatusCode, kind: HeaderValue, body: Body) -> Response<Body> {

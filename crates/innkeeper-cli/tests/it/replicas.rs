@@ -1,0 +1,10 @@
+//! Several replicas of `serve` that share a Redis.
+
+mod client;
+mod cluster;
+mod delay_proxy;
+mod faults;
+mod history;
+mod load;
+mod sessions;
+mod settings;

@@ -1,0 +1,221 @@
+//! Faults of replicas and of their Redis under load.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper_testkit::{Haproxy, RedisSentinel, RedisServer};
+use rustix::process::Signal;
+use tokio::time::sleep;
+
+use super::cluster::{Cluster, LEASE, open_settings};
+use super::delay_proxy::DelayProxy;
+use super::history::{Event, History, Summary, check};
+use super::load::Load;
+
+/// Number of replicas.
+const REPLICAS: usize = 3;
+
+/// Time beyond the lease for which a replica stands still.
+const STOP_TIME: Duration = LEASE.saturating_add(Duration::from_secs(1));
+
+/// What happens during a part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Nothing,
+    /// A kill, a stop and a restart of Redis, with little time between them.
+    Several,
+    /// SIGKILL to a replica, which starts again after its lease.
+    Kill(usize),
+    /// SIGSTOP to a replica for longer than its lease, then SIGCONT.
+    Stop(usize),
+    /// SIGTERM to a replica, which starts again.
+    Terminate(usize),
+    RestartRedis,
+    /// SIGSTOP to Redis for this time, then SIGCONT.
+    PauseRedis(Duration),
+    /// Delays of each packet between the replicas and Redis, in each direction.
+    SlowRedis(Duration),
+    /// SIGKILL to the primary of Redis: the sentinel makes its replica the primary.
+    FailOver,
+}
+
+/// The Redis of a run.
+struct RedisSetup {
+    primary: RedisServer,
+    /// A replica of the primary with its sentinel, and the proxy that follows the primary.
+    _follower: Option<(RedisServer, RedisSentinel, Haproxy)>,
+    delay: DelayProxy,
+}
+
+impl RedisSetup {
+    async fn alone(arguments: &[&str]) -> Self {
+        let primary = RedisServer::start(arguments);
+        let delay = DelayProxy::start(primary.address()).await;
+        Self { primary, _follower: None, delay }
+    }
+
+    async fn replicated() -> Self {
+        let primary = RedisServer::start(&[]);
+        let port = primary.address().port().to_string();
+        let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &port]);
+        let sentinel = RedisSentinel::start(primary.address());
+        let proxy = Haproxy::redis_primary(&[primary.address(), replica.address()]);
+        let delay = DelayProxy::start(proxy.address()).await;
+        Self { primary, _follower: Some((replica, sentinel, proxy)), delay }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://{}/0", self.delay.address())
+    }
+}
+
+/// Replicas under load.
+struct Run {
+    redis: RedisSetup,
+    cluster: Cluster,
+    load: Load,
+    history: Arc<History>,
+    /// All events of the run.
+    events: Vec<Event>,
+}
+
+impl Run {
+    async fn start(redis: RedisSetup, seed: u64) -> Self {
+        let cluster = Cluster::start(REPLICAS, &redis.url(), &open_settings()).await;
+        let history = Arc::new(History::new());
+        let url = format!("http://{}/mcp", cluster.proxy.address());
+        let load = Load::new(&url, &history, seed);
+        Self { redis, cluster, load, history, events: Vec::new() }
+    }
+
+    /// Sends at least so many calls while a fault happens, and checks them.
+    async fn part(&mut self, fault: Fault, count: u64) -> Summary {
+        let (redis, cluster) = (&mut self.redis, &mut self.cluster);
+        self.load.run(count, happen(fault, redis, cluster)).await;
+        let events = self.history.take();
+        let summary = check(&events, &self.cluster.executions());
+        self.events.extend(events);
+        summary
+    }
+
+    /// Checks all calls: none of them ran later.
+    fn check_all(&self) -> Summary {
+        check(&self.events, &self.cluster.executions())
+    }
+}
+
+/// Lets a fault happen, and ends when the fault is over.
+async fn happen(fault: Fault, redis: &mut RedisSetup, cluster: &mut Cluster) {
+    // The load is under way before.
+    sleep(Duration::from_millis(500)).await;
+    match fault {
+        Fault::Nothing => {}
+        Fault::Several => {
+            cluster.replicas[0].kill().await;
+            cluster.replicas[1].signal(Signal::STOP);
+            sleep(STOP_TIME).await;
+            cluster.replicas[1].signal(Signal::CONT);
+            cluster.replicas[0].start_again().await;
+            sleep(Duration::from_millis(500)).await;
+            redis.primary.stop();
+            sleep(Duration::from_millis(500)).await;
+            redis.primary.start_again();
+        }
+        Fault::Kill(index) => {
+            cluster.replicas[index].kill().await;
+            sleep(STOP_TIME).await;
+            cluster.replicas[index].start_again().await;
+        }
+        Fault::Stop(index) => {
+            cluster.replicas[index].signal(Signal::STOP);
+            sleep(STOP_TIME).await;
+            cluster.replicas[index].signal(Signal::CONT);
+        }
+        Fault::Terminate(index) => {
+            cluster.replicas[index].signal(Signal::TERM);
+            assert_eq!(cluster.replicas[index].wait_end().await, Some(143));
+            cluster.replicas[index].start_again().await;
+        }
+        Fault::RestartRedis => {
+            redis.primary.stop();
+            sleep(Duration::from_secs(1)).await;
+            redis.primary.start_again();
+        }
+        Fault::PauseRedis(time) => {
+            redis.primary.pause();
+            sleep(time).await;
+            redis.primary.resume();
+        }
+        Fault::SlowRedis(delay) => {
+            redis.delay.set_delay(delay);
+            sleep(Duration::from_secs(3)).await;
+            redis.delay.set_delay(Duration::ZERO);
+        }
+        Fault::FailOver => {
+            redis.primary.kill();
+            sleep(Duration::from_secs(4)).await;
+        }
+    }
+    sleep(Duration::from_millis(1500)).await;
+}
+
+/// The short form of the test: one replica is killed, one stands still, and Redis starts again.
+///
+/// Attack: processes | replicas are killed and stopped, and Redis restarts, while clients call tools
+/// over sessions, event streams and without them | no call runs twice, none with a result is lost,
+/// every stream continues without a gap, and the rest is told as unknown | No repeated execution
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_is_lost_or_runs_twice_while_replicas_and_redis_fail() {
+    let redis = RedisSetup::alone(&["--appendonly", "yes"]).await;
+    let mut run = Run::start(redis, 1).await;
+    let summary = run.part(Fault::Several, 600).await;
+    assert_eq!(summary.violations, [""; 0], "{summary}");
+    let has_some = summary.resumed > 0 && summary.unknown > 0;
+    assert!(has_some && summary.acknowledged * 2 > summary.calls, "{summary}");
+}
+
+/// The long form: `cargo xtask replicas`. Writes its table to stdout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "runs for minutes; `cargo xtask replicas` runs it"]
+async fn ten_thousand_calls_with_every_fault() {
+    let number = |name: &str, default: u64| {
+        let text = std::env::var_os(name).map(|text| text.into_string().unwrap());
+        text.map_or(default, |text| text.parse().unwrap())
+    };
+    let (calls, seed) = (number("REPLICAS_CALLS", 10_000), number("REPLICAS_SEED", 1));
+    let seconds = Duration::from_secs;
+    let mut durable = vec![Fault::Nothing];
+    durable.extend([0, 1, 2].map(Fault::Kill));
+    durable.extend([0, 1, 2].map(Fault::Stop));
+    durable.extend([0, 1, 2].map(Fault::Terminate));
+    durable.extend([Fault::RestartRedis, Fault::PauseRedis(seconds(1))]);
+    durable.extend([Fault::PauseRedis(seconds(5)), Fault::SlowRedis(Duration::from_millis(20))]);
+    let volatile = vec![Fault::RestartRedis, Fault::Kill(0)];
+    let replicated = vec![Fault::FailOver, Fault::Kill(1)];
+    let parts = u64::try_from(durable.len() + volatile.len() + replicated.len()).unwrap();
+    let runs = [
+        ("appendonly", RedisSetup::alone(&["--appendonly", "yes"]).await, durable),
+        ("in memory", RedisSetup::alone(&[]).await, volatile),
+        ("sentinel", RedisSetup::replicated().await, replicated),
+    ];
+    let (mut violations, mut total) = (Vec::new(), 0);
+    for (name, redis, faults) in runs {
+        let mut run = Run::start(redis, seed).await;
+        for fault in faults {
+            let start = tokio::time::Instant::now();
+            let summary = run.part(fault, calls.div_ceil(parts)).await;
+            let time = start.elapsed().as_secs_f64();
+            println!("| {name}: {fault:?} {summary} {time:.1} | {:?}", summary.reasons);
+            violations.extend(summary.violations);
+        }
+        let all = run.check_all();
+        println!("| {name}: all {all}");
+        total += all.calls;
+        violations.extend(all.violations);
+        let replicas = run.cluster.replicas.iter();
+        let failed = replicas.map(super::cluster::Replica::log).find(|log| log.contains("panic"));
+        assert_eq!(failed, None);
+    }
+    assert_eq!(violations, [""; 0]);
+    assert!(total >= usize::try_from(calls).unwrap(), "{total}");
+}
