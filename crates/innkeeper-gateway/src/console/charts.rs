@@ -28,7 +28,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     write_chart(&mut out, "Errors per minute", &label, &[series(&errors, "bar bad-bar")]);
     let label = format!("Latency per minute: p95 at most {:.1} ms", largest(&p95));
     let latency = [series(&p95, "bar light-bar"), series(&p50, "bar")];
-    write_chart(&mut out, "Latency in ms: median, and 95th percentile in light", &label, &latency);
+    write_chart(&mut out, "Latency in ms: median, and 95th percentile behind it", &label, &latency);
     html!(out, "</div>");
     write_table(&mut out, &minutes);
     html!(out, "</section>");
