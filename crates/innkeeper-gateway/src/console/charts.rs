@@ -13,7 +13,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
         out,
         "<p class=\"hint\">Calls of tools of all clients, by the minute of their end.</p>\n"
     );
-    html!(out, "<section id=\"charts\" data-refresh=\"10\" aria-label=\"Charts\">\n");
+    html!(out, "<section id=\"charts\" data-refresh=\"15\" aria-label=\"Charts\">\n");
     let of = |value: fn(&Minute) -> f64| minutes.iter().map(value).collect::<Vec<f64>>();
     let calls = of(|minute| minute.calls as f64);
     let errors = of(|minute| minute.errors as f64);
