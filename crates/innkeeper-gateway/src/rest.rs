@@ -194,6 +194,7 @@ impl RestClient {
         let is_of_gateway =
             || GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
         if known.is_none() && !is_of_gateway() {
+            self.gateway().audit_log.record_refused_tool(&self.principal, name);
             return Err(with_hints(Problem::unknown_tool(name)));
         }
         let read = async {

@@ -102,7 +102,7 @@ fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRo
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let rows = server_rows(request.gateway).await;
     let mut out = Html::new();
-    html!(out, "<section id=\"servers\" data-refresh=\"3\" aria-label=\"Servers\">\n");
+    html!(out, "<section id=\"servers\" data-refresh=\"5\" aria-label=\"Servers\">\n");
     if rows.is_empty() {
         html!(out, "<p class=\"empty\">The configuration has no server.</p>");
     } else {
