@@ -45,7 +45,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     revision: &'static str,
-    key: Option<&'static str>,
+    headers: Vec<(&'static str, String)>,
     session: RwLock<Option<String>>,
     history: Arc<History>,
 }
@@ -54,19 +54,30 @@ impl Client {
     pub(super) fn new(url: String, revision: &'static str, history: &Arc<History>) -> Self {
         let http = http_client(&Environment::default(), false).unwrap();
         let (session, history) = (RwLock::default(), history.clone());
-        Self { http, url, revision, key: None, session, history }
+        Self { http, url, revision, headers: Vec::new(), session, history }
     }
 
     /// Sends an API key with each request.
-    pub(super) fn with_key(self, key: &'static str) -> Self {
-        Self { key: Some(key), ..self }
+    pub(super) fn with_key(self, key: &str) -> Self {
+        self.with_header("authorization", format!("Bearer {key}"))
+    }
+
+    /// Sends a header with each request.
+    pub(super) fn with_header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// Sends the requests to another address.
     pub(super) fn at(&self, url: String) -> Self {
-        let session = RwLock::new(self.session());
-        let (http, history) = (self.http.clone(), self.history.clone());
-        Self { http, url, revision: self.revision, key: self.key, session, history }
+        Self {
+            http: self.http.clone(),
+            url,
+            revision: self.revision,
+            headers: self.headers.clone(),
+            session: RwLock::new(self.session()),
+            history: self.history.clone(),
+        }
     }
 
     pub(super) fn is_stateless(&self) -> bool {
@@ -88,8 +99,8 @@ impl Client {
     fn request(&self, method: reqwest::Method, session: Option<&str>) -> RequestBuilder {
         let mut request = self.http.request(method, &self.url);
         request = request.header("mcp-protocol-version", self.revision);
-        if let Some(key) = self.key {
-            request = request.bearer_auth(key);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
         }
         match session {
             Some(session) => request.header(SESSION_ID, session),
