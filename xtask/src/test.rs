@@ -1,5 +1,6 @@
 //! `test`: runs everything that CI runs, and installs test prerequisites during the build.
 
+mod browser;
 mod cargo_tools;
 pub(crate) mod conformance_suite;
 mod debian_packages;
@@ -54,7 +55,11 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         return Err(format!("`test` takes no `{argument}`"));
     }
     prerequisites::check()?;
-    let providing = thread::spawn(|| install_servers().and_then(|()| conformance_suite::install()));
+    let providing = thread::spawn(|| {
+        install_servers()?;
+        browser::install()?;
+        conformance_suite::install()
+    });
     let fetching = thread::spawn(|| CargoTool::NEXTEST.install());
     let mut steps = Steps::default();
     steps.run("format", check_format);
@@ -88,6 +93,10 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
             Some(reason) => steps.skip("tests of the local model", &reason),
             None => drop(steps.run("tests of the local model", local_model::run_tests)),
         }
+        match browser::problem() {
+            Some(reason) => steps.skip("console in a browser", &reason),
+            None => drop(steps.run("console in a browser", browser::run_tests)),
+        }
         steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
         steps.run("chart", chart::check);
         steps.run("conformance", || conformance::run(&[]));
@@ -110,6 +119,7 @@ pub(crate) fn install_test_servers(arguments: &[&str]) -> TaskResult {
         return Err(format!("`install` takes no `{argument}`"));
     }
     install_servers()?;
+    browser::install()?;
     Program::cargo("build --locked --package innkeeper-cli").run()?;
     local_model::install()
 }

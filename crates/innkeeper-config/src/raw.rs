@@ -13,8 +13,8 @@ use serde::Deserialize;
 use super::raw_value::ByteSize;
 pub(super) use super::raw_value::{EnvValue, InheritEnv, StringElement};
 pub(super) use serve::{
-    ApiKey, CallRate, Endpoint, NameStyle, RequestRate, Serve, ServeAuth, ServeLimits, ServeOauth,
-    TokenAlgorithm,
+    ApiKey, Approval, CallRate, Console, Endpoint, NameStyle, RequestRate, Serve, ServeAuth,
+    ServeLimits, ServeOauth, TokenAlgorithm,
 };
 
 /// Top-level keys of a file.

@@ -3,8 +3,10 @@
 //! An error in `serve` rejects the whole configuration: a gateway without one of its checks must not
 //! start.
 
+mod approval;
 mod auth;
 mod check;
+mod console;
 mod endpoint;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +19,9 @@ use super::seconds;
 
 pub(super) use check::serve;
 
+pub use approval::ApprovalConfig;
 pub use auth::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
+pub use console::ConsoleConfig;
 pub use endpoint::{EndpointConfig, LargeResults};
 
 /// The top-level `serve` object with all defaults applied.
@@ -39,8 +43,12 @@ pub struct ServeConfig {
     pub auth: ServeAuth,
     /// Maximum rates for each client. Default: none.
     pub rate: RateConfig,
+    /// Calls and forms that wait for the answer of an operator. Default: none.
+    pub approval: ApprovalConfig,
     /// Limits of the gateway.
     pub limits: ServeLimits,
+    /// The console for operators.
+    pub console: ConsoleConfig,
     /// Further endpoints by name.
     pub endpoints: IndexMap<String, EndpointConfig>,
 }
@@ -55,7 +63,9 @@ impl Default for ServeConfig {
             allowed_hosts: Vec::new(),
             auth: ServeAuth::default(),
             rate: RateConfig::default(),
+            approval: ApprovalConfig::default(),
             limits: ServeLimits::default(),
+            console: ConsoleConfig::default(),
             endpoints: IndexMap::new(),
         }
     }

@@ -74,6 +74,12 @@ impl ClientIdentity {
         ANSWER_CAPABILITIES.iter().any(|name| self.has_capability(name))
     }
 
+    /// Returns the capabilities as if the client filled forms.
+    pub(crate) fn with_elicitation(&self) -> Box<RawValue> {
+        let text = json_text::with_default(self.capabilities.get().to_owned(), "elicitation", "{}");
+        RawValue::from_string(text).unwrap_or_default()
+    }
+
     /// Returns the capabilities as if the client answered every kind of request.
     pub(crate) fn with_all_kinds(&self) -> Box<RawValue> {
         let text =

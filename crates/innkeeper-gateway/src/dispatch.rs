@@ -1,16 +1,22 @@
 //! The method of a client's request, and what the gateway does for it.
 
+mod approval_replies;
+mod approvals;
+mod approved_calls;
 mod calls;
 mod client_tasks;
 mod forwarding;
 mod gateway_tools;
 mod handshake;
 mod lists;
+mod operator_answers;
+mod operator_callback;
 mod resources;
 mod stored_results;
 mod telemetry;
 
 pub(crate) use handshake::supported_versions;
+pub use operator_answers::{AnswerOutcome, OperatorAnswer};
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -187,6 +193,8 @@ impl GatewayInner {
             method::CANCELLED => {
                 let id = params.and_then(|params| skim::member(params.get(), "requestId"));
                 if let Some(id) = id.and_then(RequestId::from_raw) {
+                    // First: the cancelled request ends its wait.
+                    self.withdraw_call(client, &id);
                     client.cancel(&id);
                 }
             }

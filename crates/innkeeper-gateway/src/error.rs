@@ -45,6 +45,10 @@ pub(crate) enum ErrorKind {
     Protocol,
     /// The host does not forward the result.
     Withheld,
+    /// The call needs an approval and does not have it.
+    NotApproved,
+    /// An operator cancelled the call.
+    Cancelled,
     /// The gateway cannot respond.
     Internal,
 }
@@ -68,6 +72,13 @@ impl RpcError {
     /// The gateway starts nothing more.
     pub(crate) fn closing() -> Self {
         Self::new(code::INTERNAL_ERROR, "the gateway is closing")
+    }
+
+    /// An operator cancelled the call in the console.
+    pub(crate) fn cancelled_by_operator() -> Self {
+        let data = json!({ "kind": "cancelled", "mayHaveRun": true });
+        let message = "an operator of the gateway cancelled the call".to_owned();
+        Self { kind: ErrorKind::Cancelled, code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
     /// The parameters of the request are not usable.
@@ -109,6 +120,12 @@ impl RpcError {
         let message = exceeded.to_string();
         let kind = ErrorKind::Rate { retry_after };
         Self { kind, code: REJECTED, message, data: to_raw_value(&data).ok() }
+    }
+
+    /// The call has no approval. The tool did not run.
+    pub(crate) fn not_approved(message: String, data: &serde_json::Value) -> Self {
+        let (kind, data) = (ErrorKind::NotApproved, to_raw_value(data).ok());
+        Self { kind, code: REJECTED, message, data }
     }
 
     /// The request needs capabilities that the client does not declare.

@@ -18,12 +18,15 @@ use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
+use crate::audit_log::AuditLog;
+use crate::call_monitor::CallMonitor;
 use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
 use crate::metrics::GatewayMetrics;
-use crate::options::{EndpointOptions, GatewayOptions};
+use crate::options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
+use crate::pending_questions::PendingQuestions;
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
@@ -41,10 +44,12 @@ use crate::transport;
 use crate::transport::http::HttpTransport;
 use crate::upstream::Upstream;
 use crate::view::View;
+use crate::waiting_calls::WaitingCalls;
 use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
 pub(crate) use replication::Replication;
 use server_settings::ServerSettings;
+pub(crate) use sharing::SharedHost;
 use sharing::{PrivateServers, Sharing};
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
@@ -55,8 +60,10 @@ pub struct GatewayBuilder {
     policy: ToolPolicy,
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
+    console: Option<ConsoleOptions>,
     connections: Option<ConnectionService>,
     replicas: Option<Replicas>,
+    questions: Option<PendingQuestions>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
     principal_servers: Option<PrivateServers>,
@@ -74,8 +81,10 @@ impl GatewayBuilder {
             policy: ToolPolicy::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
+            console: None,
             connections: None,
             replicas: None,
+            questions: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
             principal_servers: None,
@@ -157,6 +166,18 @@ impl GatewayBuilder {
         Self { replicas: Some(replicas), ..self }
     }
 
+    /// Sets the questions to operators: approvals of calls, and elicitations. Default: none.
+    #[must_use]
+    pub fn questions(self, questions: PendingQuestions) -> Self {
+        Self { questions: Some(questions), ..self }
+    }
+
+    /// Adds the console for operators at `/console`. Default: none.
+    #[must_use]
+    pub fn console(self, options: ConsoleOptions) -> Self {
+        Self { console: Some(options), ..self }
+    }
+
     /// Registers the gateway's callbacks with a host that has not started yet.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
@@ -211,11 +232,16 @@ impl GatewayBuilder {
             stored_results,
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
+            call_monitor: CallMonitor::new(),
+            audit_log: AuditLog::default(),
             policy: self.policy,
             rate_limits: self.rates,
             telemetry: self.telemetry,
+            console: self.console,
             connections: self.connections,
             replication,
+            questions: self.questions,
+            waiting_calls: WaitingCalls::default(),
             tasks,
             closing: Arc::new(SetOnce::new()),
         });
@@ -259,11 +285,16 @@ pub(crate) struct GatewayInner {
     pub(crate) stored_results: StoredResults,
     pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) call_monitor: CallMonitor,
+    pub(crate) audit_log: AuditLog,
     pub(crate) policy: ToolPolicy,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
+    pub(crate) console: Option<ConsoleOptions>,
     pub(crate) connections: Option<ConnectionService>,
     pub(crate) replication: Option<Replication>,
+    pub(crate) questions: Option<PendingQuestions>,
+    pub(crate) waiting_calls: WaitingCalls,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: Arc<SetOnce<()>>,
@@ -306,6 +337,10 @@ impl GatewayInner {
 }
 
 impl Gateway {
+    pub(crate) fn inner(&self) -> &Arc<GatewayInner> {
+        &self.0
+    }
+
     /// Serves one client on a connection with newline-delimited messages, for example stdio or a
     /// Unix socket, until the client closes its output or the connection fails. Requests in flight
     /// then get [`GatewayOptions::drain_timeout`]. The same holds after [`Self::close`] of a gateway

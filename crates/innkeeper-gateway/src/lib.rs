@@ -27,6 +27,9 @@ mod json_text;
 mod metrics;
 mod options;
 
+mod audit_log;
+mod call_monitor;
+
 mod gateway_tools;
 
 mod sealed_state;
@@ -46,9 +49,11 @@ mod stream_log;
 mod owned_calls;
 
 pub mod connections;
+pub mod pending_questions;
 
 mod client;
 mod sole_client;
+mod waiting_calls;
 
 mod turns;
 
@@ -71,16 +76,19 @@ mod rest;
 
 mod connection_routes;
 
+mod console;
+
 mod router;
 mod server;
 
 #[cfg(doctest)]
 mod pages;
 
+pub use dispatch::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;
-pub use options::{EndpointOptions, GatewayOptions};
+pub use options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 pub use principal::Principal;
 pub use redis_client::RedisClient;
 pub use rejection::Rejection;

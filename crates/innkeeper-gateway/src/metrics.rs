@@ -42,7 +42,7 @@ pub(crate) fn known_method(method: &str) -> Option<&'static str> {
 const METHOD_COUNT: usize = METHODS.len() + 1;
 
 /// The outcomes of a request; the last is that of a request without a response.
-const OUTCOMES: [&str; 11] = [
+const OUTCOMES: [&str; 12] = [
     "ok",
     "invalid",
     "unknown_item",
@@ -52,6 +52,7 @@ const OUTCOMES: [&str; 11] = [
     "timeout",
     "protocol",
     "withheld",
+    "not_approved",
     "internal",
     "cancelled",
 ];
@@ -67,9 +68,18 @@ pub(crate) enum ClientTransport {
     Rest,
     /// JSON-RPC of the connection service.
     ConnectionService,
+    /// The console.
+    Console,
 }
 
-const TRANSPORTS: [&str; 4] = ["connection", "http", "rest", "connection_service"];
+impl ClientTransport {
+    /// Returns the label of the metrics.
+    pub(crate) fn as_str(self) -> &'static str {
+        TRANSPORTS.get(self as usize).copied().unwrap_or_default()
+    }
+}
+
+const TRANSPORTS: [&str; 5] = ["connection", "http", "rest", "connection_service", "console"];
 
 /// Why the gateway used no part of an HTTP request.
 #[derive(Clone, Copy, Debug)]
@@ -105,16 +115,36 @@ pub(crate) struct GatewayMetrics {
     requests: Box<[AtomicU64]>,
     rejections: [AtomicU64; REJECTION_REASONS.len()],
     closed_connections: [AtomicU64; CLOSE_REASONS.len()],
+    requests_in_flight: AtomicUsize,
     open_connections: Arc<AtomicUsize>,
     open_streams: Arc<AtomicUsize>,
+    forwarded: [AtomicU64; FORWARDED_OUTCOMES.len()],
+    taken_over: AtomicU64,
 }
+
+/// What became of a request that was passed on to another replica.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ForwardedOutcome {
+    /// The other replica responded.
+    Response,
+    /// The other replica did not receive the request, or does not own its key.
+    NotReceived,
+    /// The other replica ended, and may have received the request.
+    Lost,
+}
+
+const FORWARDED_OUTCOMES: [&str; 3] = ["response", "not_received", "lost"];
 
 /// The numbers that other parts of the gateway have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatewayGauges {
     pub(crate) sessions: usize,
     pub(crate) parked_calls: usize,
+    /// `None` without questions, and if their store does not respond.
+    pub(crate) open_questions: Option<usize>,
     pub(crate) finished_stream_bytes: usize,
+    /// Whether this replica has a lease; `None` without replicas.
+    pub(crate) has_lease: Option<bool>,
 }
 
 impl GatewayMetrics {
@@ -124,8 +154,11 @@ impl GatewayMetrics {
             requests: (0..count).map(|_| AtomicU64::new(0)).collect(),
             rejections: Default::default(),
             closed_connections: Default::default(),
+            requests_in_flight: AtomicUsize::new(0),
             open_connections: Arc::default(),
             open_streams: Arc::default(),
+            forwarded: Default::default(),
+            taken_over: AtomicU64::new(0),
         }
     }
 
@@ -139,7 +172,9 @@ impl GatewayMetrics {
         let method = method.unwrap_or(METHODS.len());
         let first = (transport as usize * METHOD_COUNT + method) * OUTCOMES.len();
         let outcomes = self.requests.get(first..first + OUTCOMES.len()).unwrap_or_default();
-        CountedRequest { outcomes, outcome: OUTCOMES.len() - 1 }
+        self.requests_in_flight.fetch_add(1, Ordering::Relaxed);
+        let in_flight = &self.requests_in_flight;
+        CountedRequest { outcomes, outcome: OUTCOMES.len() - 1, in_flight }
     }
 
     pub(crate) fn count_rejection(&self, reason: RejectionReason) {
@@ -152,6 +187,18 @@ impl GatewayMetrics {
         if let Some(count) = self.closed_connections.get(reason as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Counts an attempt to pass a request on to another replica.
+    pub(crate) fn count_forwarded(&self, outcome: ForwardedOutcome) {
+        if let Some(count) = self.forwarded.get(outcome as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a session of another replica that continues here.
+    pub(crate) fn count_taken_over(&self) {
+        self.taken_over.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts an event stream until the result is dropped.
@@ -195,7 +242,12 @@ impl GatewayMetrics {
         write_reasons(&mut text, "closed_connections_total", closed);
         let streams = self.open_streams.load(Ordering::Relaxed);
         let connections = self.open_connections.load(Ordering::Relaxed);
+        if let Some(has_lease) = gauges.has_lease {
+            self.write_replica(&mut text, has_lease);
+        }
+        let in_flight = self.requests_in_flight.load(Ordering::Relaxed);
         for (name, help, value) in [
+            ("requests_in_flight", "Number of requests without a response.", in_flight),
             ("sessions", "Number of sessions.", gauges.sessions),
             ("parked_calls", "Calls that wait for the input of a client.", gauges.parked_calls),
             ("finished_stream_bytes", FINISHED_BYTES_HELP, gauges.finished_stream_bytes),
@@ -205,7 +257,36 @@ impl GatewayMetrics {
             write_family(&mut text, name, "gauge", help);
             text.push_str(&format!("innkeeper_gateway_{name} {value}\n"));
         }
+        if let Some(value) = gauges.open_questions {
+            let help = "Questions that wait for an answer or whose approved call runs.";
+            write_family(&mut text, "open_questions", "gauge", help);
+            text.push_str(&format!("innkeeper_gateway_open_questions {value}\n"));
+        }
         text
+    }
+
+    fn write_replica(&self, text: &mut String, has_lease: bool) {
+        let help = "Attempts to pass a request on to another replica, by outcome.";
+        write_family(text, "forwarded_requests_total", "counter", help);
+        for (outcome, count) in FORWARDED_OUTCOMES.iter().zip(&self.forwarded) {
+            let count = count.load(Ordering::Relaxed);
+            text.push_str(&format!(
+                "innkeeper_gateway_forwarded_requests_total{{outcome=\"{outcome}\"}} {count}\n"
+            ));
+        }
+        let taken_over = self.taken_over.load(Ordering::Relaxed);
+        for (name, kind, help, value) in [
+            (
+                "sessions_taken_over_total",
+                "counter",
+                "Sessions of other replicas that continue here.",
+                taken_over,
+            ),
+            ("lease", "gauge", "1 if this replica has a lease, else 0.", u64::from(has_lease)),
+        ] {
+            write_family(text, name, kind, help);
+            text.push_str(&format!("innkeeper_gateway_{name} {value}\n"));
+        }
     }
 }
 
@@ -230,6 +311,7 @@ fn write_reasons<'r>(
 pub(crate) struct CountedRequest<'m> {
     outcomes: &'m [AtomicU64],
     outcome: usize,
+    in_flight: &'m AtomicUsize,
 }
 
 impl CountedRequest<'_> {
@@ -245,6 +327,8 @@ impl CountedRequest<'_> {
             Some(ErrorKind::Timeout) => "timeout",
             Some(ErrorKind::Protocol) => "protocol",
             Some(ErrorKind::Withheld) => "withheld",
+            Some(ErrorKind::NotApproved) => "not_approved",
+            Some(ErrorKind::Cancelled) => "cancelled",
             Some(ErrorKind::Internal) => "internal",
         };
         let position = OUTCOMES.iter().position(|known| *known == outcome);
@@ -255,6 +339,7 @@ impl CountedRequest<'_> {
 
 impl Drop for CountedRequest<'_> {
     fn drop(&mut self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
         if let Some(count) = self.outcomes.get(self.outcome) {
             count.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::principal::Principal;
 use innkeeper_host::config::{EndpointConfig, LargeResults, NameStyle, ServeConfig, ToolFilter};
 
 /// Returns the name of a tool or a prompt for clients.
@@ -60,6 +61,22 @@ impl From<&EndpointConfig> for EndpointOptions {
             pinned: pinned.clone(),
             large_results: *large_results,
         }
+    }
+}
+
+/// The options of the console.
+#[derive(Clone, Debug, Default)]
+pub struct ConsoleOptions {
+    /// The principals that may use the console, which shows the data of all clients. Without
+    /// authentication on a loopback address, the local user may always use it. Default: none.
+    pub operators: Vec<Principal>,
+}
+
+impl ConsoleOptions {
+    /// Returns the options of a configuration; `None` if the configuration turns the console off.
+    pub fn from_config(config: &ServeConfig) -> Option<Self> {
+        let operators = config.console.operators.iter().map(|name| Principal::new(name.as_str()));
+        config.console.enabled.then(|| Self { operators: operators.collect() })
     }
 }
 

@@ -52,6 +52,11 @@ impl OriginCheck {
         Self { settings, is_loopback: is_loopback(listen) }
     }
 
+    /// Returns whether the gateway listens on a loopback address.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.is_loopback
+    }
+
     /// Checks the request. A request without `Origin` does not come from a page of another site.
     ///
     /// # Errors

@@ -66,6 +66,11 @@ impl OwnedCalls {
         Arc::new(OwnedCall { calls, id: call_id(&self.id, request), record, is_recorded })
     }
 
+    /// Returns the id of a call of the request, which is the same at each replica.
+    pub(crate) fn id_of(&self, request: &RequestId) -> String {
+        call_id(&self.id, request)
+    }
+
     /// Leaves the records to another replica.
     pub(crate) fn keep_records(&self) {
         self.keeps_records.store(true, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! A connection to Redis over which all scripts run, and what a script responds.
 
+mod notices;
 mod reply;
 
 use std::fmt;
@@ -12,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::store_error::StoreError;
 
+pub(crate) use self::notices::deliver_notices;
 pub(crate) use self::reply::Reply;
 
 /// Maximum time of one call, with the connection if there is none.

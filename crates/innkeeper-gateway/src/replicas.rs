@@ -117,3 +117,6 @@ impl Replicas {
         self.0.options.lease
     }
 }
+
+#[cfg(test)]
+mod tests;

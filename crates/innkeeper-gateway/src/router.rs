@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::connection_routes::{self, ConnectionRoute};
 use crate::connections::{ConnectionService, rejection_response};
+use crate::console::Console;
 use crate::gateway::GatewayInner;
 use crate::http_access::HttpAccess;
 use crate::metrics::{GatewayGauges, RejectionReason};
@@ -25,6 +26,7 @@ use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, 
 struct Routes {
     transport: Arc<HttpTransport>,
     access: Arc<HttpAccess>,
+    console: Option<Console>,
 }
 
 /// What a request is for.
@@ -57,7 +59,7 @@ impl Target {
 /// Returns the routes: `/mcp` and `/mcp/NAME` for MCP, `/sse`, `/sse/NAME` and `/messages` for
 /// HTTP+SSE, `/tools` and `/openapi.json` for plain HTTP, the same under `/endpoints/NAME`, the
 /// metadata of the protected resource for clients that sign in (RFC 9728), `/metrics`, `/healthz` and
-/// `/readyz` for operators, and the paths of the connection service under its prefix.
+/// `/readyz` and `/console` for operators, and the paths of the connection service under its prefix.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> Router {
     let metadata = access
         .authenticator
@@ -91,7 +93,16 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
             );
         }
     }
-    let router = router.fallback(unknown_path).with_state(Arc::new(Routes { transport, access }));
+    let console = transport.gateway.console.clone();
+    let console = console.map(|options| Console::new(transport.clone(), access.clone(), options));
+    if console.is_some() {
+        router = router
+            .route("/console", get(async || Console::first_page(false)))
+            .route("/console/", get(async || Console::first_page(true)))
+            .route("/console/{page}", any(console_page));
+    }
+    let routes = Arc::new(Routes { transport, access, console });
+    let router = router.fallback(unknown_path).with_state(routes);
     match metadata {
         Some((path, document)) => router.route(&path, get(async move || json(document))),
         None => router,
@@ -225,6 +236,18 @@ async fn metrics(State(routes): RoutesState, request: Request) -> Response<Body>
     routes.handle(None, Target::Metrics, request).await
 }
 
+/// The console has its own access checks: a browser has a session.
+async fn console_page(
+    State(routes): RoutesState,
+    Path(page): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    match &routes.console {
+        Some(console) => console.handle(&page, request).await,
+        None => unknown_path().await.into_response(),
+    }
+}
+
 impl Routes {
     /// Handles a request if its origin, its client and its rate permit it. Without a permission the
     /// client does not learn whether the endpoint exists.
@@ -265,6 +288,9 @@ impl Routes {
                     reason = rejection.message(),
                     "request of a client rejected"
                 );
+                let status = rejection.status().as_u16();
+                let text = format!("{}: {status} {}", parts.uri.path(), rejection.message());
+                self.transport.gateway.audit_log.record_rejection(&text);
                 target.rejection_response(rejection)
             }
         };
@@ -300,7 +326,7 @@ impl Routes {
                     RestClient { transport, endpoint, principal, needs_credential, header_trace };
                 rest::handle(&client, resource, &parts, body).await
             }
-            Target::Metrics => self.metrics(request.method()),
+            Target::Metrics => self.metrics(request.method()).await,
             Target::Connections(service, route) => {
                 connection_routes::handle(transport, &service, route, principal, request).await
             }
@@ -308,15 +334,21 @@ impl Routes {
     }
 
     /// Returns the metrics of the host that all clients share, and of the gateway.
-    fn metrics(&self, method: &Method) -> Response<Body> {
+    async fn metrics(&self, method: &Method) -> Response<Body> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Problem::method_not_allowed(&Method::GET).into_response();
         }
         let gateway = &self.transport.gateway;
+        let open_questions = match &gateway.questions {
+            Some(questions) => questions.store().count_open().await.ok(),
+            None => None,
+        };
         let gauges = GatewayGauges {
+            open_questions,
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.parked_calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),
+            has_lease: gateway.replication.as_ref().map(|one| one.replicas.has_lease()),
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);

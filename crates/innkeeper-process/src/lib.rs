@@ -42,7 +42,7 @@ pub use exit_status::{ExitStatus, ProcessLimit};
 pub use launch_probe::LaunchProbe;
 pub use output::{OutputError, ProgramOutput, run_to_end};
 pub use platform::{Process, Stderr, Stdin, Stdout, spawn};
-pub use process_table::ProcessTable;
+pub use process_table::{ProcessTable, ProcessUsage};
 pub use program::resolve;
 pub use runner_settings::is_package_runner;
 pub use server_process::{KillHandle, ServerProcess};

@@ -17,6 +17,15 @@ struct ProcessRow {
     resident_bytes: u64,
 }
 
+/// The processes of a server, its descendants included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Number of processes.
+    pub processes: usize,
+    /// Resident memory in bytes. Memory that several processes share counts for each of them.
+    pub resident_bytes: u64,
+}
+
 impl ProcessTable {
     /// Reads the processes that the current process can see. Reads one file for each process, so
     /// that the call blocks for some milliseconds. Returns `None` on systems other than Linux.
@@ -45,26 +54,28 @@ impl ProcessTable {
         Some(table)
     }
 
-    /// Returns the resident memory in bytes of all processes of a server. Memory that several
-    /// processes share counts for each of them.
+    /// Returns the processes of a server.
     ///
     /// The processes of a supervised tree are the descendants of the supervisor, without the
     /// supervisor; otherwise those of the server itself.
-    pub fn server_memory(&self, server: u32, containment: ProcessContainment) -> u64 {
-        let Some(row) = self.processes.get(&server) else { return 0 };
+    pub fn server_usage(&self, server: u32, containment: ProcessContainment) -> ProcessUsage {
+        let Some(row) = self.processes.get(&server) else { return ProcessUsage::default() };
         match containment {
-            ProcessContainment::Tree => self.descendant_memory(row.parent),
+            ProcessContainment::Tree => self.descendant_usage(row.parent, ProcessUsage::default()),
             ProcessContainment::Group | ProcessContainment::Job => {
-                row.resident_bytes + self.descendant_memory(server)
+                let own = ProcessUsage { processes: 1, resident_bytes: row.resident_bytes };
+                self.descendant_usage(server, own)
             }
         }
     }
 
-    fn descendant_memory(&self, ancestor: u32) -> u64 {
-        let (mut open, mut total) = (vec![ancestor], 0);
+    fn descendant_usage(&self, ancestor: u32, mut total: ProcessUsage) -> ProcessUsage {
+        let mut open = vec![ancestor];
         while let Some(pid) = open.pop() {
             for child in self.children.get(&pid).into_iter().flatten() {
-                total += self.processes.get(child).map_or(0, |row| row.resident_bytes);
+                total.processes += 1;
+                total.resident_bytes +=
+                    self.processes.get(child).map_or(0, |row| row.resident_bytes);
                 open.push(*child);
             }
         }
@@ -97,9 +108,13 @@ mod tests {
             table.processes.insert(pid, ProcessRow { parent, resident_bytes });
             table.children.entry(parent).or_default().push(pid);
         }
-        assert_eq!(table.server_memory(20, ProcessContainment::Tree), 4 + 8 + 16);
-        assert_eq!(table.server_memory(21, ProcessContainment::Group), 8 + 16);
-        assert_eq!(table.server_memory(99, ProcessContainment::Tree), 0);
+        let usage = |server, containment| {
+            let usage = table.server_usage(server, containment);
+            (usage.processes, usage.resident_bytes)
+        };
+        assert_eq!(usage(20, ProcessContainment::Tree), (3, 4 + 8 + 16));
+        assert_eq!(usage(21, ProcessContainment::Group), (2, 8 + 16));
+        assert_eq!(usage(99, ProcessContainment::Tree), (0, 0));
     }
 
     #[test]
@@ -114,7 +129,7 @@ mod tests {
     #[test]
     fn the_table_contains_the_memory_of_this_process() {
         let table = ProcessTable::read().unwrap();
-        let own = table.server_memory(std::process::id(), ProcessContainment::Group);
-        assert!(own > 100 << 10, "{own}");
+        let own = table.server_usage(std::process::id(), ProcessContainment::Group);
+        assert!(own.resident_bytes > 100 << 10, "{own:?}");
     }
 }

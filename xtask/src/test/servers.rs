@@ -32,7 +32,7 @@ const BENCHMARK_REQUIREMENTS: &str = include_str!("../../benchmarks/requirements
 const TRAJECTORY_REQUIREMENTS: &str = include_str!("../../trajectories/requirements.txt");
 
 /// The file with the source of an installation.
-const STAMP_FILE: &str = "installed-from";
+pub(super) const STAMP_FILE: &str = "installed-from";
 
 /// Installs every missing server, client and benchmark into `target/test-servers`, without the model,
 /// and Redis into `target/tools`.

@@ -14,7 +14,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
     ("innkeeper-agent", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
-    ("innkeeper-gateway", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    (
+        "innkeeper-gateway",
+        &["innkeeper-host", "innkeeper-protocol", "innkeeper-schema", "innkeeper-toolcall"],
+    ),
     ("innkeeper-application", &["innkeeper"]),
     (
         "innkeeper-cli",

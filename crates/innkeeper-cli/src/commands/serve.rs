@@ -1,6 +1,7 @@
 //! `serve`: offers all servers as one MCP server.
 
 mod connections;
+mod questions;
 mod replicas;
 mod setting;
 mod stdio;
@@ -15,7 +16,7 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{
-    Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
+    ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
@@ -24,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
 use connections::{ConnectionSettings, shown_settings};
+use questions::pending_questions;
 use replicas::ReplicaSettings;
 use store::StoreSettings;
 
@@ -55,7 +57,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
     let (max_connections, idle_session) = (options.max_sessions, options.idle_session);
-    check_supported(&config, &serve)?;
+    check_supported(&config, &serve, args)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let mut replica_listener = None;
@@ -73,7 +75,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
             .servers(&config)
             .private_servers(&config, prepare);
         let limits = (max_connections, idle_session);
-        let (builder, listener) = shared.apply(builder, limits, &mut context.output).await?;
+        let (builder, listener) =
+            shared.apply(builder, (&serve, limits), &mut context.output).await?;
         replica_listener = listener;
         private = PrivateServerCounts::new(&config);
         config = config.shared_by(Share::Process);
@@ -119,14 +122,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     with_available_servers(context, config, host_options, operation).await
 }
 
-/// Opens the socket for other commands with this configuration. A gateway whose tools have rates has
-/// no socket: commands with servers of their own have no rates.
+/// Opens the socket for other commands with this configuration. A gateway whose tools have rates or
+/// need approvals has no socket: commands with servers of their own have neither.
 async fn bind_socket(
     context: &mut CommandContext,
     serve: &ServeConfig,
 ) -> Result<Option<AttachListener>, CliError> {
-    let Some(digest) = context.config_digest.as_deref().filter(|_| serve.rate.tools.is_empty())
-    else {
+    let is_open = serve.rate.tools.is_empty() && !serve.approval.is_configured();
+    let Some(digest) = context.config_digest.as_deref().filter(|_| is_open) else {
         return Ok(None);
     };
     let problem = match AttachListener::bind(&context.environment, digest).await {
@@ -211,7 +214,11 @@ fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, 
 
 /// Refuses settings that the gateway does not have: ignored, they would permit what the configuration
 /// limits.
-fn check_supported(config: &Config, serve: &ServeConfig) -> Result<(), CliError> {
+fn check_supported(config: &Config, serve: &ServeConfig, args: &ServeArgs) -> Result<(), CliError> {
+    if args.on_stdio && serve.approval.is_configured() {
+        let failure = CliError::usage("nobody can answer the questions of `serve.approval`");
+        return Err(failure.with_hint("serve HTTP, without `--stdio`, or remove the key"));
+    }
     if serve.limits.memory.is_some() && !cfg!(target_os = "linux") {
         let failure = CliError::usage("this system does not support `serve.limits.memory`");
         return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));
@@ -248,19 +255,25 @@ impl SharedSettings {
         })
     }
 
-    /// Adds the connection service and the other replicas to a gateway. Returns the listener for the
-    /// other replicas, if there are any.
+    /// Adds what the gateway offers beside MCP and the other replicas, if the settings have them. Waits
+    /// for a store. Returns the listener for the other replicas, if there are any.
     async fn apply(
         &self,
         mut builder: GatewayBuilder,
-        (max_connections, idle_session): (usize, Duration),
+        (serve, (max_connections, idle_session)): (&ServeConfig, (usize, Duration)),
         output: &mut Output,
     ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
         let redis = self.store.redis()?;
         let store = (&self.store, redis.as_ref());
         let replica = self.replicas.replica(idle_session, redis.as_ref())?;
+        if let Some(options) = ConsoleOptions::from_config(serve) {
+            builder = builder.console(options);
+        }
         if let Some(service) = self.connections.service(max_connections, store, output).await? {
             builder = builder.connections(service);
+        }
+        if let Some(questions) = pending_questions(&serve.approval, store, output).await? {
+            builder = builder.questions(questions);
         }
         let Some(replica) = replica else { return Ok((builder, None)) };
         let (replicas, listener) = replica.join(&self.store, output).await?;

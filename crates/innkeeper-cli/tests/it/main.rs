@@ -10,6 +10,8 @@ mod serve;
 mod server_requests;
 
 mod activity;
+#[cfg(target_os = "linux")]
+mod approvals;
 mod arguments;
 mod ask;
 #[cfg(unix)]
@@ -25,6 +27,7 @@ mod command_line;
 mod command_line_server;
 mod commands;
 mod connection_service;
+mod console_browser;
 mod content;
 mod edit_server;
 mod extract;

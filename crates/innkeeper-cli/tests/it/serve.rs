@@ -55,7 +55,7 @@ pub(crate) fn serve_in(directory: &Path) -> HttpGateway {
 }
 
 /// Keys of two principals.
-const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
+pub(crate) const ADA_KEY: &str = "key-of-ada-0123456789abcdef0123456789";
 const BOB_KEY: &str = "key-of-bob-0123456789abcdef0123456789";
 
 /// A running program that serves HTTP.
@@ -86,7 +86,7 @@ impl HttpGateway {
     }
 
     /// Sends a request and returns the head and the body of the response.
-    fn send(&self, head: &str, body: &str) -> (String, String) {
+    pub(crate) fn send(&self, head: &str, body: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let length = body.len();
@@ -98,7 +98,7 @@ impl HttpGateway {
         (head.to_owned(), body.to_owned())
     }
 
-    fn get(&self, path: &str) -> (String, String) {
+    pub(crate) fn get(&self, path: &str) -> (String, String) {
         self.send(&format!("GET {path} HTTP/1.1\r\nhost: {}", self.address), "")
     }
 
@@ -108,7 +108,7 @@ impl HttpGateway {
     }
 
     /// Sends a message with further headers.
-    fn post(&self, path: &str, headers: &str, message: &Value) -> (String, String) {
+    pub(crate) fn post(&self, path: &str, headers: &str, message: &Value) -> (String, String) {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
              accept: application/json, text/event-stream{headers}",
@@ -127,6 +127,12 @@ impl HttpGateway {
     pub(crate) fn start_termination(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Kills the program without a warning, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits for the end and returns the exit code.

@@ -34,10 +34,29 @@ pub(crate) struct Serve {
     pub(crate) auth: Option<ServeAuth>,
     /// Maximum rate of the requests of each client. Default: no maximum.
     pub(crate) rate: Option<RequestRate>,
+    /// Calls and forms that wait for the answer of an operator.
+    pub(crate) approval: Option<Approval>,
     /// Limits of the gateway.
     pub(crate) limits: Option<ServeLimits>,
+    /// Console for operators at `/console`.
+    pub(crate) console: Option<Console>,
     /// Further endpoints by name: the endpoint `NAME` has the path `/mcp/NAME`.
     pub(crate) endpoints: Option<IndexMap<String, Endpoint>>,
+}
+
+/// Console for operators.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Console {
+    /// Whether the gateway has the console.
+    #[schemars(extend("default" = true))]
+    pub(crate) enabled: Option<bool>,
+    /// Principals that may use the console, which shows data of all clients: the `principal` of an API
+    /// key, `oauth:` with the identity of a token, or `local` for everyone who reaches a gateway
+    /// without authentication. Default: none, or `local` on a loopback address without
+    /// authentication.
+    pub(crate) operators: Option<Vec<StringElement>>,
 }
 
 /// Names of tools and prompts.
@@ -159,6 +178,23 @@ pub(crate) struct CallRate {
     /// Calls that may come at once. Default: the value of `perMinute`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) burst: Option<u32>,
+}
+
+/// Calls and forms that wait for the answer of an operator.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline)]
+pub(crate) struct Approval {
+    /// Tools whose calls wait for an approval, as `SERVER.TOOL` or by the offered name; `*` matches any
+    /// sequence of characters.
+    pub(crate) tools: Option<Vec<StringElement>>,
+    /// Seconds until an operator must answer.
+    #[schemars(range(min = 1, max = 2_592_000), extend("default" = 3_600))]
+    pub(crate) expiry_seconds: Option<f64>,
+    /// Whether operators answer forms of servers (elicitations), beside clients that can, and in place
+    /// of clients that cannot.
+    #[schemars(extend("default" = false))]
+    pub(crate) elicitations: Option<bool>,
 }
 
 /// Limits of the gateway.

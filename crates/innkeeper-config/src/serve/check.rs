@@ -1,6 +1,8 @@
 //! Checks the `serve` object and converts the object to settings.
 
+mod approval;
 mod auth;
+mod console;
 mod endpoint;
 mod web;
 
@@ -64,18 +66,25 @@ fn section(member: JsonMember, servers: &[String], source: &mut ParsedSource<'_>
 fn convert(checker: &mut EntryChecker<'_>, typed: raw::Serve, servers: &[String]) -> ServeConfig {
     let defaults = ServeConfig::default();
     let names = typed.names.map_or(defaults.names, name_style);
+    let auth = typed.auth.map(|auth| auth::auth(checker, auth)).unwrap_or_default();
+    let console = typed.console.map(|typed| console::console(checker, typed, &auth));
     ServeConfig {
         listen: typed.listen.and_then(|text| listen(checker, &text)).unwrap_or(defaults.listen),
         allow_unauthenticated: typed.allow_unauthenticated.unwrap_or(false),
         names,
         allowed_origins: web::origins(checker, typed.allowed_origins),
         allowed_hosts: web::hosts(checker, typed.allowed_hosts),
-        auth: typed.auth.map(|auth| auth::auth(checker, auth)).unwrap_or_default(),
+        auth,
         rate: typed
             .rate
             .map(|typed| rate(checker, &[key_segment("rate")], typed))
             .unwrap_or_default(),
+        approval: typed
+            .approval
+            .map(|typed| approval::approval(checker, typed))
+            .unwrap_or_default(),
         limits: typed.limits.map(|typed| limits(checker, typed)).unwrap_or_default(),
+        console: console.unwrap_or_default(),
         endpoints: endpoint::endpoints(checker, typed.endpoints, names, servers),
     }
 }

@@ -54,6 +54,11 @@ fn the_defaults_in_the_schema_are_the_ones_that_count() {
         }
     }
     assert_eq!(compared, 10);
+    let approval = &schema["approval"]["properties"];
+    let defaults = ApprovalConfig::default();
+    assert_eq!(approval["expirySeconds"]["default"], defaults.expiry.as_secs());
+    assert_eq!(approval["elicitations"]["default"], defaults.elicitations);
+    assert!(!defaults.is_configured());
     let endpoint = &schema["endpoints"]["additionalProperties"]["properties"];
     let large = &endpoint["largeResults"]["properties"];
     let defaults = LargeResults::default();
@@ -80,9 +85,11 @@ fn every_key_reaches_the_settings() {
                     "allow": ["files.*"], "deny": ["*write*"], "rate": {{"perMinute": 7}}}}
             }},
             "rate": {{"perMinute": 60, "tools": {{"write_*": {{"perMinute": 5, "burst": 1}}}}}},
+            "approval": {{"tools": ["files.write*"], "expirySeconds": 90, "elicitations": true}},
             "limits": {{"bodyBytes": "1 MiB", "headerBytes": 4096, "requestSeconds": 0.5,
                 "idleSessionSeconds": 60, "sessions": 5, "connectionsPerAddress": 7,
                 "processes": 6, "memory": "2 GiB"}},
+            "console": {{"enabled": false, "operators": ["ann", "oauth:eve@example.com"]}},
             "endpoints": {{"docs": {{"servers": ["files"], "tools": {{"deny": ["x"]}}, "search": true,
                 "pinned": ["y"], "largeResults": {{"bytes": "64 KiB", "ttl": 5}}}}}}
         }}"#
@@ -122,6 +129,11 @@ fn every_key_reaches_the_settings() {
         memory: Some(2 << 30),
     };
     assert_eq!(serve.limits, limits);
+    let tools = vec!["files.write*".to_owned()];
+    let approval = ApprovalConfig { tools, expiry: Duration::from_secs(90), elicitations: true };
+    assert_eq!(serve.approval, approval);
+    let operators = vec!["ann".to_owned(), "oauth:eve@example.com".to_owned()];
+    assert_eq!(serve.console, ConsoleConfig { enabled: false, operators });
     let docs = &serve.endpoints["docs"];
     assert_eq!(
         (docs.names, docs.search, docs.pinned.as_slice()),
@@ -131,6 +143,28 @@ fn every_key_reaches_the_settings() {
         docs.large_results,
         Some(LargeResults { bytes: 64 << 10, ttl: Duration::from_secs(5) })
     );
+}
+
+#[test]
+fn an_operator_of_the_console_is_a_client_that_can_exist() {
+    assert_eq!(serve("{}").console, ConsoleConfig { enabled: true, operators: Vec::new() });
+    assert_eq!(serve(r#"{"console": {"operators": ["local"]}}"#).console.operators, ["local"]);
+    let keys = format!(r#""auth": {{"apiKeys": [{{"principal": "anna", "sha256": "{HASH}"}}]}}"#);
+    for (keys, operator, expected) in [
+        (
+            &*keys,
+            "ana",
+            "no key of `serve.auth.apiKeys` has the principal `ana`\n    hint: did you mean `anna`?",
+        ),
+        (&*keys, "local", "no key of `serve.auth.apiKeys` has the principal `local`"),
+        (&*keys, "oauth:ann", "no client is `oauth:ann`: `serve.auth.oauth` is not set"),
+        ("\"names\": \"flat\"", "ann", "no key of `serve.auth.apiKeys` has the principal `ann`"),
+    ] {
+        let text = format!(r#"{{{keys}, "console": {{"operators": ["{operator}"]}}}}"#);
+        let error = load(&text).unwrap_err().to_string();
+        let expected = format!("serve.console.operators[0]: {expected}");
+        assert!(error.contains(&expected), "{error}");
+    }
 }
 
 /// Attack: files | a key of `serve` that turns a check on is misspelled, at any level | the
@@ -159,7 +193,12 @@ fn an_unknown_key_at_any_level_is_an_error_with_the_key_and_a_suggestion() {
             r#"{"rate": {"tools": {"x": {"perMinute": 1, "bursts": 2}}}}"#,
             "serve.rate.tools.x.bursts: unknown key",
         ),
+        (r#"{"console": {"operator": ["x"]}}"#, "serve.console.operator: unknown key"),
         (r#"{"limits": {"bodySize": 1024}}"#, "serve.limits.bodySize: unknown key"),
+        (
+            r#"{"approval": {"tool": ["x"]}}"#,
+            "serve.approval.tool: unknown key\n    hint: did you mean `tools`?",
+        ),
         (
             r#"{"endpoints": {"a": {"tool": {"deny": ["x"]}}}}"#,
             "serve.endpoints.a.tool: unknown key",
@@ -196,6 +235,15 @@ fn a_wrong_value_is_an_error_with_its_line_and_key() {
         (
             r#"{"limits": {"bodyBytes": "2000 GiB"}}"#,
             "serve.limits.bodyBytes: expected a size from 1 KiB to 1 TiB",
+        ),
+        (
+            r#"{"approval": {"tools": ["a.b", "a.c "]}}"#,
+            "mcp.json:2:41 serve.approval.tools[1]: expected the name of a tool, such as",
+        ),
+        (r#"{"approval": {"tools": "a.b"}}"#, "serve.approval.tools: expected array"),
+        (
+            r#"{"approval": {"expirySeconds": 0}}"#,
+            "serve.approval.expirySeconds: expected 1 or more",
         ),
         (
             r#"{"limits": {"requestSeconds": 0}}"#,

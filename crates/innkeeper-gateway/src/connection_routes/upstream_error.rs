@@ -43,6 +43,8 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
+        | ErrorKind::NotApproved
+        | ErrorKind::Cancelled
             if is_tool =>
         {
             ErrorCode::ToolExecutionError
@@ -52,7 +54,9 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
+        | ErrorKind::NotApproved
         | ErrorKind::UnknownItem
+        | ErrorKind::Cancelled
         | ErrorKind::Internal => ErrorCode::InternalError,
     };
     let data = data.and_then(|data| serde_json::from_str::<Value>(data.get()).ok());

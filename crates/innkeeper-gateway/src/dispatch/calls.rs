@@ -11,10 +11,11 @@ use super::client_tasks::TaskCall;
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
 use super::gateway_tools::text_result;
 use super::{Caller, ClientRequest, Reply};
-use crate::error::RpcError;
+use crate::call_monitor::{CallInFlight, CallSubject};
+use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
-use crate::offering::{OfferedServer, Offering};
+use crate::offering::{NamedItem, OfferedServer, Offering};
 
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
@@ -37,8 +38,56 @@ impl GatewayInner {
     ) -> Reply {
         let principal = &request.caller.principal;
         let tool = self.policy.find(principal, name, |name| offering.tool(name));
-        let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", name))?;
-        self.rate_limits.count_call(principal, name).map_err(RpcError::from_rate)?;
+        let Some(tool) = tool else {
+            // Whether the tool exists is no fact for the client.
+            let text = format!("call of the unknown or denied tool `{}`", shown_name(name));
+            self.audit_log.record("tool-refused", Some(principal), &text);
+            return Err(RpcError::unknown_item("tool", name));
+        };
+        let questions = self.approval_of(tool, name);
+        if let Some(questions) = questions
+            && let Some(reply) =
+                Box::pin(self.continue_wait(request, questions, (tool, name))).await
+        {
+            return reply;
+        }
+        self.rate_limits.count_call(principal, name).map_err(|exceeded| {
+            let text = format!("call of `{}`: {exceeded}", shown_name(name));
+            self.audit_log.record("rate", Some(principal), &text);
+            RpcError::from_rate(exceeded)
+        })?;
+        match questions {
+            Some(questions) => {
+                Box::pin(self.call_after_approval(request, questions, (tool, name))).await
+            }
+            None => self.run_tool(request, tool, name).await,
+        }
+    }
+
+    /// Runs a call that the client may make.
+    pub(super) async fn run_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        tool: &NamedItem,
+        name: &str,
+    ) -> Reply {
+        let monitored = self.call_monitor.start(CallSubject {
+            principal: request.caller.principal.clone(),
+            server: tool.server.name.clone(),
+            tool: name.into(),
+            transport: request.caller.transport,
+        });
+        let call = monitored.call().clone();
+        // In a box: each caller of the future would have room for it.
+        monitored.run(Box::pin(self.forward_call(request, (tool, name), call))).await
+    }
+
+    async fn forward_call(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        (tool, name): (&NamedItem, &str),
+        in_flight: Arc<CallInFlight>,
+    ) -> Reply {
         let arguments = request.raw_param("arguments");
         let target = CallTarget {
             server: &tool.server,
@@ -52,19 +101,22 @@ impl GatewayInner {
         let call = {
             let arguments = arguments.map(ToOwned::to_owned);
             let task_call = task_call.as_ref().map(TaskCall::for_host);
+            let in_flight = in_flight.clone();
             move |options: CallOptions| async move {
                 let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
-                if let Some(call) = task_call {
-                    return call.call(&host_name, arguments, options).await;
-                }
-                let result = host.call_tool_with(&host_name, arguments, options).await;
-                result.map(innkeeper_host::ToolResult::into_raw)
+                let result = match task_call {
+                    Some(call) => call.call(&host_name, arguments, options).await?,
+                    None => host.call_tool_with(&host_name, arguments, options).await?,
+                };
+                in_flight.record_result(&result);
+                Ok(result.into_raw())
             }
         };
         let revision = request.caller.identity.revision;
         let result = match self.forward(request, target, call).await {
             // A model can correct its arguments only if it sees the problem.
             Err(error @ CallError::Validation { .. }) if revision >= Revision::V2025_11_25 => {
+                in_flight.record_tool_error();
                 text_result(&[error.to_string()], true)
             }
             Err(error) => return Err(RpcError::from_call_error(error, name)),

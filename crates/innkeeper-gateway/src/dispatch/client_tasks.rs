@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use innkeeper_host::{Arguments, CallError, CallOptions, ResultType, TaskMode};
+use innkeeper_host::{Arguments, CallError, CallOptions, ResultType, TaskMode, ToolResult};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::view::{Task, TaskStatus};
@@ -59,7 +59,7 @@ impl HostTaskCall {
         tool: &str,
         arguments: Arguments,
         options: CallOptions,
-    ) -> Result<Box<RawValue>, CallError> {
+    ) -> Result<ToolResult, CallError> {
         let Self { mode, server, created } = self;
         let upstream = &server.upstream;
         // A server that restarts during the call does not know the task.
@@ -71,7 +71,7 @@ impl HostTaskCall {
             // The call runs once.
             drop(created.set(CreatedTask { connection, hold }));
         }
-        Ok(result.into_raw())
+        Ok(result)
     }
 }
 

@@ -56,30 +56,39 @@ impl GatewayInner {
     {
         let caller = request.caller;
         let server = target.server;
-        let answers = caller.identity.answers_requests() && request.sink.is_some();
+        let mut answers = caller.identity.answers_requests() && request.sink.is_some();
         let mut options = self.call_options(request, server);
         if let Some(calls) = &caller.calls {
             options.send_check = Some(calls.check(request.id, target.item, target.may_repeat));
         }
-        match (caller.era(), server.era) {
-            (Era::Legacy, _) => {
-                if answers && let Some(client) = &caller.client {
+        let operators = self.operator_callback(request, &target);
+        match (caller.era(), server.era, operators) {
+            (Era::Legacy, _, operators) | (Era::Modern, _, operators @ Some(_)) => {
+                let client =
+                    caller.client.as_ref().filter(|_| answers && caller.era() == Era::Legacy);
+                let mut callback: Option<Arc<dyn Callback>> = None;
+                if let Some(client) = client {
                     let (client, sink) = (client.clone(), request.sink.clone());
-                    let callback = ClientCallback { client, sink, task: target.task.cloned() };
-                    let callback: Arc<dyn Callback> = Arc::new(callback);
-                    options.callback = Some(match self.takes_turns(server) {
-                        true => server.server_use.turns.limited(callback),
-                        false => callback,
-                    });
+                    let task = target.task.cloned();
+                    callback = Some(Arc::new(ClientCallback { client, sink, task }));
                 }
+                if let Some(operators) = operators {
+                    answers = true;
+                    options.client_capabilities = Some(caller.identity.with_elicitation());
+                    callback = Some(Arc::new(operators.with_client(callback)));
+                }
+                options.callback = callback.map(|callback| match self.takes_turns(server) {
+                    true => server.server_use.turns.limited(callback),
+                    false => callback,
+                });
             }
-            (Era::Modern, Era::Modern) => {
+            (Era::Modern, Era::Modern, None) => {
                 options.round_trips = RoundTripMode::PassThrough {
                     input_responses: request.raw_param("inputResponses").map(ToOwned::to_owned),
                     request_state: request.raw_param("requestState").map(ToOwned::to_owned),
                 };
             }
-            (Era::Modern, Era::Legacy) => {
+            (Era::Modern, Era::Legacy, None) => {
                 return Ok(self.forward_parkable(request, target, options, answers, call).await);
             }
         }
@@ -350,9 +359,13 @@ impl NotificationFilter {
 
 /// Returns the SHA-256 of the arguments in hexadecimal.
 fn argument_digest(arguments: Option<&RawValue>) -> Arc<str> {
-    let text = arguments.map_or("{}", RawValue::get);
+    sha256_hex(arguments.map_or("{}", RawValue::get)).into()
+}
+
+/// Returns the SHA-256 of a text in hexadecimal.
+pub(super) fn sha256_hex(text: &str) -> String {
     let bytes = digest(&SHA256, text.as_bytes());
-    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns a result for a client of this era: results of the modern era have a type.

@@ -25,6 +25,9 @@ pub(super) fn forward_events(
             let (Some(gateway), Some(upstream)) = (gateway.upgrade(), upstream.upgrade()) else {
                 return;
             };
+            if let Ok(event) = &event {
+                gateway.audit_log.record_host_event(event);
+            }
             match event {
                 Ok(HostEvent::Notification { server, method, params, call }) => {
                     let params = params.as_deref();

@@ -346,7 +346,8 @@ impl GatewayInner {
         let table = spawn_blocking(ProcessTable::read).await.ok()??;
         let (mut used, mut largest) = (0, None);
         for upstream in self.upstreams() {
-            for (name, bytes) in upstream.host.memory(&table) {
+            for (name, usage) in upstream.host.process_usage(&table) {
+                let bytes = usage.resident_bytes;
                 used += bytes;
                 if largest.as_ref().is_none_or(|(_, _, most)| bytes > *most) {
                     largest = Some((upstream.clone(), name, bytes));

@@ -64,6 +64,15 @@ impl Scope {
     }
 }
 
+/// A host that runs, with the clients that share it.
+#[derive(Debug)]
+pub(crate) struct SharedHost {
+    pub(crate) share: Share,
+    /// The principal of a private host.
+    pub(crate) client: Option<Principal>,
+    pub(crate) upstream: Arc<Upstream>,
+}
+
 /// The principal of a client, and the number of the client if sessions have hosts of their own.
 pub(super) type ViewKey = (Principal, Option<u64>);
 
@@ -327,6 +336,12 @@ impl GatewayInner {
         in_use
     }
 
+    /// Returns whether each session has a process of its own of a server.
+    pub(crate) fn is_session_server(&self, name: &str) -> bool {
+        let session = self.sharing.session.as_ref();
+        session.is_some_and(|session| session.config.servers.contains_key(name))
+    }
+
     /// Ends the hosts of a session.
     pub(crate) fn end_client(&self, client: &Arc<Client>) {
         if self.sharing.session.is_none() {
@@ -423,6 +438,28 @@ impl GatewayInner {
             scopes.take_unviewed(Instant::now())
         };
         self.shut_down_hosts(ended);
+    }
+
+    /// Returns all hosts that run, with the clients that share each of them.
+    pub(crate) fn shared_hosts(&self) -> Vec<SharedHost> {
+        let all = SharedHost { share: Share::Process, client: None, upstream: self.shared.clone() };
+        let scopes = self.sharing.scopes();
+        let private = scopes.hosts.iter().filter_map(|(scope, cell)| {
+            let upstream = cell.get()?.clone().ok()?;
+            let (Scope::Principal(principal) | Scope::Session(principal, _)) = scope;
+            let client = Some(principal.clone());
+            Some(SharedHost { share: scope.share(), client, upstream })
+        });
+        let mut hosts: Vec<_> = std::iter::once(all).chain(private).collect();
+        hosts.sort_by_key(|host| host.upstream.number);
+        hosts
+    }
+
+    /// Returns the names of the servers that not all clients share, with their sharing policy.
+    pub(crate) fn private_servers(&self) -> Vec<(&str, Share)> {
+        let Sharing { principal, session, .. } = &self.sharing;
+        let servers = principal.iter().chain(session).flat_map(|one| &one.config.servers);
+        servers.map(|(name, server)| (name.as_str(), server.share)).collect()
     }
 
     /// Returns all hosts that run.

@@ -88,6 +88,11 @@ impl Replicas {
             sleep(delay).await;
         }
     }
+
+    /// Returns whether this replica may act for what it owns.
+    pub(crate) fn has_lease(&self) -> bool {
+        self.0.lease.is_valid()
+    }
 }
 
 /// Returns whole milliseconds.

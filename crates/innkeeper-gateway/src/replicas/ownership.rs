@@ -71,6 +71,21 @@ impl Ownership {
     }
 }
 
+#[cfg(test)]
+impl Ownership {
+    pub(crate) fn for_test() -> Self {
+        Self {
+            key: OwnedKey::Session("s".into()),
+            fence: 1,
+            moves: 0,
+            epoch: AtomicU64::new(1),
+            lost: AtomicBool::new(false),
+            used: AtomicBool::new(true),
+            kept: Mutex::new(Instant::now()),
+        }
+    }
+}
+
 /// Another replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplicaAddress {

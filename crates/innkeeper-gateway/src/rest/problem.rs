@@ -113,6 +113,14 @@ impl Problem {
                 StatusCode::BAD_GATEWAY,
                 Some("the tool ran; `guard` of its server withholds the result"),
             ),
+            ErrorKind::NotApproved => (
+                StatusCode::FORBIDDEN,
+                Some("the tool did not run; the operator of the gateway approves its calls"),
+            ),
+            ErrorKind::Cancelled => (
+                StatusCode::BAD_GATEWAY,
+                Some("the tool may have run; ask the operators of the gateway"),
+            ),
             ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, None),
         };
         let mut problem = Self::new(status, message);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod approvals;
 mod arbitrary_requests;
 mod bridge;
 mod cache_hints;
@@ -9,6 +10,7 @@ mod connection;
 mod connection_service;
 #[cfg(target_os = "linux")]
 mod connection_store;
+mod console;
 mod half_open;
 mod http;
 mod large_results;
@@ -16,6 +18,10 @@ mod limits;
 mod lossless;
 mod names;
 mod neighbours;
+mod operator_forms;
+mod question_pages;
+#[cfg(target_os = "linux")]
+mod question_store;
 mod questions;
 mod rest;
 mod rmcp_client;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use indexmap::IndexMap;
 use innkeeper_config::InvalidServer;
-use innkeeper_process::{ProcessContainment, ProcessTable};
+use innkeeper_process::{ProcessContainment, ProcessTable, ProcessUsage};
 use tokio::time::Instant;
 
 use super::Host;
@@ -104,18 +104,17 @@ impl Host {
         servers.chain(invalid).collect()
     }
 
-    /// Returns the resident memory in bytes of each server with processes, its descendants included.
-    /// Memory that several processes share counts for each of them.
+    /// Returns the processes of each server with processes, with their resident memory.
     ///
     /// Takes the processes from `table`, so that several hosts can use one.
-    pub fn memory(&self, table: &ProcessTable) -> IndexMap<Arc<str>, u64> {
+    pub fn process_usage(&self, table: &ProcessTable) -> IndexMap<Arc<str>, ProcessUsage> {
         let servers = self.0.registry.servers().into_iter().filter_map(|server| {
             let (pid, containment) = {
                 let status = server.status();
                 let running = status.handle.as_ref()?;
                 (running.pid?, running.containment?)
             };
-            Some((server.name.clone(), table.server_memory(pid, containment)))
+            Some((server.name.clone(), table.server_usage(pid, containment)))
         });
         servers.collect()
     }

@@ -228,11 +228,13 @@ async fn the_memory_of_a_server_includes_its_descendants() {
     let alone = test_env.fixture("alone");
     let family = test_env.fixture("family").switch("--daemon").switch("--double-fork");
     let host = test_env.start([alone, family]).await.unwrap();
-    let memory = host.memory(&ProcessTable::read().unwrap());
-    assert!(memory["alone"] > 1 << 20, "{memory:?}");
-    assert!(memory["family"] > 2 * memory["alone"], "{memory:?}");
+    let usage = host.process_usage(&ProcessTable::read().unwrap());
+    let memory = |name: &str| usage[name].resident_bytes;
+    assert!(memory("alone") > 1 << 20, "{usage:?}");
+    assert!(memory("family") > 2 * memory("alone"), "{usage:?}");
+    assert!(usage["family"].processes > usage["alone"].processes, "{usage:?}");
     host.stop_server("alone").await.unwrap();
-    let memory = host.memory(&ProcessTable::read().unwrap());
-    assert_eq!(memory.keys().map(|name| &**name).collect::<Vec<_>>(), ["family"]);
+    let usage = host.process_usage(&ProcessTable::read().unwrap());
+    assert_eq!(usage.keys().map(|name| &**name).collect::<Vec<_>>(), ["family"]);
     host.shutdown().await;
 }

@@ -24,6 +24,7 @@ use super::response::{EVENTS, json_response, rejected};
 use super::{HttpRequest, incoming};
 use crate::error::RpcError;
 use crate::gateway::Replication;
+use crate::metrics::ForwardedOutcome;
 use crate::owned_calls::call_id;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
@@ -221,6 +222,20 @@ pub(super) fn unavailable(error: &StoreError) -> Response<Body> {
 
 /// Passes a request on. The wait ends with the lease of the owner.
 async fn attempt(
+    from: &HttpRequest<'_>,
+    replication: &Replication,
+    owner: &ReplicaAddress,
+) -> Attempt {
+    let attempt = send(from, replication, owner).await;
+    from.transport.gateway.metrics.count_forwarded(match attempt {
+        Attempt::Response(_) => ForwardedOutcome::Response,
+        Attempt::NotReceived => ForwardedOutcome::NotReceived,
+        Attempt::Lost => ForwardedOutcome::Lost,
+    });
+    attempt
+}
+
+async fn send(
     from: &HttpRequest<'_>,
     replication: &Replication,
     owner: &ReplicaAddress,

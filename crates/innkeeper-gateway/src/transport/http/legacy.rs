@@ -167,7 +167,8 @@ async fn create_session(
             let key = transport.gateway.owned_key(principal, Some(&id));
             let key = key.unwrap_or_else(|| OwnedKey::Session(id.clone()));
             let requests = std::slice::from_ref(request);
-            let ownership = own_or_forward(from, replication, &key, true, requests).await?;
+            let owning = own_or_forward(from, replication, &key, true, requests);
+            let ownership = Box::pin(owning).await?;
             ownership.map(|ownership| (ownership, replication.stream_queue.clone()))
         }
     };
@@ -432,7 +433,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
                 Place::Ended { id, ownership } => (id, Some(ownership)),
             };
             let Some(ownership) = ownership else { return events_gone() };
-            match resume(replication, ownership, id, stream).await {
+            match Box::pin(resume(replication, ownership, id, stream)).await {
                 Ok(stream) => stream.read_after(position),
                 Err(response) => return *response,
             }

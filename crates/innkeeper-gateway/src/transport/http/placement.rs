@@ -75,10 +75,14 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     let Some(key) = transport.gateway.owned_key(principal, Some(id)) else {
         return Err(Box::new(no_session()));
     };
-    let create = matches!(key, OwnedKey::Principal(_));
-    let ownership = own_or_forward(from, replication, &key, create, requests).await?;
-    let Some(ownership) = ownership else { return Err(Box::new(no_session())) };
-    take_over(from, replication, id, ownership).await
+    // In a box: a session that is here needs none of it.
+    Box::pin(async {
+        let create = matches!(key, OwnedKey::Principal(_));
+        let ownership = own_or_forward(from, replication, &key, create, requests).await?;
+        let ownership = ownership.ok_or_else(|| Box::new(no_session()))?;
+        take_over(from, replication, id, ownership).await
+    })
+    .await
 }
 
 /// Returns the response to a request whose session does not exist.
@@ -150,6 +154,7 @@ async fn take_over(
             )));
         }
     }
+    transport.gateway.metrics.count_taken_over();
     tracing::info!(moves = session.moves(), "session of another replica continues here");
     Ok(Place::Here(session))
 }
@@ -285,10 +290,11 @@ pub(super) async fn place_stateless(
     let gateway = &from.transport.gateway;
     let Some(replication) = &gateway.replication else { return Ok(None) };
     if let Some(replica) = params.and_then(named_replica) {
-        forward_to_named(from, replication, &replica, request).await?;
+        Box::pin(forward_to_named(from, replication, &replica, request)).await?;
     }
     let Some(key) = gateway.owned_key(&from.principal, None) else { return Ok(None) };
-    own_or_forward(from, replication, &key, true, std::slice::from_ref(request)).await
+    let requests = std::slice::from_ref(request);
+    Box::pin(own_or_forward(from, replication, &key, true, requests)).await
 }
 
 impl HttpRequest<'_> {
@@ -312,3 +318,6 @@ impl HttpRequest<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,7 +222,8 @@ pub(crate) async fn receive_message(
 async fn elsewhere(from: &HttpRequest<'_>, id: &str) -> Response<Body> {
     if let Some(replication) = &from.transport.gateway.replication {
         let key = OwnedKey::Session(id.into());
-        if let Err(response) = own_or_forward(from, replication, &key, false, &[]).await {
+        let owning = own_or_forward(from, replication, &key, false, &[]);
+        if let Err(response) = Box::pin(owning).await {
             return *response;
         }
     }

@@ -2,27 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures_util::StreamExt;
-use redis::RedisResult;
-use redis::aio::{PubSubSink, PubSubStream};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tokio::time::{sleep, timeout};
 
 use super::keys::NOTICE_CHANNEL;
 use crate::connections::state::ConnectionId;
-use crate::redis_client::{RESPONSE_TIMEOUT, RedisClient};
-
-/// Time between two checks of a subscription without notices: a connection can break silently.
-const PING_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Time before the first new attempt to subscribe; each attempt doubles the time.
-const MIN_BACKOFF: Duration = Duration::from_millis(50);
-
-/// Maximum time between two attempts.
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+use crate::redis_client::{RedisClient, deliver_notices};
 
 /// The readers that wait, by connection.
 #[derive(Debug, Default)]
@@ -86,49 +72,14 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// Wakes readers until the future is dropped. All readers look for events after a break of the
-/// subscription, and after its end: notices between the two are lost.
+/// Wakes readers until the future is dropped.
 pub(super) async fn deliver(redis: Arc<RedisClient>, waiters: Arc<Waiters>) {
-    let mut backoff = MIN_BACKOFF;
-    loop {
-        if let Ok(Ok((sink, stream))) = timeout(RESPONSE_TIMEOUT, subscribe(&redis)).await {
-            backoff = MIN_BACKOFF;
-            waiters.wake_all();
-            wake_readers(sink, stream, &waiters).await;
-            tracing::warn!(address = redis.address(), "lost the subscription to Redis");
-            redis.disconnect_current();
-            waiters.wake_all();
-        }
-        sleep(backoff).await;
-        backoff = (backoff * 2).min(MAX_BACKOFF);
-    }
-}
-
-async fn subscribe(redis: &RedisClient) -> RedisResult<(PubSubSink, PubSubStream)> {
-    let (mut sink, stream) = redis.client().get_async_pubsub().await?.split();
-    sink.subscribe(NOTICE_CHANNEL).await?;
-    Ok((sink, stream))
-}
-
-/// Wakes readers until the subscription breaks.
-async fn wake_readers(mut sink: PubSubSink, mut stream: PubSubStream, waiters: &Waiters) {
-    loop {
-        match timeout(PING_INTERVAL, stream.next()).await {
-            Ok(Some(notice)) => {
-                let id = std::str::from_utf8(notice.get_payload_bytes());
-                if let Some(id) = id.ok().and_then(|id| id.parse().ok()) {
-                    waiters.wake(id);
-                }
-            }
-            Ok(None) => return,
-            Err(_) => {
-                let response = timeout(RESPONSE_TIMEOUT, sink.ping::<redis::Value>()).await;
-                if !matches!(response, Ok(Ok(_))) {
-                    return;
-                }
-            }
-        }
-    }
+    let on_notice = move |id: Option<&str>| match id.map(str::parse) {
+        Some(Ok(id)) => waiters.wake(id),
+        Some(Err(_)) => {}
+        None => waiters.wake_all(),
+    };
+    deliver_notices(redis, NOTICE_CHANNEL, on_notice).await;
 }
 
 #[cfg(test)]

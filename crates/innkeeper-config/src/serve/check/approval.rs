@@ -1,0 +1,25 @@
+//! Checks the calls and forms that wait for the answer of an operator.
+
+use super::super::ApprovalConfig;
+use super::{indexed, seconds};
+use crate::check::EntryChecker;
+use crate::key_location::{PathSegment, key_segment};
+use crate::raw;
+
+pub(super) fn approval(checker: &mut EntryChecker<'_>, typed: raw::Approval) -> ApprovalConfig {
+    let defaults = ApprovalConfig::default();
+    let mut tools = Vec::new();
+    for (index, pattern) in indexed(typed.tools) {
+        // A pattern with a space at its end would match no tool, and its calls would need no approval.
+        if pattern.is_empty() || pattern.contains(char::is_whitespace) {
+            let path = [key_segment("approval"), key_segment("tools"), PathSegment::Index(index)];
+            checker.error(&path, "expected the name of a tool, such as `notes.delete_*`");
+        }
+        tools.push(pattern);
+    }
+    ApprovalConfig {
+        tools,
+        expiry: seconds(typed.expiry_seconds).unwrap_or(defaults.expiry),
+        elicitations: typed.elicitations.unwrap_or(defaults.elicitations),
+    }
+}

@@ -1,0 +1,90 @@
+//! The pages of the console. A new page is one row here and one file with its handler.
+
+use futures_util::future::BoxFuture;
+use http::Method;
+
+use super::reply::Reply;
+use super::request::ConsoleRequest;
+use super::{audit, call, calls, charts, question, questions, server, servers, tool, tools};
+
+/// Handles a request of an operator. The router has checked the access, and the token of a form.
+pub(crate) type Handler = for<'r> fn(&'r ConsoleRequest<'r>) -> BoxFuture<'r, Reply>;
+
+/// A path of the console.
+pub(crate) struct Route {
+    method: Method,
+    /// The name in the path, `/console/NAME`.
+    pub(crate) page: &'static str,
+    /// The title in the navigation; without one, the page belongs to the section `section`.
+    title: Option<&'static str>,
+    /// The page that the navigation marks as the current one.
+    pub(crate) section: &'static str,
+    pub(crate) handler: Handler,
+}
+
+/// A link of the navigation.
+pub(crate) struct Section {
+    pub(crate) page: &'static str,
+    pub(crate) title: &'static str,
+}
+
+const fn section(page: &'static str, title: &'static str, handler: Handler) -> Route {
+    Route { method: Method::GET, page, title: Some(title), section: page, handler }
+}
+
+const fn page(page: &'static str, section: &'static str, handler: Handler) -> Route {
+    Route { method: Method::GET, page, title: None, section, handler }
+}
+
+const fn form(page: &'static str, section: &'static str, handler: Handler) -> Route {
+    Route { method: Method::POST, page, title: None, section, handler }
+}
+
+/// All pages, in the order of the navigation.
+static ROUTES: [Route; 14] = [
+    section("servers", "Servers", |request| Box::pin(servers::show(request))),
+    page("server", "servers", |request| Box::pin(server::show(request))),
+    section("tools", "Tools", |request| Box::pin(tools::show(request))),
+    page("tool", "tools", |request| Box::pin(tool::show(request))),
+    form("tool", "tools", |request| Box::pin(tool::call(request))),
+    section("calls", "Calls", |request| Box::pin(calls::show(request))),
+    form("calls", "calls", |request| Box::pin(calls::cancel(request))),
+    page("call", "tools", |request| Box::pin(call::show(request))),
+    form("call", "tools", |request| Box::pin(call::cancel(request))),
+    section("questions", "Questions", |request| Box::pin(questions::show(request))),
+    page("question", "questions", |request| Box::pin(question::show(request))),
+    form("question", "questions", |request| Box::pin(question::answer(request))),
+    section("charts", "Charts", |request| Box::pin(charts::show(request))),
+    section("audit", "Audit", |request| Box::pin(audit::show(request))),
+];
+
+/// The page of `/console`.
+pub(crate) const FIRST_PAGE: &str = "servers";
+
+/// Returns the links of the navigation.
+pub(crate) fn sections() -> impl Iterator<Item = Section> {
+    let titled = ROUTES.iter().filter_map(|route| Some((route.page, route.title?)));
+    titled.map(|(page, title)| Section { page, title })
+}
+
+/// Returns the route of a request.
+///
+/// # Errors
+///
+/// The page does not exist, or exists only with the other method.
+pub(crate) fn find(method: &Method, page: &str) -> Result<&'static Route, UnknownRoute> {
+    // The library omits the body of a response to HEAD.
+    let method = if *method == Method::HEAD { &Method::GET } else { method };
+    let mut with_page = ROUTES.iter().filter(|route| route.page == page).peekable();
+    if with_page.peek().is_none() {
+        return Err(UnknownRoute::Page);
+    }
+    with_page.find(|route| route.method == *method).ok_or(UnknownRoute::Method)
+}
+
+/// Why no route is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownRoute {
+    Page,
+    Method,
+}

@@ -1,0 +1,463 @@
+//! A form for the arguments of a tool, from its JSON Schema.
+//!
+//! The fields of the form have numbers, not the names of the server. The values become JSON text, so
+//! that a number keeps all its digits. What a form cannot express is a field with JSON.
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::html::{FieldValue, Html, Name, html};
+use super::request::Fields;
+
+/// Maximum number of fields; the arguments of a larger schema are one field with JSON.
+const MAX_FORM_FIELDS: usize = 100;
+
+/// Maximum number of options of a choice.
+const MAX_OPTIONS: usize = 200;
+
+/// The kind of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FieldKind {
+    Text,
+    Number,
+    Integer,
+    Boolean,
+    /// One of these values, each with its label.
+    Choice(Vec<(String, Value)>),
+    /// Texts or numbers, one on each line.
+    Lines(LineKind),
+    /// Some of these values, each with its label.
+    Choices(Vec<(String, Value)>),
+    Json,
+}
+
+/// The kind of the items of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineKind {
+    Text,
+    Number,
+    Integer,
+    Boolean,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FormField {
+    pub(super) name: String,
+    title: Option<String>,
+    description: Option<String>,
+    is_required: bool,
+    kind: FieldKind,
+    default: Option<Value>,
+}
+
+/// The arguments of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ToolForm {
+    fields: Vec<FormField>,
+}
+
+/// A problem of a field, for the person who fills the form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldProblem {
+    /// The position of the field.
+    pub(super) index: usize,
+    pub(super) message: String,
+}
+
+impl ToolForm {
+    /// Returns the form for a schema; `None` if the schema has no fields that a form can show.
+    pub(super) fn from_schema(schema: &Value) -> Option<Self> {
+        let empty = Map::new();
+        let properties = match schema.get("properties") {
+            None => &empty,
+            Some(properties) => properties.as_object()?,
+        };
+        if properties.len() > MAX_FORM_FIELDS {
+            return None;
+        }
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required =
+            |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+        let fields = properties.iter().map(|(name, schema)| {
+            let text = |key: &str| schema.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
+            FormField {
+                name: name.clone(),
+                title: text("title"),
+                description: text("description"),
+                is_required: is_required(name),
+                kind: field_kind(schema),
+                default: schema.get("default").cloned(),
+            }
+        });
+        Some(Self { fields: fields.collect() })
+    }
+
+    /// Returns the values of the schema's defaults, as a browser would send them.
+    pub(super) fn defaults(&self) -> Fields {
+        let defaults = self.fields.iter().enumerate();
+        let values = defaults.filter_map(|(index, field)| Some((index, field.default.as_ref()?)));
+        Fields::from_pairs(values.flat_map(|(index, value)| self.field_values(index, value)))
+    }
+
+    /// Returns the fields of a value.
+    fn field_values(&self, index: usize, value: &Value) -> Vec<(String, String)> {
+        let Some(field) = self.fields.get(index) else { return Vec::new() };
+        let text = match (&field.kind, value) {
+            (FieldKind::Choice(options), value) => {
+                position(options, value).map(|at| at.to_string())
+            }
+            (FieldKind::Choices(options), Value::Array(values)) => {
+                let positions = values.iter().filter_map(|value| position(options, value));
+                return positions.map(|at| (key(index), at.to_string())).collect();
+            }
+            (FieldKind::Lines(_), Value::Array(values)) => {
+                Some(values.iter().map(plain_text).collect::<Vec<_>>().join("\n"))
+            }
+            (FieldKind::Text, Value::String(text)) => Some(text.clone()),
+            (FieldKind::Json, value) => serde_json::to_string_pretty(value).ok(),
+            (_, value) => Some(plain_text(value)),
+        };
+        text.map(|text| (key(index), text)).into_iter().collect()
+    }
+
+    /// Returns the arguments of the fields as JSON text, or the problems of the fields.
+    pub(super) fn read(&self, values: &Fields) -> Result<Box<RawValue>, Vec<FieldProblem>> {
+        let (mut members, mut problems) = (Vec::new(), Vec::new());
+        for (index, field) in self.fields.iter().enumerate() {
+            match field.read(index, values) {
+                Ok(Some(value)) => members.push(format!("{}:{value}", json_string(&field.name))),
+                Ok(None) => {}
+                Err(message) => problems.push(FieldProblem { index, message }),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let text = format!("{{{}}}", members.join(","));
+        RawValue::from_string(text)
+            .map_err(|error| vec![FieldProblem { index: 0, message: error.to_string() }])
+    }
+
+    /// Writes the fields.
+    pub(super) fn write(&self, out: &mut Html, values: &Fields, problems: &[FieldProblem]) {
+        if self.fields.is_empty() {
+            html!(out, "<p class=\"empty\">The tool has no arguments.</p>");
+        }
+        for (index, field) in self.fields.iter().enumerate() {
+            let problem = problems.iter().find(|problem| problem.index == index);
+            field.write(out, index, values, problem.map(|problem| &*problem.message));
+        }
+    }
+}
+
+/// Returns the name of a field in the form.
+fn key(index: usize) -> String {
+    format!("f{index}")
+}
+
+fn position(options: &[(String, Value)], value: &Value) -> Option<usize> {
+    options.iter().position(|(_, known)| known == value)
+}
+
+fn plain_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+fn json_string(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Returns the kind of a value of a schema.
+fn field_kind(schema: &Value) -> FieldKind {
+    if let Some(options) = options(schema) {
+        return FieldKind::Choice(options);
+    }
+    match type_name(schema) {
+        Some("string") => FieldKind::Text,
+        Some("number") => FieldKind::Number,
+        Some("integer") => FieldKind::Integer,
+        Some("boolean") => FieldKind::Boolean,
+        Some("array") => schema.get("items").map_or(FieldKind::Json, |items| {
+            if let Some(options) = options(items) {
+                return FieldKind::Choices(options);
+            }
+            match type_name(items) {
+                Some("string") => FieldKind::Lines(LineKind::Text),
+                Some("number") => FieldKind::Lines(LineKind::Number),
+                Some("integer") => FieldKind::Lines(LineKind::Integer),
+                Some("boolean") => FieldKind::Lines(LineKind::Boolean),
+                _ => FieldKind::Json,
+            }
+        }),
+        _ => FieldKind::Json,
+    }
+}
+
+/// Returns the only type of a schema apart from `null`; `None` for a schema with other constraints that
+/// decide the type.
+fn type_name(schema: &Value) -> Option<&str> {
+    let composed = ["$ref", "anyOf", "oneOf", "allOf", "not", "if", "const", "enum"];
+    if composed.iter().any(|key| schema.get(key).is_some()) {
+        return None;
+    }
+    match schema.get("type")? {
+        Value::String(name) => Some(name),
+        Value::Array(names) => {
+            let mut names = names.iter().filter_map(Value::as_str).filter(|name| *name != "null");
+            let only = names.next()?;
+            names.next().is_none().then_some(only)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the options of `enum`, or of constants with titles.
+fn options(schema: &Value) -> Option<Vec<(String, Value)>> {
+    let titled = |option: &Value| {
+        let value = option.get("const")?.clone();
+        let title = option.get("title").and_then(Value::as_str);
+        Some((title.map_or_else(|| plain_text(&value), ToOwned::to_owned), value))
+    };
+    let options: Vec<_> = match (schema.get("enum"), schema.get("oneOf").or(schema.get("anyOf"))) {
+        (Some(Value::Array(values)), None) => {
+            values.iter().map(|value| (plain_text(value), value.clone())).collect()
+        }
+        (None, Some(Value::Array(values))) => values.iter().map(titled).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    (1..=MAX_OPTIONS).contains(&options.len()).then_some(options)
+}
+
+/// Returns a text with the line breaks of JSON: a browser sends the two characters of HTTP.
+fn with_line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+/// Returns the text of a JSON number.
+fn number(text: &str, is_integer: bool) -> Result<String, String> {
+    let text = text.trim();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if is_integer && !is_whole {
+        return Err("enter a whole number".to_owned());
+    }
+    let is_json = digits.starts_with(|first: char| first.is_ascii_digit())
+        && serde_json::from_str::<&RawValue>(text).is_ok();
+    if is_json { Ok(text.to_owned()) } else { Err("enter a number, such as 1.5".to_owned()) }
+}
+
+fn boolean(text: &str) -> Result<String, String> {
+    match text.trim() {
+        known @ ("true" | "false") => Ok(known.to_owned()),
+        _ => Err("choose `true` or `false`".to_owned()),
+    }
+}
+
+impl FormField {
+    /// Returns the value as JSON text; `None` for a field without a value.
+    fn read(&self, index: usize, values: &Fields) -> Result<Option<String>, String> {
+        let key = key(index);
+        let text = with_line_feeds(values.get(&key).unwrap_or_default());
+        let is_empty = text.trim().is_empty();
+        let missing = || if self.is_required { Err("required".to_owned()) } else { Ok(None) };
+        match &self.kind {
+            // An empty text is a value of a required argument.
+            FieldKind::Text if text.is_empty() && !self.is_required => Ok(None),
+            FieldKind::Text => Ok(Some(json_string(&text))),
+            FieldKind::Lines(_) | FieldKind::Choices(_) if self.is_required && is_empty => {
+                Ok(Some("[]".to_owned()))
+            }
+            _ if is_empty => missing(),
+            FieldKind::Number => number(&text, false).map(Some),
+            FieldKind::Integer => number(&text, true).map(Some),
+            FieldKind::Boolean => boolean(&text).map(Some),
+            FieldKind::Choice(options) => option(options, &text).map(Some),
+            FieldKind::Choices(options) => {
+                let chosen = values.all(&key).map(|text| option(options, text));
+                Ok(Some(list(&chosen.collect::<Result<Vec<_>, _>>()?)))
+            }
+            FieldKind::Lines(kind) => {
+                let lines = text.lines().filter(|line| !line.trim().is_empty());
+                let items = lines.enumerate().map(|(at, line)| {
+                    let item = match kind {
+                        LineKind::Text => Ok(json_string(line)),
+                        LineKind::Number => number(line, false),
+                        LineKind::Integer => number(line, true),
+                        LineKind::Boolean => boolean(line),
+                    };
+                    item.map_err(|problem| format!("item {}: {problem}", at + 1))
+                });
+                Ok(Some(list(&items.collect::<Result<Vec<_>, _>>()?)))
+            }
+            FieldKind::Json => json(&text).map(Some),
+        }
+    }
+
+    fn write(&self, out: &mut Html, index: usize, values: &Fields, problem: Option<&str>) {
+        let is_group = matches!(self.kind, FieldKind::Choices(_));
+        let label = self.title.as_deref().unwrap_or(&self.name);
+        html!(out, "<div class=\"field\">");
+        if is_group {
+            html!(out, "<fieldset aria-describedby=\"f{}-notes\"><legend>{}", index, Name(label));
+        } else {
+            html!(out, "<label for=\"f{}\">{}", index, Name(label));
+        }
+        if self.title.is_some() {
+            html!(out, " <code>{}</code>", Name(&self.name));
+        }
+        html!(out, " <span class=\"dim\">{}</span>", self.kind_name());
+        if self.is_required {
+            html!(out, " <span class=\"required\">required</span>");
+        }
+        if is_group {
+            html!(out, "</legend>");
+        } else {
+            html!(out, "</label>");
+        }
+        self.write_control(out, index, values, problem.is_some());
+        if is_group {
+            html!(out, "</fieldset>");
+        }
+        html!(out, "<div id=\"f{}-notes\">", index);
+        if let Some(problem) = problem {
+            html!(out, "<p class=\"problem\">{}</p>", problem);
+        }
+        if let Some(description) = &self.description {
+            html!(out, "<p class=\"hint\">{}</p>", description);
+        }
+        html!(out, "</div></div>\n");
+    }
+
+    fn kind_name(&self) -> &'static str {
+        match &self.kind {
+            FieldKind::Text => "text",
+            FieldKind::Number => "number",
+            FieldKind::Integer => "whole number",
+            FieldKind::Boolean => "true or false",
+            FieldKind::Choice(_) => "one of",
+            FieldKind::Choices(_) => "any of",
+            FieldKind::Lines(LineKind::Text) => "texts, one on each line",
+            FieldKind::Lines(LineKind::Number) => "numbers, one on each line",
+            FieldKind::Lines(LineKind::Integer) => "whole numbers, one on each line",
+            FieldKind::Lines(LineKind::Boolean) => "`true` or `false` on each line",
+            FieldKind::Json => "JSON",
+        }
+    }
+
+    fn write_control(&self, out: &mut Html, index: usize, values: &Fields, has_problem: bool) {
+        let key = key(index);
+        let value = values.get(&key).unwrap_or_default();
+        let invalid = if has_problem { "true" } else { "false" };
+        let required = if self.is_required { "true" } else { "false" };
+        match &self.kind {
+            FieldKind::Number | FieldKind::Integer => html!(
+                out,
+                "<input id=\"f{}\" name=\"f{}\" value=\"{}\" inputmode=\"decimal\" autocomplete=\"off\" \
+                 aria-describedby=\"f{}-notes\" aria-invalid=\"{}\" aria-required=\"{}\">",
+                index,
+                index,
+                FieldValue(value),
+                index,
+                invalid,
+                required
+            ),
+            FieldKind::Boolean => {
+                let options = [("true", "true"), ("false", "false")];
+                write_select(out, (index, value), options, (invalid, required));
+            }
+            FieldKind::Choice(options) => {
+                let positions: Vec<String> = (0..options.len()).map(|at| at.to_string()).collect();
+                let options =
+                    positions.iter().zip(options).map(|(at, (label, _))| (&**at, &**label));
+                write_select(out, (index, value), options, (invalid, required));
+            }
+            FieldKind::Choices(options) => {
+                for (at, (label, _)) in options.iter().enumerate() {
+                    let is_chosen = values.all(&key).any(|chosen| chosen == at.to_string());
+                    let mut checked = Html::new();
+                    if is_chosen {
+                        html!(checked, " checked");
+                    }
+                    html!(
+                        out,
+                        "<label class=\"check\"><input type=\"checkbox\" name=\"f{}\" value=\"{}\"{}> \
+                         {}</label>",
+                        index,
+                        at,
+                        checked,
+                        Name(label)
+                    );
+                }
+            }
+            FieldKind::Text | FieldKind::Lines(_) | FieldKind::Json => {
+                let rows = match self.kind {
+                    FieldKind::Text => value.lines().count().clamp(1, 12),
+                    _ => value.lines().count().clamp(3, 12),
+                };
+                // A parser of HTML omits the first line break of the content.
+                html!(
+                    out,
+                    "<textarea id=\"f{}\" name=\"f{}\" rows=\"{}\" spellcheck=\"false\" \
+                     autocomplete=\"off\" aria-describedby=\"f{}-notes\" aria-invalid=\"{}\" \
+                     aria-required=\"{}\">\n{}</textarea>",
+                    index,
+                    index,
+                    rows,
+                    index,
+                    invalid,
+                    required,
+                    FieldValue(value)
+                );
+            }
+        }
+    }
+}
+
+fn write_select<'o>(
+    out: &mut Html,
+    (index, chosen): (usize, &str),
+    options: impl IntoIterator<Item = (&'o str, &'o str)>,
+    (invalid, required): (&str, &str),
+) {
+    html!(
+        out,
+        "<select id=\"f{}\" name=\"f{}\" aria-describedby=\"f{}-notes\" aria-invalid=\"{}\" \
+         aria-required=\"{}\"><option value=\"\">not set</option>",
+        index,
+        index,
+        index,
+        invalid,
+        required
+    );
+    for (value, label) in options {
+        if value == chosen {
+            html!(out, "<option value=\"{}\" selected>{}</option>", value, Name(label));
+        } else {
+            html!(out, "<option value=\"{}\">{}</option>", value, Name(label));
+        }
+    }
+    html!(out, "</select>");
+}
+
+fn option(options: &[(String, Value)], text: &str) -> Result<String, String> {
+    let chosen = text.trim().parse::<usize>().ok().and_then(|at| options.get(at));
+    chosen.map(|(_, value)| value.to_string()).ok_or_else(|| "choose one of the values".to_owned())
+}
+
+fn list(items: &[String]) -> String {
+    format!("[{}]", items.join(","))
+}
+
+/// Checks JSON text. The text stays as it is, apart from space around it.
+pub(super) fn json(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let checked = serde_json::from_str::<&RawValue>(text);
+    checked.map(|_| text.to_owned()).map_err(|error| format!("no valid JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+//! Elicitations of servers that operators answer, in place of a client or beside the client.
+
+use std::sync::{Arc, Weak};
+
+use innkeeper_host::{Callback, CallbackError, CallbackFuture, CallbackResult, ServerRequest};
+use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::{Era, method, skim};
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::oneshot;
+
+use super::ClientRequest;
+use super::approved_calls::renew;
+use super::forwarding::CallTarget;
+use crate::gateway::GatewayInner;
+use crate::pending_questions::store::{Changed, QuestionAdded, QuestionChange};
+use crate::pending_questions::{
+    MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
+    QuestionState, log_answer,
+};
+
+/// The reason of an elicitation that its server no longer needs.
+const CALL_ENDED: &str = "the call or its server has ended";
+
+/// Passes forms of a server to operators, and to the client of the call if the client declares that it
+/// answers them. Other requests go to the client.
+pub(super) struct OperatorCallback {
+    gateway: Weak<GatewayInner>,
+    questions: PendingQuestions,
+    /// The question without the parameters of the form.
+    question: NewQuestion,
+    client: Option<Arc<dyn Callback>>,
+    client_fills_forms: bool,
+}
+
+impl OperatorCallback {
+    /// Adds the callback of the client of the call.
+    pub(super) fn with_client(self, client: Option<Arc<dyn Callback>>) -> Self {
+        Self { client, ..self }
+    }
+}
+
+impl GatewayInner {
+    /// Returns the callback that passes forms to operators; `None` if only the client answers. A client
+    /// of the modern era that answers requests answers them alone, because the form is the result of
+    /// its request.
+    pub(super) fn operator_callback(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        target: &CallTarget<'_>,
+    ) -> Option<OperatorCallback> {
+        let questions = self.questions.as_ref().filter(|one| one.options().elicitations)?;
+        let caller = request.caller;
+        let client_answers = caller.identity.answers_requests();
+        if self.sole_client().is_some()
+            || target.task.is_some()
+            || (caller.era() == Era::Modern && client_answers)
+        {
+            return None;
+        }
+        let revision = caller.identity.revision.as_str();
+        let (server, item) = ((*target.server.name).to_owned(), target.item.to_owned());
+        let question = NewQuestion {
+            kind: QuestionKind::Elicitation,
+            principal: (**caller.principal.id()).to_owned(),
+            client: format!("{} {revision}", caller.transport.as_str()),
+            endpoint: self.endpoint_label(caller.endpoint),
+            revision: revision.to_owned(),
+            process: questions.process().to_owned(),
+            host_name: format!("{server}: {item}"),
+            server,
+            item,
+            params: super::empty_object(),
+            definition: None,
+            digest: String::new(),
+        };
+        Some(OperatorCallback {
+            gateway: Arc::downgrade(self),
+            questions: questions.clone(),
+            question,
+            client: None,
+            client_fills_forms: caller.identity.declares(method::ELICITATION_CREATE),
+        })
+    }
+
+    /// Renews an elicitation, and ends the question when `needed` is dropped before an answer.
+    async fn keep_elicitation(
+        questions: PendingQuestions,
+        id: QuestionId,
+        needed: oneshot::Receiver<()>,
+    ) {
+        tokio::select! {
+            biased;
+            _ = needed => {}
+            () = renew(&questions, id) => return,
+        }
+        match questions.store().change(id, &QuestionChange::end(CALL_ENDED)).await {
+            Ok(Changed::Done(question)) => log_answer(&question),
+            // An answer came first.
+            Ok(Changed::Refused(_) | Changed::Unknown) => {}
+            Err(error) => tracing::warn!(question = %id, %error, "question not ended"),
+        }
+    }
+}
+
+impl Callback for OperatorCallback {
+    fn respond(&self, request: ServerRequest) -> CallbackFuture {
+        let client = self.client.clone();
+        let is_form = &*request.method == method::ELICITATION_CREATE && is_form(&request);
+        let gateway = self.gateway.upgrade().filter(|_| is_form);
+        let Some(gateway) = gateway else {
+            return match client {
+                Some(client) => client.respond(request),
+                None => Box::pin(std::future::ready(Err(not_supported()))),
+            };
+        };
+        let client = client.filter(|_| self.client_fills_forms);
+        let mut question = self.question.clone();
+        if let Some(params) = &request.params {
+            question.params.clone_from(params);
+        }
+        let questions = self.questions.clone();
+        Box::pin(async move {
+            let id = QuestionId::random();
+            match questions.ask(id, &question).await {
+                Ok(QuestionAdded::Added) => {}
+                Ok(_) => return without_operators(client, request, "too many questions").await,
+                Err(error) => {
+                    tracing::error!(%error, "the store of questions does not respond");
+                    return without_operators(client, request, "the store does not respond").await;
+                }
+            }
+            let (_needed, dropped) = oneshot::channel();
+            gateway.tasks.spawn(GatewayInner::keep_elicitation(questions.clone(), id, dropped));
+            drop(gateway);
+            answer(&questions, id, client, request, &question.principal).await
+        })
+    }
+}
+
+/// Waits for the first answer: of an operator, or of the client.
+async fn answer(
+    questions: &PendingQuestions,
+    id: QuestionId,
+    client: Option<Arc<dyn Callback>>,
+    request: ServerRequest,
+    principal: &str,
+) -> CallbackResult {
+    let of_client = async {
+        match client {
+            Some(client) => client.respond(request).await,
+            None => std::future::pending().await,
+        }
+    };
+    let response = tokio::select! {
+        biased;
+        // The client gets a cancellation of its request.
+        ended = questions.wait_for_end(id, None) => {
+            return match ended {
+                Ok(Some(question)) => response_of(&question),
+                Ok(None) | Err(_) => Err(failed("the question is lost")),
+            };
+        }
+        response = of_client => response?,
+    };
+    // The question keeps what the client decided, and not its values.
+    let action = skim::member(response.get(), "action").and_then(skim::decode_string);
+    let by = format!("the client of {principal}");
+    let change = match action.as_deref() {
+        Some("accept") => {
+            let kept = to_raw_value(&json!({ "action": "accept" }));
+            QuestionChange::answer(&by, kept.unwrap_or_default())
+        }
+        _ => QuestionChange::decline(&by, None),
+    };
+    match questions.store().change(id, &change).await {
+        Ok(Changed::Done(question)) => {
+            log_answer(&question);
+            Ok(response)
+        }
+        // An operator was first.
+        Ok(Changed::Refused(question)) => response_of(&question),
+        Ok(Changed::Unknown) => Err(failed("the question is lost")),
+        Err(error) => {
+            tracing::error!(%error, "the store of questions does not respond");
+            Err(failed("the store of questions does not respond"))
+        }
+    }
+}
+
+async fn without_operators(
+    client: Option<Arc<dyn Callback>>,
+    request: ServerRequest,
+    why: &str,
+) -> CallbackResult {
+    match client {
+        Some(client) => client.respond(request).await,
+        None => Err(failed(why)),
+    }
+}
+
+/// Returns whether a request of a server is a form of a size that a question can have.
+fn is_form(request: &ServerRequest) -> bool {
+    let Some(params) = request.params.as_deref().map(RawValue::get) else { return false };
+    let mode = skim::member(params, "mode");
+    mode.is_none_or(|mode| mode == r#""form""#) && params.len() <= MAX_ARGUMENT_BYTES
+}
+
+/// Returns the response to the server of a question that is not open.
+fn response_of(question: &Question) -> CallbackResult {
+    let action = match question.state {
+        QuestionState::Answered => {
+            return question.response.clone().ok_or_else(|| failed("the answer is lost"));
+        }
+        QuestionState::Declined => "decline",
+        QuestionState::Waiting
+        | QuestionState::Running
+        | QuestionState::Done
+        | QuestionState::Expired
+        | QuestionState::Ended
+        | QuestionState::OutcomeUnknown => "cancel",
+    };
+    to_raw_value(&json!({ "action": action })).map_err(|error| failed(&error.to_string()))
+}
+
+fn failed(why: &str) -> CallbackError {
+    CallbackError::new(code::INTERNAL_ERROR, format!("no operator can answer: {why}"))
+}
+
+fn not_supported() -> CallbackError {
+    CallbackError::new(code::METHOD_NOT_FOUND, "method not supported by the client")
+}

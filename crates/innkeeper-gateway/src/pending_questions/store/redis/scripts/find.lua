@@ -1,0 +1,2 @@
+-- Returns a question: id.
+return {'found', record({}, ARGV[COMMON + 1])}

@@ -1,0 +1,204 @@
+//! Tests of replicas with a real Redis.
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use innkeeper_testkit::RedisServer;
+use serde_json::value::RawValue;
+
+use super::*;
+
+/// The replicas of one Redis.
+struct Cluster {
+    server: RedisServer,
+    replicas: Vec<Replicas>,
+}
+
+impl Cluster {
+    async fn start(count: usize) -> Self {
+        let server = RedisServer::start(&[]);
+        let mut replicas = Vec::new();
+        for number in 0..count {
+            let redis = Arc::new(RedisClient::new(&server.url()).unwrap());
+            let options = ReplicaOptions {
+                url: format!("http://replica-{number}"),
+                secret: Secret::new("secret"),
+                lease: Duration::from_secs(60),
+                idle: Duration::from_secs(600),
+            };
+            replicas.push(Replicas::join(redis, options).await.unwrap());
+        }
+        Self { server, replicas }
+    }
+
+    /// Ends the lease of a replica in Redis, as if its time were over. The replica does not know.
+    async fn end_lease(&self, replicas: &Replicas) {
+        let client = redis::Client::open(self.server.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let lease = format!("mcp:replica:{}", replicas.id());
+        let removed: u64 = redis::cmd("DEL").arg(lease).query_async(&mut connection).await.unwrap();
+        assert_eq!(removed, 1);
+    }
+}
+
+fn key() -> OwnedKey {
+    OwnedKey::Session("abc".into())
+}
+
+async fn own(replicas: &Replicas, key: &OwnedKey) -> Arc<Ownership> {
+    match replicas.claim(key, true).await.unwrap() {
+        Claim::Owned(ownership) => ownership,
+        other => panic!("not owned: {other:?}"),
+    }
+}
+
+fn record(request: &str) -> CallRecord {
+    CallRecord {
+        session: Some("abc".into()),
+        stream: 1,
+        request: RawValue::from_string(request.to_owned()).unwrap(),
+        item: "notes.add".to_owned(),
+    }
+}
+
+fn entry(position: u64) -> LogEntry {
+    let message = Bytes::from(position.to_string());
+    LogEntry { position, kind: EntryKind::Message, message }
+}
+
+#[tokio::test]
+async fn a_key_has_one_owner_until_the_lease_of_the_owner_ends() {
+    let cluster = Cluster::start(2).await;
+    let [first, second] = &cluster.replicas[..] else { panic!() };
+    assert!(matches!(second.claim(&key(), false).await.unwrap(), Claim::Unknown));
+    let owned = own(first, &key()).await;
+    let Claim::Elsewhere(owner) = second.claim(&key(), true).await.unwrap() else { panic!() };
+    assert_eq!((&*owner.id, &*owner.url), (first.id(), "http://replica-0"));
+    assert!(second.is_alive(&owner).await.unwrap());
+    cluster.end_lease(first).await;
+    assert!(!second.is_alive(&owner).await.unwrap());
+    let taken = own(second, &key()).await;
+    assert!(taken.fence > owned.fence);
+    assert_eq!((owned.moves, taken.moves), (0, 1));
+    assert!(first.renew_lease().await.unwrap(), "the lease had ended");
+    assert!(!first.owns(&owned), "Redis has not confirmed the ownership in the new lease");
+    first.verify_owned().await;
+    assert!(owned.is_lost());
+    assert_eq!(first.lost().await, [key()]);
+    assert!(matches!(first.claim(&key(), true).await.unwrap(), Claim::Elsewhere(_)));
+}
+
+#[tokio::test]
+async fn a_replica_whose_lease_began_anew_keeps_what_nobody_claimed() {
+    let cluster = Cluster::start(1).await;
+    let replicas = &cluster.replicas[0];
+    let owned = own(replicas, &key()).await;
+    cluster.end_lease(replicas).await;
+    assert!(replicas.renew_lease().await.unwrap());
+    assert!(!replicas.owns(&owned));
+    replicas.verify_owned().await;
+    assert!(replicas.owns(&owned), "the same fence");
+}
+
+/// Attack: remote | a replica continues after its lease, as if it still owned a session | Redis accepts
+/// neither its calls nor its messages nor its records, and it learns that it lost the session |
+/// No repeated execution
+#[tokio::test]
+async fn redis_accepts_nothing_of_an_earlier_owner() {
+    let cluster = Cluster::start(2).await;
+    let [first, second] = &cluster.replicas[..] else { panic!() };
+    let owned = own(first, &key()).await;
+    assert_eq!(first.record_call(&owned, "1", &record("1")).await, Ok(()));
+    assert!(first.append(&owned, ("abc", 1), Some("[1]"), 0, &[entry(1)]).await.unwrap());
+    cluster.end_lease(first).await;
+    let unavailable = first.record_call(&owned, "2", &record("2")).await;
+    assert!(
+        matches!(unavailable, Err(RecordRejection::Unavailable(_))),
+        "no lease: {unavailable:?}"
+    );
+    let taken = own(second, &key()).await;
+    first.renew_lease().await.unwrap();
+    let rejected = first.record_call(&owned, "2", &record("2")).await;
+    assert_eq!(rejected, Err(RecordRejection::Lost));
+    assert!(owned.is_lost());
+    assert!(!first.append(&owned, ("abc", 1), None, 0, &[entry(2)]).await.unwrap());
+    assert!(!first.keep(&owned, &[]).await.unwrap());
+    first.release(&owned, Some(session_names("abc"))).await.unwrap();
+    let calls = second.calls(&key()).await.unwrap();
+    assert_eq!(calls.iter().map(|(id, _)| &**id).collect::<Vec<_>>(), ["1"]);
+    let log = second.read_log("abc", 1).await.unwrap();
+    assert_eq!((log.requests.len(), &log.entries[..]), (1, &[entry(1)][..]));
+    assert!(second.append(&taken, ("abc", 1), None, 0, &[entry(2)]).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_call_is_recorded_once_and_its_record_is_removed_at_its_end() {
+    let cluster = Cluster::start(1).await;
+    let replicas = &cluster.replicas[0];
+    let owned = own(replicas, &key()).await;
+    let attempts = (0..20).map(|_| {
+        let owned = owned.clone();
+        async move { replicas.record_call(&owned, "r:1", &record("1")).await }
+    });
+    let results = join_all(attempts).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
+    let duplicates = results.iter().filter(|result| **result == Err(RecordRejection::Duplicate));
+    assert_eq!(duplicates.count(), 19);
+    let tasks = GatewayTasks::default();
+    replicas.start(&tasks);
+    replicas.forget_call(&key(), "r:1".to_owned());
+    while !replicas.calls(&key()).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn of_many_replicas_that_claim_a_key_one_becomes_the_owner() {
+    let cluster = Cluster::start(4).await;
+    for round in 0..50 {
+        let key = OwnedKey::Session(format!("session-{round}").into());
+        let claims = join_all(cluster.replicas.iter().map(|one| one.claim(&key, true))).await;
+        let owners: Vec<_> = claims
+            .iter()
+            .zip(&cluster.replicas)
+            .filter_map(|(claim, replicas)| match claim.as_ref().unwrap() {
+                Claim::Owned(ownership) => Some((ownership.clone(), replicas)),
+                _ => None,
+            })
+            .collect();
+        let [(ownership, owner)] = &owners[..] else { panic!("round {round}: {owners:?}") };
+        owner.release(ownership, None).await.unwrap();
+        let claims = join_all(cluster.replicas.iter().map(|one| one.claim(&key, false))).await;
+        let moves: Vec<_> = claims
+            .iter()
+            .filter_map(|claim| match claim.as_ref().unwrap() {
+                Claim::Owned(ownership) => Some(ownership.moves),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(moves, [1], "a key that was given up has its next owner at once");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_ended_leaves_nothing() {
+    let cluster = Cluster::start(2).await;
+    let [first, second] = &cluster.replicas[..] else { panic!() };
+    let owned = own(first, &key()).await;
+    let stored = SessionRecord {
+        principal: "ada".to_owned(),
+        endpoint: 0,
+        revision: "2025-11-25".to_owned(),
+        capabilities: RawValue::from_string("{}".to_owned()).unwrap(),
+        log_level: None,
+        has_state: false,
+    };
+    assert!(first.store_session(&owned, "abc", &stored).await.unwrap());
+    assert_eq!(second.find_session("abc").await.unwrap().unwrap().principal, "ada");
+    first.record_call(&owned, "1", &record("1")).await.unwrap();
+    first.append(&owned, ("abc", 0), None, 0, &[entry(1)]).await.unwrap();
+    first.release(&owned, Some(session_names("abc"))).await.unwrap();
+    assert!(second.find_session("abc").await.unwrap().is_none());
+    assert!(second.calls(&key()).await.unwrap().is_empty());
+    assert!(second.read_log("abc", 0).await.unwrap().entries.is_empty());
+    assert!(matches!(second.claim(&key(), false).await.unwrap(), Claim::Unknown));
+}
