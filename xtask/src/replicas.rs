@@ -1,7 +1,5 @@
 //! `replicas`: calls to three replicas while replicas and their Redis fail, judged from their history.
 
-use std::time::Instant;
-
 use crate::TaskResult;
 use crate::figures;
 use crate::program::{Program, repository_root};
@@ -36,7 +34,6 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     Program::cargo("build --locked --bins")
         .args("-p innkeeper-testkit -p innkeeper-process -p innkeeper-cli")
         .run()?;
-    let start = Instant::now();
     let report = repository_root().join("target/replicas.md");
     let report_path = report.display().to_string();
     Program::cargo(TEST_ARGS)
@@ -45,8 +42,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         .env("REPLICAS_REPORT", &report_path)
         .run()?;
     let table = std::fs::read_to_string(&report).map_err(|error| format!("the report: {error}"))?;
-    let (machine, seconds) = (figures::describe_machine(), start.elapsed().as_secs());
-    let figures = format!("{machine}; seed {seed}, {seconds} s.\n\n{table}");
+    let figures = format!("{}; seed {seed}.\n\n{table}", figures::describe_machine());
     if is_written {
         return figures::write_to_page(PAGE_PATH, "replicas", &figures);
     }

@@ -48,6 +48,7 @@ impl DebianProgram {
         dir: "usr/sbin",
         version_args: "-v",
         packages: "haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 libpcre2-8-0",
+        has_dependencies: false,
     };
 
     /// Installs the program unless `PATH` has the program.

@@ -233,7 +233,7 @@ impl Client {
             let (Some(session), Some(after)) = (session, &last_id) else {
                 return Outcome::Broken("stream without ids broke off".to_owned());
             };
-            waiting.add(EventKind::BrokeOff);
+            waiting.add(&EventKind::BrokeOff);
             response = loop {
                 match self.resume(session, after).await {
                     Ok(response) if response.status() == 200 => break response,
@@ -270,14 +270,14 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Records an event of the stream for all calls.
-    fn add(&self, kind: EventKind) {
+    fn add(&self, kind: &EventKind) {
         for call in &self.calls {
             self.history.add(call.number, kind.clone());
         }
     }
 
     fn end_all(&mut self, outcome: &Outcome) {
-        self.add(EventKind::Ended(outcome.clone()));
+        self.add(&EventKind::Ended(outcome.clone()));
         self.calls.clear();
     }
 
@@ -357,7 +357,7 @@ fn take_event(event: &str, last_id: &mut Option<String>, waiting: &mut Waiting<'
         let Some((stream, position)) = numbers else {
             return waiting.end_all(&Outcome::Wrong(format!("event id {id}")));
         };
-        waiting.add(EventKind::Message { stream, position });
+        waiting.add(&EventKind::Message { stream, position });
         *last_id = Some(id.to_owned());
     }
     if let Some(data) = field("data:").filter(|data| !data.is_empty()) {
