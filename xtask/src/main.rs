@@ -46,6 +46,8 @@ mod simulate;
 
 mod noisy_neighbour;
 
+mod replicas;
+
 mod servers;
 
 mod coverage;
@@ -101,6 +103,9 @@ usage: cargo xtask COMMAND
                             seed alone prints its trace
   noisy-neighbour [--rounds N] [--calls N] [--threads N] [FAULT …]
                             calls to a healthy server while another server has each known fault
+  replicas [--calls N] [--seed N] [--write]
+                            calls to three replicas while replicas and their Redis fail, 10000 by
+                            default, judged from their history; writes docs/reports/replicas.md
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each by default
   platforms                 type-checks the shipped crates for Windows and macOS
@@ -140,6 +145,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),
+        "replicas" => replicas::run(rest),
         "noisy-neighbour" => noisy_neighbour::run(rest),
         "fuzz" => fuzz::run(rest),
         "platforms" => platforms::run(rest),

@@ -1,5 +1,6 @@
 //! Several replicas of `serve` that share a Redis.
 
+mod chart;
 mod client;
 mod cluster;
 mod delay_proxy;

@@ -45,7 +45,7 @@ pub(super) struct Client {
     http: reqwest::Client,
     url: String,
     revision: &'static str,
-    key: Option<&'static str>,
+    headers: Vec<(&'static str, String)>,
     session: RwLock<Option<String>>,
     history: Arc<History>,
 }
@@ -54,19 +54,30 @@ impl Client {
     pub(super) fn new(url: String, revision: &'static str, history: &Arc<History>) -> Self {
         let http = http_client(&Environment::default(), false).unwrap();
         let (session, history) = (RwLock::default(), history.clone());
-        Self { http, url, revision, key: None, session, history }
+        Self { http, url, revision, headers: Vec::new(), session, history }
     }
 
     /// Sends an API key with each request.
-    pub(super) fn with_key(self, key: &'static str) -> Self {
-        Self { key: Some(key), ..self }
+    pub(super) fn with_key(self, key: &str) -> Self {
+        self.with_header("authorization", format!("Bearer {key}"))
+    }
+
+    /// Sends a header with each request.
+    pub(super) fn with_header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// Sends the requests to another address.
     pub(super) fn at(&self, url: String) -> Self {
-        let session = RwLock::new(self.session());
-        let (http, history) = (self.http.clone(), self.history.clone());
-        Self { http, url, revision: self.revision, key: self.key, session, history }
+        Self {
+            http: self.http.clone(),
+            url,
+            revision: self.revision,
+            headers: self.headers.clone(),
+            session: RwLock::new(self.session()),
+            history: self.history.clone(),
+        }
     }
 
     pub(super) fn is_stateless(&self) -> bool {
@@ -88,8 +99,8 @@ impl Client {
     fn request(&self, method: reqwest::Method, session: Option<&str>) -> RequestBuilder {
         let mut request = self.http.request(method, &self.url);
         request = request.header("mcp-protocol-version", self.revision);
-        if let Some(key) = self.key {
-            request = request.bearer_auth(key);
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
         }
         match session {
             Some(session) => request.header(SESSION_ID, session),
@@ -222,7 +233,7 @@ impl Client {
             let (Some(session), Some(after)) = (session, &last_id) else {
                 return Outcome::Broken("stream without ids broke off".to_owned());
             };
-            waiting.add(EventKind::BrokeOff);
+            waiting.add(&EventKind::BrokeOff);
             response = loop {
                 match self.resume(session, after).await {
                     Ok(response) if response.status() == 200 => break response,
@@ -259,14 +270,14 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// Records an event of the stream for all calls.
-    fn add(&self, kind: EventKind) {
+    fn add(&self, kind: &EventKind) {
         for call in &self.calls {
             self.history.add(call.number, kind.clone());
         }
     }
 
     fn end_all(&mut self, outcome: &Outcome) {
-        self.add(EventKind::Ended(outcome.clone()));
+        self.add(&EventKind::Ended(outcome.clone()));
         self.calls.clear();
     }
 
@@ -346,7 +357,7 @@ fn take_event(event: &str, last_id: &mut Option<String>, waiting: &mut Waiting<'
         let Some((stream, position)) = numbers else {
             return waiting.end_all(&Outcome::Wrong(format!("event id {id}")));
         };
-        waiting.add(EventKind::Message { stream, position });
+        waiting.add(&EventKind::Message { stream, position });
         *last_id = Some(id.to_owned());
     }
     if let Some(data) = field("data:").filter(|data| !data.is_empty()) {

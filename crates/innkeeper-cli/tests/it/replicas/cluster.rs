@@ -41,8 +41,8 @@ pub(super) struct Replica {
     pub(super) address: SocketAddr,
     /// The address for the other replicas.
     pub(super) listen: SocketAddr,
-    directory: PathBuf,
-    store: String,
+    command: Command,
+    log: PathBuf,
 }
 
 impl Drop for Replica {
@@ -55,21 +55,35 @@ impl Drop for Replica {
 
 impl Replica {
     /// Starts a replica on free ports with the configuration of a directory.
-    pub(super) async fn start(directory: &Path, store: &str) -> Self {
+    async fn start(directory: &Path, store: &str) -> Self {
         let (address, listen) = (free_port(), free_port());
-        let command = &mut replica_command(directory, (address, listen), store);
-        let child = spawn(command, &log_path(directory, address));
-        let (directory, store) = (directory.to_owned(), store.to_owned());
-        let mut replica = Self { child, address, listen, directory, store };
+        let listen_on = address.to_string();
+        let args = ["serve", "--config", "mcp.json", "--listen", &listen_on, "--store", store];
+        let mut command = innkeeper(&args, directory);
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("MCP_REPLICA_LISTEN", listen.to_string())
+            .env("MCP_REPLICA_SECRET", SECRET)
+            .env("MCP_LEASE_SECONDS", LEASE.as_secs().to_string());
+        Self::start_command(command, (address, listen), directory).await
+    }
+
+    /// Starts a replica that listens on two addresses. What it writes goes to a file in a directory.
+    pub(super) async fn start_command(
+        mut command: Command,
+        (address, listen): (SocketAddr, SocketAddr),
+        directory: &Path,
+    ) -> Self {
+        let log = directory.join(format!("replica-{}.log", address.port()));
+        let child = spawn(&mut command, &log);
+        let mut replica = Self { child, address, listen, command, log };
         replica.wait_serving().await;
         replica
     }
 
     /// Starts the replica again after its end.
     pub(super) async fn start_again(&mut self) {
-        let addresses = (self.address, self.listen);
-        let command = &mut replica_command(&self.directory, addresses, &self.store);
-        self.child = spawn(command, &log_path(&self.directory, self.address));
+        self.child = spawn(&mut self.command, &self.log);
         self.wait_serving().await;
     }
 
@@ -88,7 +102,7 @@ impl Replica {
 
     /// Returns what the replica wrote since its start.
     pub(super) fn log(&self) -> String {
-        fs::read_to_string(log_path(&self.directory, self.address)).unwrap_or_default()
+        fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     pub(super) fn signal(&self, signal: Signal) {
@@ -112,26 +126,6 @@ impl Replica {
         self.signal(Signal::KILL);
         self.wait_end().await;
     }
-}
-
-fn log_path(directory: &Path, address: SocketAddr) -> PathBuf {
-    directory.join(format!("replica-{}.log", address.port()))
-}
-
-fn replica_command(
-    directory: &Path,
-    (address, listen): (SocketAddr, SocketAddr),
-    store: &str,
-) -> Command {
-    let address = address.to_string();
-    let args = ["serve", "--config", "mcp.json", "--listen", &address, "--store", store];
-    let mut command = innkeeper(&args, directory);
-    command
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("MCP_REPLICA_LISTEN", listen.to_string())
-        .env("MCP_REPLICA_SECRET", SECRET)
-        .env("MCP_LEASE_SECONDS", LEASE.as_secs().to_string());
-    command
 }
 
 /// Starts a program whose stderr goes to a file.
@@ -194,16 +188,21 @@ impl Cluster {
 
     /// Returns how often each call with a number arrived at a server.
     pub(super) fn executions(&self) -> HashMap<u64, usize> {
-        let journal = Journal::read_unchecked(&self.directory.path().join("journal"));
-        let calls = journal.entries.iter().filter(|entry| entry.method() == Some("tools/call"));
-        let mut executions = HashMap::new();
-        for call in calls {
-            if let Some(number) = call.message["params"]["arguments"]["number"].as_u64() {
-                *executions.entry(number).or_default() += 1;
-            }
-        }
-        executions
+        executions(&self.directory.path().join("journal"))
     }
+}
+
+/// Returns how often each call with a number is in a journal.
+pub(super) fn executions(journal: &Path) -> HashMap<u64, usize> {
+    let journal = Journal::read_unchecked(journal);
+    let calls = journal.entries.iter().filter(|entry| entry.method() == Some("tools/call"));
+    let mut executions = HashMap::new();
+    for call in calls {
+        if let Some(number) = call.message["params"]["arguments"]["number"].as_u64() {
+            *executions.entry(number).or_default() += 1;
+        }
+    }
+    executions
 }
 
 /// Returns the settings of a gateway without limits for one client.

@@ -1,13 +1,14 @@
 //! Faults of replicas and of their Redis under load.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_testkit::{Haproxy, RedisSentinel, RedisServer};
 use rustix::process::Signal;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
-use super::cluster::{Cluster, LEASE, open_settings};
+use super::cluster::{Cluster, LEASE, Replica, open_settings};
 use super::delay_proxy::DelayProxy;
 use super::history::{Event, History, Summary, check};
 use super::load::Load;
@@ -174,47 +175,105 @@ async fn no_call_is_lost_or_runs_twice_while_replicas_and_redis_fail() {
     assert!(has_some && summary.acknowledged * 2 > summary.calls, "{summary}");
 }
 
-/// The long form: `cargo xtask replicas`. Writes its table to stdout.
+/// The head of the table of the long form.
+const TABLE_HEAD: &str = "\
+| Redis: fault | calls | results | unknown | not run | refused | failed | broken | resumed | lost | twice | gaps | repeats | longest, s | time, s |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+";
+
+/// The parts of the long form with one Redis.
+struct Series {
+    name: &'static str,
+    redis: RedisSetup,
+    faults: Vec<Fault>,
+}
+
+impl Series {
+    async fn all() -> [Self; 3] {
+        let seconds = Duration::from_secs;
+        let mut faults = vec![Fault::Nothing];
+        faults.extend([0, 1, 2].map(Fault::Kill));
+        faults.extend([0, 1, 2].map(Fault::Stop));
+        faults.extend([0, 1, 2].map(Fault::Terminate));
+        faults.extend([Fault::RestartRedis, Fault::PauseRedis(seconds(1))]);
+        faults.extend([Fault::PauseRedis(seconds(5)), Fault::SlowRedis(Duration::from_millis(20))]);
+        let redis = RedisSetup::alone(&["--appendonly", "yes"]).await;
+        let durable = Self { name: "on disk", redis, faults };
+        let faults = vec![Fault::RestartRedis, Fault::Kill(0)];
+        let volatile = Self { name: "in memory", redis: RedisSetup::alone(&[]).await, faults };
+        let faults = vec![Fault::FailOver, Fault::Kill(1)];
+        let replicated = Self { name: "replicated", redis: RedisSetup::replicated().await, faults };
+        [durable, volatile, replicated]
+    }
+
+    /// Runs the parts with so many calls each. Adds the rows of the table, and returns the number of
+    /// calls and the violations.
+    #[expect(clippy::print_stdout, reason = "the run takes minutes, and shows its rows")]
+    async fn run(self, count: u64, seed: u64, table: &mut String) -> (usize, Vec<String>) {
+        let Self { name, redis, faults } = self;
+        let mut run = Run::start(redis, seed).await;
+        let mut violations = Vec::new();
+        for fault in faults {
+            let start = Instant::now();
+            let summary = run.part(fault, count).await;
+            let time = start.elapsed().as_secs_f64();
+            let row = format!("| {name}: {fault} {summary} {time:.0} |\n");
+            print!("{row}");
+            for (reason, count) in &summary.reasons {
+                println!("{count} times: {reason}");
+            }
+            table.push_str(&row);
+            violations.extend(summary.violations);
+        }
+        // No call ran later.
+        let all = run.check_all();
+        let row = format!("| {name}: all {all} |\n");
+        print!("{row}");
+        table.push_str(&row);
+        violations.extend(all.violations);
+        let logs = run.cluster.replicas.iter().map(Replica::log);
+        violations.extend(logs.filter(|log| log.contains("panic")));
+        (all.calls, violations)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("none"),
+            Self::Several => f.write_str("kill, stop, Redis restarts"),
+            Self::Kill(index) => write!(f, "kill of replica {index}"),
+            Self::Stop(index) => write!(f, "stop of replica {index} for {STOP_TIME:?}"),
+            Self::Terminate(index) => write!(f, "SIGTERM to replica {index}"),
+            Self::RestartRedis => f.write_str("Redis restarts"),
+            Self::PauseRedis(time) => write!(f, "Redis stands still for {time:?}"),
+            Self::SlowRedis(delay) => write!(f, "Redis with {delay:?} in each direction"),
+            Self::FailOver => f.write_str("failover of Redis"),
+        }
+    }
+}
+
+/// The long form of the test: `cargo xtask replicas`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "runs for minutes; `cargo xtask replicas` runs it"]
 async fn ten_thousand_calls_with_every_fault() {
-    let number = |name: &str, default: u64| {
-        let text = std::env::var_os(name).map(|text| text.into_string().unwrap());
-        text.map_or(default, |text| text.parse().unwrap())
-    };
+    let setting = |name: &str| Some(std::env::var_os(name)?.into_string().unwrap());
+    let number =
+        |name: &str, default: u64| setting(name).map_or(default, |text| text.parse().unwrap());
     let (calls, seed) = (number("REPLICAS_CALLS", 10_000), number("REPLICAS_SEED", 1));
-    let seconds = Duration::from_secs;
-    let mut durable = vec![Fault::Nothing];
-    durable.extend([0, 1, 2].map(Fault::Kill));
-    durable.extend([0, 1, 2].map(Fault::Stop));
-    durable.extend([0, 1, 2].map(Fault::Terminate));
-    durable.extend([Fault::RestartRedis, Fault::PauseRedis(seconds(1))]);
-    durable.extend([Fault::PauseRedis(seconds(5)), Fault::SlowRedis(Duration::from_millis(20))]);
-    let volatile = vec![Fault::RestartRedis, Fault::Kill(0)];
-    let replicated = vec![Fault::FailOver, Fault::Kill(1)];
-    let parts = u64::try_from(durable.len() + volatile.len() + replicated.len()).unwrap();
-    let runs = [
-        ("appendonly", RedisSetup::alone(&["--appendonly", "yes"]).await, durable),
-        ("in memory", RedisSetup::alone(&[]).await, volatile),
-        ("sentinel", RedisSetup::replicated().await, replicated),
-    ];
-    let (mut violations, mut total) = (Vec::new(), 0);
-    for (name, redis, faults) in runs {
-        let mut run = Run::start(redis, seed).await;
-        for fault in faults {
-            let start = tokio::time::Instant::now();
-            let summary = run.part(fault, calls.div_ceil(parts)).await;
-            let time = start.elapsed().as_secs_f64();
-            println!("| {name}: {fault:?} {summary} {time:.1} | {:?}", summary.reasons);
-            violations.extend(summary.violations);
-        }
-        let all = run.check_all();
-        println!("| {name}: all {all}");
-        total += all.calls;
-        violations.extend(all.violations);
-        let replicas = run.cluster.replicas.iter();
-        let failed = replicas.map(super::cluster::Replica::log).find(|log| log.contains("panic"));
-        assert_eq!(failed, None);
+    let start = Instant::now();
+    let all = Series::all().await;
+    let parts: usize = all.iter().map(|series| series.faults.len()).sum();
+    let count = calls.div_ceil(u64::try_from(parts).unwrap());
+    let (mut table, mut violations, mut total) = (TABLE_HEAD.to_owned(), Vec::new(), 0);
+    for series in all {
+        let (calls, found) = series.run(count, seed, &mut table).await;
+        total += calls;
+        violations.extend(found);
+    }
+    if let Some(path) = setting("REPLICAS_REPORT") {
+        let seconds = start.elapsed().as_secs();
+        std::fs::write(path, format!("{table}\n{total} calls in {seconds} s.\n")).unwrap();
     }
     assert_eq!(violations, [""; 0]);
     assert!(total >= usize::try_from(calls).unwrap(), "{total}");

@@ -8,11 +8,14 @@ use serde_json::{Value, json};
 use super::cluster::SECRET;
 use crate::program::innkeeper;
 
+/// Names and values.
+type Variables<'a> = &'a [(&'a str, &'a str)];
+
 /// Runs `serve` with options and variables, and returns the exit code, stdout and stderr.
 fn serve(
     directory: &Path,
     options: &[&str],
-    variables: &[(&str, &str)],
+    variables: Variables<'_>,
 ) -> (Option<i32>, String, String) {
     let args = [&["serve", "--config", "mcp.json", "--listen", "127.0.0.1:0"], options].concat();
     let mut command = innkeeper(&args, directory);
@@ -63,7 +66,7 @@ fn a_wrong_variable_of_a_replica_is_named_before_anything_starts() {
     let listen = ("MCP_REPLICA_LISTEN", "127.0.0.1:0");
     let secret = ("MCP_REPLICA_SECRET", SECRET);
     let redis = &["--store", "redis://127.0.0.1:1/0"][..];
-    let cases: [(&[&str], &[(&str, &str)], &str); 9] = [
+    let cases: [(&[&str], Variables<'_>, &str); 9] = [
         (redis, &[("MCP_REPLICA_LISTEN", "9090")], "`MCP_REPLICA_LISTEN`"),
         (redis, &[listen, secret, ("MCP_REPLICA_URL", "replica:9090")], "`MCP_REPLICA_URL`"),
         (redis, &[listen, ("MCP_REPLICA_SECRET", "short")], "`MCP_REPLICA_SECRET`"),

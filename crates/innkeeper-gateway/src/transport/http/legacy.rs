@@ -314,7 +314,12 @@ async fn respond(
         line = &mut responding => {
             if !stream.has_messages() {
                 from.keep_records(calls.as_deref());
-                return line.map_or_else(accepted, |line| json_response(StatusCode::OK, line));
+                return match line {
+                    Some(line) => json_response(StatusCode::OK, line),
+                    // The requests ended with the session, and not by their client.
+                    None if session.is_lost() => lost(),
+                    None => accepted(),
+                };
             }
             // The messages and the response arrived together.
             finish(&stream, line);

@@ -113,6 +113,11 @@ impl Session {
         self.ownership.as_ref().map_or(0, |ownership| ownership.moves)
     }
 
+    /// Returns whether another replica can own the session.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.ownership.as_ref().is_some_and(|ownership| ownership.is_lost())
+    }
+
     /// Returns whether a stream was one of this replica.
     pub(crate) fn is_own_stream(&self, number: u64) -> bool {
         number == GENERAL_STREAM || number > first_number(self.moves())
@@ -243,9 +248,7 @@ impl Sessions {
     /// Removes and returns the sessions that other replicas can own.
     pub(crate) fn remove_lost(&self) -> Vec<Arc<Session>> {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        let lost = by_id.extract_if(|_, session| {
-            session.ownership.as_ref().is_some_and(|ownership| ownership.is_lost())
-        });
+        let lost = by_id.extract_if(|_, session| session.is_lost());
         lost.map(|(_, session)| session).collect()
     }
 
