@@ -1,7 +1,8 @@
 //! A Redis server for one test.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -86,6 +87,21 @@ impl RedisServer {
         self.child = started.unwrap_or_else(|| {
             panic!("the server does not start again:\n{}", log_text(self.dir.path()))
         });
+    }
+
+    /// Sends commands as text, each with a line end, and waits for the responses to all.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not respond.
+    pub fn send(&self, commands: &str) {
+        let sent = TcpStream::connect(self.address).and_then(|mut stream| {
+            stream.write_all(commands.as_bytes())?;
+            // The server responds to everything that precedes the end.
+            stream.shutdown(Shutdown::Write)?;
+            stream.read_to_end(&mut Vec::new())
+        });
+        sent.unwrap_or_else(|error| panic!("no response of the server: {error}"));
     }
 
     /// Lets the server hang: the server accepts connections and does not answer.

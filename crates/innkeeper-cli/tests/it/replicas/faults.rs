@@ -19,6 +19,9 @@ const REPLICAS: usize = 3;
 /// Time beyond the lease for which a replica stands still.
 const STOP_TIME: Duration = LEASE.saturating_add(Duration::from_secs(1));
 
+/// How often Redis closes all connections.
+const DISTURBANCES: u32 = 20;
+
 /// What happens during a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -36,6 +39,8 @@ enum Fault {
     PauseRedis(Duration),
     /// Delays of each packet between the replicas and Redis, in each direction.
     SlowRedis(Duration),
+    /// Redis forgets the scripts and closes all connections, again and again.
+    DisturbRedis,
     /// SIGKILL to the primary of Redis: the sentinel makes its replica the primary.
     FailOver,
 }
@@ -152,6 +157,12 @@ async fn happen(fault: Fault, redis: &mut RedisSetup, cluster: &mut Cluster) {
             sleep(Duration::from_secs(3)).await;
             redis.delay.set_delay(Duration::ZERO);
         }
+        Fault::DisturbRedis => {
+            for _ in 0..DISTURBANCES {
+                redis.primary.send("SCRIPT FLUSH\r\nCLIENT KILL TYPE normal\r\n");
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
         Fault::FailOver => {
             redis.primary.kill();
             sleep(Duration::from_secs(4)).await;
@@ -197,6 +208,7 @@ impl Series {
         faults.extend([0, 1, 2].map(Fault::Terminate));
         faults.extend([Fault::RestartRedis, Fault::PauseRedis(seconds(1))]);
         faults.extend([Fault::PauseRedis(seconds(5)), Fault::SlowRedis(Duration::from_millis(20))]);
+        faults.push(Fault::DisturbRedis);
         let redis = RedisSetup::alone(&["--appendonly", "yes"]).await;
         let durable = Self { name: "on disk", redis, faults };
         let faults = vec![Fault::RestartRedis, Fault::Kill(0)];
@@ -248,6 +260,7 @@ impl fmt::Display for Fault {
             Self::RestartRedis => f.write_str("Redis restarts"),
             Self::PauseRedis(time) => write!(f, "Redis stands still for {time:?}"),
             Self::SlowRedis(delay) => write!(f, "Redis with {delay:?} in each direction"),
+            Self::DisturbRedis => f.write_str("Redis closes connections and forgets scripts"),
             Self::FailOver => f.write_str("failover of Redis"),
         }
     }

@@ -259,6 +259,25 @@ async fn a_replica_that_continues_after_its_lease_takes_nothing_back() {
     }
 }
 
+/// Attack: processes | a replica stands still after it sent a call and before it stored the stream of the
+/// response, and another one takes the session over | the client is told that the call may have run | No
+/// repeated execution
+#[tokio::test]
+async fn a_call_whose_stream_was_not_stored_may_have_run() {
+    let setup = Setup::start(2, REVISION).await;
+    let session = setup.client.open().await.unwrap();
+    let calls = [slow(1, 60_000)];
+    let calling = setup.client.call(&calls);
+    let moving = async {
+        setup.cluster.wait_executed(1).await;
+        setup.cluster.replicas[0].signal(Signal::STOP);
+        wait_status(&setup.at(1), &session, 200).await;
+        setup.cluster.replicas[0].signal(Signal::CONT);
+    };
+    tokio::join!(calling, moving);
+    assert_eq!(setup.outcomes(), (0, 1, 0));
+}
+
 /// Attack: processes | Redis loses its data while the replica that runs a call stands still | the client
 /// is told that the call may have run | No repeated execution
 #[tokio::test]

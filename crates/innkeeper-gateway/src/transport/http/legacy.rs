@@ -433,7 +433,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
                 Place::Ended { id, ownership } => (id, Some(ownership)),
             };
             let Some(ownership) = ownership else { return events_gone() };
-            match Box::pin(resume(replication, ownership, id, stream)).await {
+            match Box::pin(resume(replication, ownership, id, (stream, position))).await {
                 Ok(stream) => stream.read_after(position),
                 Err(response) => return *response,
             }

@@ -191,48 +191,51 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
     }
 }
 
-/// Returns a stream of a session whose owner was another replica. Requests without a response get
-/// an error that says whether they may have run.
+/// Returns a stream of a session whose owner was another replica, for a client that has its events up
+/// to a position. Requests without a response get an error that says whether they may have run.
 ///
 /// # Errors
 ///
-/// The store does not respond, or has no such stream.
+/// The store does not respond, or knows neither the stream nor a call of it.
 pub(super) async fn resume(
     replication: &Replication,
     ownership: &Ownership,
     session: &str,
-    stream: u64,
+    (stream, position): (u64, u64),
 ) -> Found<Arc<EventStream>> {
     let unavailable = |error| Box::new(unavailable(&error));
     let replicas = &replication.replicas;
     let mut log = replicas.read_log(session, stream).await.map_err(unavailable)?;
-    if log.requests.is_empty() {
-        return Err(Box::new(rejected(
-            StatusCode::NOT_FOUND,
-            "the events after `Last-Event-ID` are no longer available",
-        )));
-    }
     if log.entries.last().is_none_or(|last| last.kind != EntryKind::Closed) {
-        let calls = replicas.calls(&ownership.key).await.map_err(unavailable)?;
+        let mut calls = replicas.calls(&ownership.key).await.map_err(unavailable)?;
+        calls.retain(|(_, call)| call.session.as_deref() == Some(session) && call.stream == stream);
+        let mut found = None;
+        if log.requests.is_empty() {
+            // The last owner could not store the stream: Redis did not respond.
+            log.requests = calls.iter().map(|(_, call)| call.request.clone()).collect();
+            found = serde_json::to_string(&log.requests).ok();
+        }
         let known = log.entries.len();
         for request in unanswered(&log) {
-            let sent = calls.iter().find(|(_, call)| {
-                call.session.as_deref() == Some(session)
-                    && call.stream == stream
-                    && call.request.get() == request.get()
-            });
+            let sent = calls.iter().find(|(_, call)| call.request.get() == request.get());
             let error = match sent {
                 Some((id, _)) => RpcError::outcome_unknown(id),
                 None => RpcError::not_run(),
             };
             let id = RequestId::from_raw(request.get());
             let message = incoming::error_line(id.as_ref(), &error);
-            push(&mut log, EntryKind::Message, message);
+            push(&mut log, EntryKind::Message, message, position);
         }
-        push(&mut log, EntryKind::Closed, Bytes::new());
+        if log.requests.is_empty() {
+            return Err(Box::new(rejected(
+                StatusCode::NOT_FOUND,
+                "the events after `Last-Event-ID` are no longer available",
+            )));
+        }
+        push(&mut log, EntryKind::Closed, Bytes::new(), position);
         let added = log.entries.get(known..).unwrap_or_default();
         let name = (session, stream);
-        let is_owner = replicas.append(ownership, name, None, 0, added).await;
+        let is_owner = replicas.append(ownership, name, found.as_deref(), 0, added).await;
         if !is_owner.map_err(unavailable)? {
             return Err(Box::new(no_session()));
         }
@@ -240,8 +243,9 @@ pub(super) async fn resume(
     Ok(Arc::new(EventStream::restored(stream, log)))
 }
 
-fn push(log: &mut StreamLog, kind: EntryKind, message: Bytes) {
-    let last = log.entries.last().map_or(0, |entry| entry.position);
+/// Adds an entry after the last one, and after what the client has.
+fn push(log: &mut StreamLog, kind: EntryKind, message: Bytes, position: u64) {
+    let last = log.entries.last().map_or(0, |entry| entry.position).max(position);
     let position = if kind == EntryKind::Closed { last } else { last + 1 };
     log.entries.push(LogEntry { position, kind, message });
 }

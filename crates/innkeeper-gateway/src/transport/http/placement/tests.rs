@@ -12,7 +12,7 @@ fn log(requests: &[&str], messages: &[&str]) -> StreamLog {
         entries: Vec::new(),
     };
     for message in messages {
-        push(&mut log, EntryKind::Message, Bytes::copy_from_slice(message.as_bytes()));
+        push(&mut log, EntryKind::Message, Bytes::copy_from_slice(message.as_bytes()), 0);
     }
     log
 }
