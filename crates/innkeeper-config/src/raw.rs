@@ -158,12 +158,14 @@ pub(super) struct SharedSettings {
     pub(super) idle_timeout: Option<f64>,
 }
 
-/// Clients that share one process: all clients, the clients of one principal, or one session.
+/// Clients that share one process: all clients, all clients of all replicas, the clients of one
+/// principal, or one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub(super) enum ShareScope {
     Process,
+    Singleton,
     Principal,
     Session,
 }

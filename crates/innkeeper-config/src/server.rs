@@ -219,14 +219,17 @@ pub struct SandboxConfig {
 
 /// The clients of a gateway (`innkeeper serve`) that share one process of a server.
 ///
-/// The order is from many clients to few: a server can depend only on a server with the same or an
-/// earlier variant.
+/// A server can depend only on a server with the same or an earlier variant: the order is from many
+/// clients to few, and the process of all replicas comes after those of each replica, which start
+/// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Share {
     /// All clients share one process.
     #[default]
     Process,
+    /// All clients of all replicas share one process.
+    Singleton,
     /// The clients of one principal share one process.
     Principal,
     /// Each session has its own process.
@@ -238,6 +241,7 @@ impl Share {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Process => "process",
+            Self::Singleton => "singleton",
             Self::Principal => "principal",
             Self::Session => "session",
         }

@@ -180,6 +180,7 @@ fn restart(typed: raw::Restart) -> RestartPolicy {
 pub(super) fn share(typed: raw::ShareScope) -> Share {
     match typed {
         raw::ShareScope::Process => Share::Process,
+        raw::ShareScope::Singleton => Share::Singleton,
         raw::ShareScope::Principal => Share::Principal,
         raw::ShareScope::Session => Share::Session,
     }

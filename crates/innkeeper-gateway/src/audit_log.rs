@@ -54,6 +54,13 @@ impl AuditLog {
         self.push(kind, principal.cloned(), None, text);
     }
 
+    /// Records the call of a tool that does not exist for a client. Whether the tool exists is no fact
+    /// for the client.
+    pub(crate) fn record_refused_tool(&self, principal: &Principal, name: &str) {
+        let text = format!("call of the unknown or denied tool `{}`", shown_name(name));
+        self.record("tool-refused", Some(principal), &text);
+    }
+
     /// Records the rejection of a request, which the log has already.
     pub(crate) fn record_rejection(&self, text: &str) {
         self.push("request-rejected", None, None, text);

@@ -26,6 +26,9 @@ pub(crate) use minutes::{MAX_MINUTES, Minute};
 /// Number of finished calls that are kept: some pages of a table, in less than 1 MiB.
 pub(crate) const MAX_FINISHED_CALLS: usize = 500;
 
+/// Maximum size of the name of a tool in bytes; a longer one is shortened.
+const MAX_TOOL_BYTES: usize = 256;
+
 /// Maximum number of characters of the message of a failed call.
 const MAX_MESSAGE_CHARS: usize = 300;
 
@@ -84,7 +87,6 @@ pub(crate) struct CallInFlight {
     pub(crate) number: u64,
     pub(crate) subject: CallSubject,
     pub(crate) started: Instant,
-    pub(crate) started_at: DateTime<Utc>,
     cancelled: SetOnce<()>,
     result: ResultKind,
 }
@@ -100,8 +102,7 @@ const RESULT_INPUT_REQUIRED: u8 = 3;
 /// A call that ended.
 #[derive(Clone, Debug)]
 pub(crate) struct FinishedCall {
-    pub(crate) subject: CallSubject,
-    pub(crate) started_at: DateTime<Utc>,
+    pub(crate) call: Arc<CallInFlight>,
     pub(crate) duration: Duration,
     pub(crate) end: CallEnd,
     /// The message of an error.
@@ -109,6 +110,11 @@ pub(crate) struct FinishedCall {
 }
 
 impl CallInFlight {
+    /// Returns the time of the start, as of the clock now.
+    pub(crate) fn started_at(&self) -> DateTime<Utc> {
+        Utc::now() - self.started.elapsed()
+    }
+
     /// Cancels the call. Its client gets an error.
     pub(crate) fn cancel(&self) {
         // A second call finds the cell set.
@@ -173,12 +179,14 @@ impl CallMonitor {
     }
 
     /// Registers a call until the result is dropped. A call without a result counts as cancelled.
-    pub(crate) fn start(&self, subject: CallSubject) -> MonitoredCall<'_> {
+    pub(crate) fn start(&self, mut subject: CallSubject) -> MonitoredCall<'_> {
+        if subject.tool.len() > MAX_TOOL_BYTES {
+            subject.tool = shown_name(&subject.tool).into();
+        }
         let call = Arc::new(CallInFlight {
             number: self.next.fetch_add(1, Ordering::Relaxed),
             subject,
             started: Instant::now(),
-            started_at: Utc::now(),
             cancelled: SetOnce::new(),
             result: ResultKind::default(),
         });
@@ -252,18 +260,12 @@ impl MonitoredCall<'_> {
 
 impl Drop for MonitoredCall<'_> {
     fn drop(&mut self) {
-        let CallInFlight { number, subject, started, started_at, .. } = &*self.call;
         let now = Instant::now();
-        let duration = now.saturating_duration_since(*started);
-        let finished = FinishedCall {
-            subject: CallSubject { tool: shown_name(&subject.tool).into(), ..subject.clone() },
-            started_at: *started_at,
-            duration,
-            end: self.end,
-            message: self.message.take(),
-        };
+        let duration = now.saturating_duration_since(self.call.started);
+        let (call, message) = (self.call.clone(), self.message.take());
+        let finished = FinishedCall { call, duration, end: self.end, message };
         let mut table = self.monitor.table();
-        table.in_flight.remove(number);
+        table.in_flight.remove(&self.call.number);
         table.minutes.record(now, duration, self.end);
         if table.finished.len() >= MAX_FINISHED_CALLS {
             table.finished.pop_front();

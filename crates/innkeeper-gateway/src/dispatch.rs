@@ -132,7 +132,7 @@ impl GatewayInner {
         self: &Arc<Self>,
         caller: &Caller,
     ) -> Result<CallerOffering, RpcError> {
-        let view = self.view(&caller.principal, caller.client.as_ref()).await?;
+        let view = self.view(&caller.principal, caller.client.as_ref(), caller.endpoint).await?;
         let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
         Ok(CallerOffering { view, offering })
     }

@@ -3,7 +3,7 @@
 mod bucket;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
@@ -11,7 +11,7 @@ use innkeeper_host::config::{Rate, RateConfig, ServeConfig, ToolFilter};
 use tokio::time::Instant;
 
 use crate::{Principal, Rejection};
-use bucket::Bucket;
+use bucket::{Bucket, token_time};
 
 /// Maximum number of clients whose requests are counted at one time. A client whose buckets are full
 /// again needs no entry.
@@ -20,6 +20,9 @@ const MAX_CLIENTS: usize = 10_000;
 /// Maximum number of tools that are counted for one client at one time; further tools share one
 /// bucket.
 const MAX_TOOLS_PER_CLIENT: usize = 1_000;
+
+/// Maximum number of buckets whose tokens wait until other replicas know of them.
+const MAX_UNTOLD: usize = 100_000;
 
 /// Time after which a client that cannot be counted may try again.
 const FULL_TABLE_DELAY: Duration = Duration::from_secs(1);
@@ -76,6 +79,29 @@ pub struct RateLimits {
     common: RateConfig,
     own: HashMap<Arc<str>, RateConfig>,
     clients: Mutex<HashMap<Arc<str>, ClientBuckets>>,
+    /// The tokens that other replicas do not know of; `None` without replicas.
+    untold: OnceLock<Mutex<HashMap<BucketName, TakenTokens>>>,
+}
+
+/// The bucket of a client for its requests, or for its calls of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BucketName {
+    pub(crate) client: Arc<str>,
+    pub(crate) tool: Option<Box<str>>,
+}
+
+/// Tokens that were taken from a bucket.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakenTokens {
+    count: u32,
+    rate: Rate,
+}
+
+impl TakenTokens {
+    /// Returns the time in which the bucket gets the tokens again.
+    pub(crate) fn time(self) -> Duration {
+        token_time(self.rate).saturating_mul(self.count)
+    }
 }
 
 /// The buckets of one client.
@@ -91,7 +117,8 @@ impl RateLimits {
     /// place.
     pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
         let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
-        Self { common, own: own.collect(), clients: Mutex::default() }
+        let (own, clients) = (own.collect(), Mutex::default());
+        Self { common, own, clients, untold: OnceLock::new() }
     }
 
     /// Creates the limits of the configuration. The local user has the rates of all clients.
@@ -114,7 +141,9 @@ impl RateLimits {
         self.with_buckets(client, |buckets, now| {
             let taken = buckets.requests.take(rate, now);
             taken.map_err(|retry_after| RateExceeded::Requests { rate, retry_after })
-        })
+        })?;
+        self.note_taken(client, None, rate);
+        Ok(())
     }
 
     /// Counts a call of an offered tool by the client, in addition to the request.
@@ -129,7 +158,58 @@ impl RateLimits {
         self.with_buckets(client, |buckets, now| {
             let taken = buckets.tool(tool, now).take(*rate, now);
             taken.map_err(|retry_after| RateExceeded::Calls { rate: *rate, retry_after })
-        })
+        })?;
+        self.note_taken(client, Some(tool), *rate);
+        Ok(())
+    }
+
+    /// Counts the tokens for other replicas from now on.
+    pub(crate) fn share(&self) {
+        self.untold.get_or_init(Mutex::default);
+    }
+
+    fn note_taken(&self, client: &Principal, tool: Option<&str>, rate: Rate) {
+        let Some(untold) = self.untold.get() else { return };
+        let name = BucketName { client: client.id().clone(), tool: tool.map(Into::into) };
+        let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
+        if untold.len() < MAX_UNTOLD || untold.contains_key(&name) {
+            untold.entry(name).or_insert(TakenTokens { count: 0, rate }).count += 1;
+        }
+    }
+
+    /// Returns the tokens that were taken since the last call.
+    pub(crate) fn take_untold(&self) -> HashMap<BucketName, TakenTokens> {
+        let Some(untold) = self.untold.get() else { return HashMap::new() };
+        std::mem::take(&mut *untold.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns tokens that other replicas did not learn of.
+    pub(crate) fn return_untold(&self, tokens: HashMap<BucketName, TakenTokens>) {
+        let Some(untold) = self.untold.get() else { return };
+        let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, taken) in tokens {
+            let known = untold.entry(name).or_insert(TakenTokens { count: 0, ..taken });
+            known.count = known.count.saturating_add(taken.count);
+        }
+    }
+
+    /// Sets the time until the bucket of all replicas is full, apart from the tokens that were taken
+    /// here in the meantime.
+    pub(crate) fn set_full_in(&self, name: &BucketName, time: Duration) {
+        let untold = self.untold.get().and_then(|untold| {
+            let untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
+            untold.get(name).copied()
+        });
+        let time = time.saturating_add(untold.map_or(Duration::ZERO, TakenTokens::time));
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(buckets) = clients.get_mut(&name.client) else { return };
+        let bucket = match &name.tool {
+            None => Some(&mut buckets.requests),
+            Some(tool) => buckets.tools.get_mut(tool),
+        };
+        if let Some(bucket) = bucket {
+            bucket.set_full_in(time, Instant::now());
+        }
     }
 
     fn settings(&self, client: &Principal) -> &RateConfig {

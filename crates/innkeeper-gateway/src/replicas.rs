@@ -3,6 +3,7 @@
 
 mod lease;
 mod ownership;
+mod rates;
 mod records;
 mod scripts;
 

@@ -46,6 +46,19 @@ pub(crate) enum RestResource {
 }
 
 impl RestResource {
+    /// Returns the path and the query of a request for another replica; `None` if every replica can
+    /// respond.
+    pub(crate) fn replica_path(&self, parts: &Parts) -> Option<String> {
+        let path = parts.uri.path_and_query()?.as_str();
+        match self {
+            Self::Description => None,
+            Self::Tools | Self::Tool(_) => match path.strip_prefix("/endpoints/") {
+                Some(named) => named.find('/').and_then(|end| named.get(end..)).map(str::to_owned),
+                None => Some(path.to_owned()),
+            },
+        }
+    }
+
     fn method(&self) -> Method {
         match self {
             Self::Description | Self::Tools => Method::GET,
@@ -181,6 +194,7 @@ impl RestClient {
         let is_of_gateway =
             || GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
         if known.is_none() && !is_of_gateway() {
+            self.gateway().audit_log.record_refused_tool(&self.principal, name);
             return Err(with_hints(Problem::unknown_tool(name)));
         }
         let read = async {

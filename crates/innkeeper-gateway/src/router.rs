@@ -114,6 +114,8 @@ pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
     Router::new()
         .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
         .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
+        .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools"), any(forwarded_tools))
+        .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools/{{tool}}"), any(forwarded_tool))
         .with_state(gateway.clone())
 }
 
@@ -136,6 +138,46 @@ async fn forwarded_message(
         Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
+}
+
+async fn forwarded_tools(
+    State(gateway): State<Arc<GatewayInner>>,
+    Path(endpoint): Path<usize>,
+    request: Request,
+) -> Response<Body> {
+    forwarded_rest(&gateway, endpoint, RestResource::Tools, request).await
+}
+
+async fn forwarded_tool(
+    State(gateway): State<Arc<GatewayInner>>,
+    Path((endpoint, tool)): Path<(usize, String)>,
+    request: Request,
+) -> Response<Body> {
+    forwarded_rest(&gateway, endpoint, RestResource::Tool(tool), request).await
+}
+
+async fn forwarded_rest(
+    gateway: &GatewayInner,
+    endpoint: usize,
+    resource: RestResource,
+    request: Request,
+) -> Response<Body> {
+    let (transport, origin) = match forwarded(gateway, endpoint, &request) {
+        Ok(forwarded) => forwarded,
+        Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
+    };
+    let (parts, body) = request.into_parts();
+    let (principal, path) = (origin.principal.clone(), parts.uri.path());
+    let placing = mcp::place_rest_request(&transport, origin, path, &parts, body);
+    let body = match Box::pin(placing).await {
+        Ok(body) => body,
+        Err(response) => return response,
+    };
+    let header_trace = gateway.header_trace(&parts.headers);
+    // Only the description of the first replica says it.
+    let needs_credential = true;
+    let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
+    rest::handle(&client, resource, &parts, body).await
 }
 
 /// Checks a request that another replica passes on.
@@ -322,6 +364,20 @@ impl Routes {
                 let transport = transport.clone();
                 let (parts, body) = request.into_parts();
                 let header_trace = transport.gateway.header_trace(&parts.headers);
+                let origin = Origin::client(endpoint, principal.clone());
+                let placed = match resource.replica_path(&parts) {
+                    None => Ok(body),
+                    Some(path) => {
+                        // In a box: most requests need nothing of it.
+                        let placing =
+                            mcp::place_rest_request(&transport, origin, &path, &parts, body);
+                        Box::pin(placing).await
+                    }
+                };
+                let body = match placed {
+                    Ok(body) => body,
+                    Err(response) => return response,
+                };
                 let client =
                     RestClient { transport, endpoint, principal, needs_credential, header_trace };
                 rest::handle(&client, resource, &parts, body).await

@@ -58,6 +58,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let drain_time = options.drain_timeout;
     let (max_connections, idle_session) = (options.max_sessions, options.idle_session);
     check_supported(&config, &serve, args)?;
+    if args.on_stdio || !shared.replicas.is_enabled() {
+        share_without_replicas(&mut config);
+    }
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let mut replica_listener = None;
@@ -238,6 +241,12 @@ fn check_supported(config: &Config, serve: &ServeConfig, args: &ServeArgs) -> Re
     Ok(())
 }
 
+/// Without other replicas, the process of this one is the only one of a server.
+fn share_without_replicas(config: &mut Config) {
+    let singletons = config.servers.values_mut().filter(|server| server.share == Share::Singleton);
+    singletons.for_each(|server| server.share = Share::Process);
+}
+
 /// The settings of what outlives the process.
 struct SharedSettings {
     store: StoreSettings,
@@ -284,6 +293,7 @@ impl SharedSettings {
 /// The numbers of servers that not all clients share.
 #[derive(Clone, Copy, Debug, Default)]
 struct PrivateServerCounts {
+    singleton: usize,
     principal: usize,
     session: usize,
 }
@@ -291,7 +301,11 @@ struct PrivateServerCounts {
 impl PrivateServerCounts {
     fn new(config: &Config) -> Self {
         let count = |share| config.servers.values().filter(|server| server.share == share).count();
-        Self { principal: count(Share::Principal), session: count(Share::Session) }
+        Self {
+            singleton: count(Share::Singleton),
+            principal: count(Share::Principal),
+            session: count(Share::Session),
+        }
     }
 }
 
@@ -299,9 +313,10 @@ impl PrivateServerCounts {
 fn describe_servers(shared: usize, private: PrivateServerCounts) -> String {
     let servers =
         |count| if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
-    let PrivateServerCounts { principal, session } = private;
+    let PrivateServerCounts { singleton, principal, session } = private;
     let parts = [
-        (shared > 0 || principal + session == 0).then(|| servers(shared)),
+        (shared > 0 || singleton + principal + session == 0).then(|| servers(shared)),
+        (singleton > 0).then(|| format!("{} for all replicas", servers(singleton))),
         (principal > 0).then(|| format!("{} for each principal", servers(principal))),
         (session > 0).then(|| format!("{} for each session", servers(session))),
     ];

@@ -9,3 +9,4 @@ mod history;
 mod load;
 mod sessions;
 mod settings;
+mod singleton;

@@ -115,7 +115,7 @@ fn a_server_has_the_sharing_and_the_idle_time_of_its_entry_or_of_the_host() {
 fn the_sharing_and_the_idle_time_are_checked() {
     let text = r#""command": "x", "share": "user", "idleTimeout": 0"#;
     assert_snapshot!(server_diagnostics(text), @"
-    mcp.json:1:46 servers.fs.share: expected `process`, `principal` or `session`
+    mcp.json:1:46 servers.fs.share: expected `process`, `singleton`, `principal` or `session`
     mcp.json:1:69 servers.fs.idleTimeout: expected 0.001 or more
     ");
 }

@@ -78,7 +78,7 @@ async fn the_finished_calls_have_a_maximum() {
     }
     let finished = monitor.finished();
     assert_eq!(finished.len(), MAX_FINISHED_CALLS);
-    let last = &finished[MAX_FINISHED_CALLS - 1].subject.tool;
+    let last = &finished[MAX_FINISHED_CALLS - 1].call.subject.tool;
     assert!(last.starts_with("1x") && last.chars().count() < 300, "{last}");
 }
 

@@ -17,11 +17,11 @@ const MAX_ROWS: usize = 200;
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let monitor = &request.gateway.call_monitor;
     let mut out = Html::new();
-    html!(out, "<section id=\"in-flight\" data-refresh=\"2\" aria-label=\"Calls in flight\">\n");
+    html!(out, "<section id=\"in-flight\" data-refresh=\"3\" aria-label=\"Calls in flight\">\n");
     write_in_flight(&mut out, request, &monitor.in_flight());
     html!(
         out,
-        "</section>\n<section id=\"finished\" data-refresh=\"2\" aria-label=\"Finished calls\">\n"
+        "</section>\n<section id=\"finished\" data-refresh=\"3\" aria-label=\"Finished calls\">\n"
     );
     write_finished(&mut out, &monitor.finished());
     html!(out, "</section>\n");
@@ -77,7 +77,7 @@ fn write_in_flight(out: &mut Html, request: &ConsoleRequest<'_>, calls: &[Arc<Ca
             Name(call.subject.principal.id()),
             Name(&call.subject.server),
             call.subject.transport.as_str(),
-            Time(call.started_at)
+            Time(call.started_at())
         );
     }
     html!(out, "</tbody></table></div>\n");
@@ -103,19 +103,20 @@ fn write_finished(out: &mut Html, calls: &[FinishedCall]) {
         MAX_FINISHED_CALLS
     );
     for call in calls {
+        let subject = &call.call.subject;
         html!(
             out,
             "<tr><th scope=\"row\">{}</th><td><span class=\"state {}\">{}</span></td>\
              <td class=\"n\">{}</td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>\
              <td class=\"dim\">{}</td></tr>\n",
-            Name(&call.subject.tool),
+            Name(&subject.tool),
             end_class(call.end),
             call.end.as_str(),
             Decimal(call.duration.as_secs_f64() * 1000.0),
-            Name(call.subject.principal.id()),
-            Name(&call.subject.server),
-            call.subject.transport.as_str(),
-            Time(call.started_at),
+            Name(subject.principal.id()),
+            Name(&subject.server),
+            subject.transport.as_str(),
+            Time(call.call.started_at()),
             call.message.as_deref().unwrap_or_default()
         );
     }

@@ -13,7 +13,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
         out,
         "<p class=\"hint\">Calls of tools of all clients, by the minute of their end.</p>\n"
     );
-    html!(out, "<section id=\"charts\" data-refresh=\"10\" aria-label=\"Charts\">\n");
+    html!(out, "<section id=\"charts\" data-refresh=\"15\" aria-label=\"Charts\">\n");
     let of = |value: fn(&Minute) -> f64| minutes.iter().map(value).collect::<Vec<f64>>();
     let calls = of(|minute| minute.calls as f64);
     let errors = of(|minute| minute.errors as f64);
@@ -28,7 +28,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     write_chart(&mut out, "Errors per minute", &label, &[series(&errors, "bar bad-bar")]);
     let label = format!("Latency per minute: p95 at most {:.1} ms", largest(&p95));
     let latency = [series(&p95, "bar light-bar"), series(&p50, "bar")];
-    write_chart(&mut out, "Latency in ms: median, and 95th percentile in light", &label, &latency);
+    write_chart(&mut out, "Latency in ms: median, and 95th percentile behind it", &label, &latency);
     html!(out, "</div>");
     write_table(&mut out, &minutes);
     html!(out, "</section>");

@@ -19,7 +19,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     };
     let mut out = Html::new();
     html!(out, "<p><a href=\"{}\">All servers</a></p>", Link::to("servers"));
-    html!(out, "<section id=\"server\" data-refresh=\"3\" aria-label=\"Server\">\n");
+    html!(out, "<section id=\"server\" data-refresh=\"5\" aria-label=\"Server\">\n");
     write_facts(&mut out, row);
     write_items(&mut out, row);
     write_warnings(&mut out, row);

@@ -102,7 +102,7 @@ fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRo
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let rows = server_rows(request.gateway).await;
     let mut out = Html::new();
-    html!(out, "<section id=\"servers\" data-refresh=\"3\" aria-label=\"Servers\">\n");
+    html!(out, "<section id=\"servers\" data-refresh=\"5\" aria-label=\"Servers\">\n");
     if rows.is_empty() {
         html!(out, "<p class=\"empty\">The configuration has no server.</p>");
     } else {
@@ -179,6 +179,7 @@ fn write_row(out: &mut Html, row: &ServerRow) {
 pub(super) fn shared_by(row: &ServerRow) -> Html {
     let mut out = Html::new();
     match &row.client {
+        None if row.share == Share::Singleton => html!(out, "all clients of all replicas"),
         None => html!(out, "all clients"),
         Some(principal) => {
             html!(out, "{} of <code>{}</code>", row.share.as_str(), Name(principal.id()));
@@ -204,7 +205,8 @@ fn last_output(row: &ServerRow) -> Html {
 
 /// Writes the servers that start for each principal or session, with the number that runs.
 fn write_private(out: &mut Html, gateway: &GatewayInner, rows: &[ServerRow]) {
-    let private = gateway.private_servers();
+    let mut private = gateway.private_servers();
+    private.retain(|(_, share)| *share != Share::Singleton);
     if private.is_empty() {
         return;
     }

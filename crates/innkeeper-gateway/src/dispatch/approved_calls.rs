@@ -47,7 +47,7 @@ impl GatewayInner {
         call: Option<&WaitingCall>,
     ) -> Result<InUse, NotRun> {
         let caller = self.approved_caller(question, call)?;
-        self.own_servers_of(&caller.principal).await?;
+        self.own_servers_of(&caller.principal, caller.endpoint).await?;
         let content = &question.content;
         let name = shown_name(&content.item);
         let mut in_use = None;
@@ -86,9 +86,9 @@ impl GatewayInner {
     }
 
     /// Makes sure that no other replica has the private servers of a principal.
-    async fn own_servers_of(&self, principal: &Principal) -> Result<(), NotRun> {
+    async fn own_servers_of(&self, principal: &Principal, endpoint: usize) -> Result<(), NotRun> {
         let Some(replication) = &self.replication else { return Ok(()) };
-        let Some(key) = self.owned_key(principal, None) else { return Ok(()) };
+        let Some(key) = self.owned_key(principal, None, endpoint) else { return Ok(()) };
         match replication.replicas.claim(&key, true).await {
             Ok(Claim::Owned(_)) => Ok(()),
             Ok(Claim::Elsewhere(replica)) => Err(NotRun::Now(format!(

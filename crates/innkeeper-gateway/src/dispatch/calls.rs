@@ -39,9 +39,7 @@ impl GatewayInner {
         let principal = &request.caller.principal;
         let tool = self.policy.find(principal, name, |name| offering.tool(name));
         let Some(tool) = tool else {
-            // Whether the tool exists is no fact for the client.
-            let text = format!("call of the unknown or denied tool `{}`", shown_name(name));
-            self.audit_log.record("tool-refused", Some(principal), &text);
+            self.audit_log.record_refused_tool(principal, name);
             return Err(RpcError::unknown_item("tool", name));
         };
         let questions = self.approval_of(tool, name);

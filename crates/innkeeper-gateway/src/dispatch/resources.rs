@@ -121,7 +121,7 @@ impl GatewayInner {
         self: &Arc<Self>,
         client: &Arc<Client>,
     ) -> Result<Subscription, RpcError> {
-        let view = self.view(&client.principal, Some(client)).await?;
+        let view = self.view(&client.principal, Some(client), client.endpoint).await?;
         let (endpoint, sink, lists) = (client.endpoint, client.general.clone(), ListFilter::ALL);
         let subscriber = Subscriber::new(endpoint, view, sink, lists, None);
         Ok(self.subscribers.add(subscriber, self.endpoint(endpoint)))

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use innkeeper_protocol::envelope::code;
 use tokio::sync::mpsc;
 
 use super::GatewayInner;
+use super::sharing::Sharing;
+use crate::error::RpcError;
 use crate::event_stream::EventStream;
 use crate::principal::Principal;
-use crate::replicas::{OwnedKey, Replicas};
+use crate::replicas::{Claim, OwnedKey, Replicas};
 use crate::stream_log::store_streams;
 use crate::tasks::GatewayTasks;
 use crate::transport::http::{Forwarder, HttpTransport};
@@ -35,14 +38,19 @@ impl Replication {
 }
 
 impl GatewayInner {
-    /// Returns what a replica must own to handle a request: the principal if it has servers of its
-    /// own, else the session. A request without either can be handled by any replica.
+    /// Returns what a replica must own to handle a request at an endpoint: the servers of which all
+    /// replicas have one process, if the endpoint has one; the principal, if it has servers of its own;
+    /// else the session. A request without any of them can be handled by any replica.
     pub(crate) fn owned_key(
         &self,
         principal: &Principal,
         session: Option<&str>,
+        endpoint: usize,
     ) -> Option<OwnedKey> {
-        let of_principal = || OwnedKey::Principal(principal.clone());
+        if self.has_singletons(endpoint) {
+            return Some(OwnedKey::Singletons);
+        }
+        let of_principal = || self.principal_key(principal);
         match session {
             _ if self.sharing.principal.is_some() => Some(of_principal()),
             Some(id) => Some(OwnedKey::Session(id.into())),
@@ -51,8 +59,34 @@ impl GatewayInner {
         }
     }
 
+    /// Returns the key of the servers of a principal. They run at one replica, whatever endpoint the
+    /// principal uses.
+    pub(super) fn principal_key(&self, principal: &Principal) -> OwnedKey {
+        match self.sharing.singleton {
+            Some(_) => OwnedKey::Singletons,
+            None => OwnedKey::Principal(principal.clone()),
+        }
+    }
+
+    /// Makes sure that no other replica has the servers of a key.
+    pub(super) async fn own_key(&self, key: OwnedKey) -> Result<(), RpcError> {
+        let Some(replication) = &self.replication else { return Ok(()) };
+        let failed = |message: String| Err(RpcError::new(code::INTERNAL_ERROR, message));
+        match replication.replicas.claim(&key, true).await {
+            Ok(Claim::Owned(_)) => Ok(()),
+            Ok(Claim::Elsewhere(_) | Claim::Unknown) => {
+                failed("the servers of this client run at another replica".to_owned())
+            }
+            Err(error) => {
+                tracing::warn!(%error, %key, "servers not started");
+                failed("the state of the replicas is not available now; try again later".to_owned())
+            }
+        }
+    }
+
     /// Returns whether a session has servers that no other replica has.
     pub(crate) fn has_private_servers(&self) -> bool {
-        self.sharing.principal.is_some() || self.sharing.session.is_some()
+        let Sharing { singleton, principal, session, .. } = &self.sharing;
+        singleton.is_some() || principal.is_some() || session.is_some()
     }
 }

@@ -17,6 +17,7 @@ use super::{GatewayInner, events};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::principal::Principal;
+use crate::replicas::OwnedKey;
 use crate::server_use::InUse;
 use crate::upstream::Upstream;
 use crate::view::View;
@@ -51,6 +52,7 @@ impl PrivateServers {
 /// principal without a connection or session are those of one session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Scope {
+    Singleton,
     Principal(Principal),
     Session(Principal, Option<u64>),
 }
@@ -58,6 +60,7 @@ enum Scope {
 impl Scope {
     fn share(&self) -> Share {
         match self {
+            Self::Singleton => Share::Singleton,
             Self::Principal(_) => Share::Principal,
             Self::Session(..) => Share::Session,
         }
@@ -73,8 +76,9 @@ pub(crate) struct SharedHost {
     pub(crate) upstream: Arc<Upstream>,
 }
 
-/// The principal of a client, and the number of the client if sessions have hosts of their own.
-pub(super) type ViewKey = (Principal, Option<u64>);
+/// The principal of a client, the number of the client if sessions have hosts of their own, and whether
+/// the client sees the servers of which all replicas have one process.
+pub(super) type ViewKey = (Principal, Option<u64>, bool);
 
 /// A host that starts or has started.
 type HostCell = Arc<SetOnce<Result<Arc<Upstream>, RpcError>>>;
@@ -132,6 +136,7 @@ impl Scopes {
 /// The hosts of a gateway beside the host of all clients.
 #[derive(Debug)]
 pub(crate) struct Sharing {
+    pub(super) singleton: Option<PrivateServers>,
     pub(super) principal: Option<PrivateServers>,
     pub(super) session: Option<PrivateServers>,
     scopes: Mutex<Scopes>,
@@ -142,8 +147,13 @@ pub(crate) struct Sharing {
 }
 
 impl Sharing {
-    pub(super) fn new(principal: Option<PrivateServers>, session: Option<PrivateServers>) -> Self {
+    pub(super) fn new(
+        singleton: Option<PrivateServers>,
+        principal: Option<PrivateServers>,
+        session: Option<PrivateServers>,
+    ) -> Self {
         Self {
+            singleton,
             principal,
             session,
             scopes: Mutex::default(),
@@ -164,6 +174,7 @@ impl Sharing {
     fn servers(&self, share: Share) -> Option<&PrivateServers> {
         match share {
             Share::Process => None,
+            Share::Singleton => self.singleton.as_ref(),
             Share::Principal => self.principal.as_ref(),
             Share::Session => self.session.as_ref(),
         }
@@ -180,14 +191,16 @@ impl GatewayInner {
         self: &Arc<Self>,
         principal: &Principal,
         client: Option<&Arc<Client>>,
+        endpoint: usize,
     ) -> Result<Arc<View>, RpcError> {
         self.shared.record_principal(principal);
         let sharing = &self.sharing;
-        if sharing.principal.is_none() && sharing.session.is_none() {
+        let has_singletons = self.has_singletons(endpoint);
+        if !has_singletons && sharing.principal.is_none() && sharing.session.is_none() {
             return Ok(self.shared_view.clone());
         }
         let client = client.filter(|_| sharing.session.is_some());
-        let key = (principal.clone(), client.map(|client| client.number));
+        let key = (principal.clone(), client.map(|client| client.number), has_singletons);
         let is_ended = || client.is_some_and(|client| client.has_ended());
         loop {
             if let Some(view) = sharing.scopes().views.get(&key) {
@@ -196,8 +209,10 @@ impl GatewayInner {
             }
             let mut upstreams = vec![self.shared.clone()];
             let mut awaited = Vec::new();
-            let (principal, number) = key.clone();
-            for scope in [Scope::Principal(principal.clone()), Scope::Session(principal, number)] {
+            let (principal, number, _) = key.clone();
+            let singleton = has_singletons.then_some(Scope::Singleton);
+            let private = [Scope::Principal(principal.clone()), Scope::Session(principal, number)];
+            for scope in singleton.into_iter().chain(private) {
                 if sharing.servers(scope.share()).is_some() {
                     let cell = self.scoped_host(scope, upstreams.clone(), is_ended)?;
                     upstreams.push(cell.wait().await.clone()?);
@@ -215,6 +230,13 @@ impl GatewayInner {
                 return Ok(scopes.views.entry(key).or_insert(view).clone());
             }
         }
+    }
+
+    /// Returns whether an endpoint offers a server of which all replicas have one process.
+    pub(super) fn has_singletons(&self, endpoint: usize) -> bool {
+        let Some(singleton) = &self.sharing.singleton else { return false };
+        let mut names = singleton.config.servers.keys();
+        names.any(|name| self.endpoint(endpoint).has_server(name))
     }
 
     /// Returns the host of a scope. Starts the host if it does not run; the start continues without
@@ -255,7 +277,10 @@ impl GatewayInner {
         let started = tokio::select! {
             biased;
             () = self.sharing.closed() => Err(RpcError::closing()),
-            started = self.start_private_servers(scope.share(), wider) => started,
+            started = async {
+                self.own_scope(&scope).await?;
+                self.start_private_servers(scope.share(), wider).await
+            } => started,
         };
         let ended = {
             let mut scopes = self.sharing.scopes();
@@ -278,6 +303,19 @@ impl GatewayInner {
         };
         // Only this task sets the cell.
         drop(cell.set(result));
+    }
+
+    /// Makes sure that no other replica has the servers of a scope.
+    async fn own_scope(&self, scope: &Scope) -> Result<(), RpcError> {
+        match scope {
+            Scope::Singleton => self.own_key(OwnedKey::Singletons).await,
+            // The requests of a principal without a session are those of one session.
+            Scope::Principal(principal) | Scope::Session(principal, None) => {
+                self.own_key(self.principal_key(principal)).await
+            }
+            // The session, or the connection, is here.
+            Scope::Session(_, Some(_)) => Ok(()),
+        }
     }
 
     /// Starts the servers of a principal or a session. Returns their host, and uses of the servers of
@@ -352,7 +390,7 @@ impl GatewayInner {
             let mut scopes = self.sharing.scopes();
             // A request of the client that is still under way starts no other host.
             client.end();
-            scopes.views.retain(|(_, client), _| *client != key);
+            scopes.views.retain(|(_, client, _), _| *client != key);
             let scope = Scope::Session(client.principal.clone(), key);
             // A start that is in progress ends the host.
             let cell = scopes.hosts.remove(&scope);
@@ -361,13 +399,30 @@ impl GatewayInner {
         self.shut_down_hosts(ended.into_iter().collect());
     }
 
+    /// Kills the servers of which all replicas have one process: another replica may start them now.
+    pub(crate) fn end_singletons(&self) {
+        let ended = {
+            let mut scopes = self.sharing.scopes();
+            scopes.views.retain(|(_, _, has_singletons), _| !has_singletons);
+            // A start that is in progress ends its host.
+            let cell = scopes.hosts.remove(&Scope::Singleton);
+            cell.and_then(|cell| cell.get()?.clone().ok())
+        };
+        if let Some(upstream) = &ended {
+            tracing::warn!("servers with `share: singleton` killed: this replica lost its lease");
+            upstream.host.kill();
+        }
+        self.shut_down_hosts(ended.into_iter().collect());
+    }
+
     /// Ends the hosts of a principal and of its sessions.
     pub(super) fn end_principal(&self, principal: &Principal) {
         let ended = {
             let mut scopes = self.sharing.scopes();
-            scopes.views.retain(|(of, _), _| of != principal);
+            scopes.views.retain(|(of, _, _), _| of != principal);
             let is_of_principal = |scope: &Scope| match scope {
                 Scope::Principal(of) | Scope::Session(of, _) => of == principal,
+                Scope::Singleton => false,
             };
             // A start that is in progress ends its host.
             let hosts = scopes.hosts.extract_if(|scope, _| is_of_principal(scope));
@@ -446,8 +501,12 @@ impl GatewayInner {
         let scopes = self.sharing.scopes();
         let private = scopes.hosts.iter().filter_map(|(scope, cell)| {
             let upstream = cell.get()?.clone().ok()?;
-            let (Scope::Principal(principal) | Scope::Session(principal, _)) = scope;
-            let client = Some(principal.clone());
+            let client = match scope {
+                Scope::Singleton => None,
+                Scope::Principal(principal) | Scope::Session(principal, _) => {
+                    Some(principal.clone())
+                }
+            };
             Some(SharedHost { share: scope.share(), client, upstream })
         });
         let mut hosts: Vec<_> = std::iter::once(all).chain(private).collect();
@@ -457,8 +516,9 @@ impl GatewayInner {
 
     /// Returns the names of the servers that not all clients share, with their sharing policy.
     pub(crate) fn private_servers(&self) -> Vec<(&str, Share)> {
-        let Sharing { principal, session, .. } = &self.sharing;
-        let servers = principal.iter().chain(session).flat_map(|one| &one.config.servers);
+        let Sharing { singleton, principal, session, .. } = &self.sharing;
+        let private = singleton.iter().chain(principal).chain(session);
+        let servers = private.flat_map(|one| &one.config.servers);
         servers.map(|(name, server)| (name.as_str(), server.share)).collect()
     }
 

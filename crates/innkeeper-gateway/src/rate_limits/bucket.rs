@@ -16,9 +16,9 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
-    /// Takes one token, or returns the time until there is a token. In the rate, zero counts as one.
+    /// Takes one token, or returns the time until there is a token.
     pub(super) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
-        let token = MINUTE / rate.per_minute.max(1);
+        let token = token_time(rate);
         let capacity = token.saturating_mul(rate.burst.max(1));
         let missing = self.full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let needed = missing + token;
@@ -29,8 +29,18 @@ impl Bucket {
         Ok(())
     }
 
+    /// Sets the time until the bucket is full.
+    pub(super) fn set_full_in(&mut self, time: Duration, now: Instant) {
+        self.full_at = Some(now + time);
+    }
+
     /// Returns whether the bucket is full, like a new bucket.
     pub(super) fn is_full(&self, now: Instant) -> bool {
         self.full_at.is_none_or(|at| at <= now)
     }
+}
+
+/// Returns the time in which a bucket gets one token. In the rate, zero counts as one.
+pub(super) fn token_time(rate: Rate) -> Duration {
+    MINUTE / rate.per_minute.max(1)
 }

@@ -24,6 +24,8 @@ pub(crate) enum OwnedKey {
     Session(Box<str>),
     /// The servers and sessions of a principal.
     Principal(Principal),
+    /// The servers of which all replicas have one process, and the sessions that use them.
+    Singletons,
 }
 
 impl fmt::Display for OwnedKey {
@@ -31,6 +33,7 @@ impl fmt::Display for OwnedKey {
         match self {
             Self::Session(id) => write!(f, "session:{id}"),
             Self::Principal(principal) => write!(f, "principal:{principal}"),
+            Self::Singletons => f.write_str("singletons"),
         }
     }
 }
@@ -247,16 +250,16 @@ impl Replicas {
         std::mem::take(&mut *owned.lost.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps the principals that clients use, and gives up those that no client uses for the idle
-    /// time.
-    pub(crate) async fn keep_principals(&self) {
+    /// Keeps the keys of several sessions that clients use, and gives up those that no client uses for
+    /// the idle time.
+    pub(crate) async fn keep_used(&self) {
         let idle = self.0.options.idle;
         for ownership in self.0.owned.all() {
             let since = {
                 let kept = ownership.kept.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.elapsed()
             };
-            if !matches!(ownership.key, OwnedKey::Principal(_)) || since < idle / 8 {
+            if matches!(ownership.key, OwnedKey::Session(_)) || since < idle / 8 {
                 continue;
             }
             let result = if ownership.used.swap(false, Ordering::Relaxed) {
@@ -268,7 +271,7 @@ impl Replicas {
                 continue;
             };
             if let Err(error) = result {
-                tracing::warn!(%error, "owned principals not kept");
+                tracing::warn!(%error, "owned keys not kept");
                 return;
             }
         }

@@ -16,6 +16,7 @@ pub(super) struct Scripts {
     pub(super) find_value: Script,
     pub(super) append: Script,
     pub(super) read_log: Script,
+    pub(super) add_rates: Script,
 }
 
 impl Scripts {
@@ -32,6 +33,7 @@ impl Scripts {
             find_value: Script::new(include_str!("scripts/find_value.lua")),
             append: Script::new(include_str!("scripts/append.lua")),
             read_log: Script::new(include_str!("scripts/read_log.lua")),
+            add_rates: Script::new(include_str!("scripts/add_rates.lua")),
         }
     }
 }

@@ -2,10 +2,13 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use innkeeper_host::config::{Rate, RateConfig};
 use innkeeper_testkit::RedisServer;
 use serde_json::value::RawValue;
 
 use super::*;
+use crate::principal::Principal;
+use crate::rate_limits::RateLimits;
 
 /// The replicas of one Redis.
 struct Cluster {
@@ -201,4 +204,27 @@ async fn a_session_that_ended_leaves_nothing() {
     assert!(second.calls(&key()).await.unwrap().is_empty());
     assert!(second.read_log("abc", 0).await.unwrap().entries.is_empty());
     assert!(matches!(second.claim(&key(), false).await.unwrap(), Claim::Unknown));
+}
+
+#[tokio::test]
+async fn a_client_has_one_rate_at_all_replicas() {
+    let rate = Rate { per_minute: 60, burst: 10 };
+    let config = RateConfig { requests: Some(rate), ..RateConfig::default() };
+    let cluster = Cluster::start(3).await;
+    let limits: Vec<_> = (0..3).map(|_| RateLimits::new(config.clone(), [])).collect();
+    limits.iter().for_each(RateLimits::share);
+    let ada = Principal::new("ada");
+    let mut taken = 0;
+    // Each replica learns of the others with its own next request.
+    for _ in 0..20 {
+        for (replicas, limits) in cluster.replicas.iter().zip(&limits) {
+            if limits.count_request(&ada).is_ok() {
+                taken += 1;
+                replicas.exchange_rates(limits).await.unwrap();
+            }
+        }
+    }
+    assert!((10..=13).contains(&taken), "{taken} requests of a burst of 10");
+    let other = Principal::new("ben");
+    assert!(limits[0].count_request(&other).is_ok(), "another client has its own rate");
 }

@@ -31,7 +31,7 @@ use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
 use finished_streams::FinishedStreams;
-pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH};
+pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
 pub(crate) use response::{KEEP_ALIVE, event_response, keep_alive};
@@ -59,13 +59,24 @@ struct HttpRequest<'a> {
     principal: Principal,
     method: Method,
     headers: &'a HeaderMap,
-    /// The query of a request for a stream of HTTP+SSE.
-    query: Option<&'a str>,
+    /// Where another replica takes the request.
+    target: ReplicaTarget<'a>,
     body: Bytes,
     /// The id of the request for all replicas; empty without replicas.
     id: String,
     /// Whether another replica passed the request on.
     is_forwarded: bool,
+}
+
+/// What a request is for, at another replica.
+#[derive(Clone, Copy, Debug)]
+enum ReplicaTarget<'a> {
+    /// MCP at the endpoint.
+    Mcp,
+    /// A stream of HTTP+SSE, with the query of the request.
+    Messages(&'a str),
+    /// Plain HTTP at the endpoint, with the path and the query after that of the endpoint.
+    Rest(&'a str),
 }
 
 /// Who sends a request: a client, or another replica for its client.
@@ -101,7 +112,7 @@ impl Origin {
             principal,
             method: parts.method.clone(),
             headers: &parts.headers,
-            query: None,
+            target: ReplicaTarget::Mcp,
             body,
             id,
             is_forwarded,

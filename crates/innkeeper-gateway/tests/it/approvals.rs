@@ -325,7 +325,7 @@ async fn a_call_of_a_client_that_has_left_runs_and_its_result_is_kept() {
     let mut ada = gateway.initialized("ada", json!({})).await;
     start_echo(&mut ada).await;
     let question = open_question(&gateway.gateway).await.id;
-    drop(ada);
+    ada.vanish().await;
     approve(&gateway.gateway, question).await;
     let done = wait_for(&gateway.gateway, question, QuestionState::Done).await;
     assert!(done.response.unwrap().get().contains("hi"));

@@ -212,11 +212,12 @@ async fn finished_calls_have_their_outcome_and_the_charts_their_numbers() {
     );
     assert!(charts.contains("aria-label=\"Errors per minute: 1 in the last 60 minutes\""));
     assert!(charts.contains("<rect class=\"bar\""));
+    browser.send(("POST", "/tools/a.none"), &[], "{}".to_owned()).await;
     let audit = browser.get("/console/audit").await.text;
-    assert!(
-        audit.contains(">tool-refused</th><td>ann</td>") && audit.contains("`a.absent`"),
-        "{audit}"
-    );
+    for (client, tool) in [("ann", "`a.absent`"), ("local", "`a.none`")] {
+        let is_shown = audit.contains(&format!(">tool-refused</th><td>{client}</td>"));
+        assert!(is_shown && audit.contains(tool), "{audit}");
+    }
 }
 
 #[tokio::test]

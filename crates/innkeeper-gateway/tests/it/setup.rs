@@ -295,6 +295,11 @@ impl TestClient {
         self.writer.shutdown().await.unwrap();
     }
 
+    /// Ends the connection at once, with its requests.
+    pub(crate) async fn vanish(mut self) {
+        self.serving.shutdown().await;
+    }
+
     /// Closes the client's output and returns the outcome of the connection.
     pub(crate) async fn close(mut self) -> std::io::Result<()> {
         self.writer.shutdown().await.unwrap();

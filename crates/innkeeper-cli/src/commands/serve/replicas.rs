@@ -45,6 +45,11 @@ impl ReplicaSettings {
         })
     }
 
+    /// Returns whether the gateway is one of several replicas.
+    pub(super) fn is_enabled(&self) -> bool {
+        self.listen.is_some()
+    }
+
     /// Returns the settings with their sources, without the secret.
     pub(super) fn json(&self) -> Value {
         json!({

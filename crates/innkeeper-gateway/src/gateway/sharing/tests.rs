@@ -39,11 +39,11 @@ async fn a_request_after_the_end_of_its_session_starts_no_servers() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
     let client = client();
-    let used = gateway.view(&client.principal, Some(&client)).await.unwrap();
+    let used = gateway.view(&client.principal, Some(&client), 0).await.unwrap();
     assert_eq!(tagged_processes(&tag).len(), 1);
     gateway.end_client(&client);
     drop(used);
-    let refused = gateway.view(&client.principal, Some(&client)).await.unwrap_err();
+    let refused = gateway.view(&client.principal, Some(&client), 0).await.unwrap_err();
     assert_eq!(refused.message, "the session has ended");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
@@ -53,14 +53,14 @@ async fn several_requests_wait_for_one_host_that_ends() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 1).await;
     let first = client();
-    drop(gateway.view(&first.principal, Some(&first)).await.unwrap());
+    drop(gateway.view(&first.principal, Some(&first), 0).await.unwrap());
     gateway.end_client(&first);
     assert_eq!(lock(&gateway.sharing.ending).len(), 1, "the first host ends while others wait");
     let (second, third) = (client(), client());
     let waiting = timeout(LIMIT, async {
         tokio::join!(
-            gateway.view(&second.principal, Some(&second)),
-            gateway.view(&third.principal, Some(&third)),
+            gateway.view(&second.principal, Some(&second), 0),
+            gateway.view(&third.principal, Some(&third), 0),
         )
     });
     let (second, third) = waiting.await.unwrap();
@@ -76,10 +76,10 @@ async fn a_shutdown_waits_for_the_hosts_that_end_and_starts_no_further_one() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
     let (ending, late) = (client(), client());
-    drop(gateway.view(&ending.principal, Some(&ending)).await.unwrap());
+    drop(gateway.view(&ending.principal, Some(&ending), 0).await.unwrap());
     gateway.end_client(&ending);
     assert_eq!(timeout(LIMIT, gateway.shut_down_private_hosts()).await.unwrap().len(), 1);
-    let refused = gateway.view(&late.principal, Some(&late)).await.unwrap_err();
+    let refused = gateway.view(&late.principal, Some(&late), 0).await.unwrap_err();
     assert_eq!(refused.message, "the gateway is closing");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
@@ -90,7 +90,7 @@ async fn a_shutdown_ends_the_hosts_that_start() {
     let server = fixture("n").process_tag(&tag).switch("--hang-init");
     let Gateway(gateway) = gateway(server.config_key("initTimeout", 3_600), 8).await;
     let client = client();
-    let starting = gateway.view(&client.principal, Some(&client));
+    let starting = gateway.view(&client.principal, Some(&client), 0);
     let shutting_down = async {
         while tagged_processes(&tag).is_empty() {
             tokio::task::yield_now().await;

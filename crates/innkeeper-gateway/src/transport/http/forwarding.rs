@@ -10,7 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -21,7 +22,7 @@ use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::response::{EVENTS, json_response, rejected};
-use super::{HttpRequest, incoming};
+use super::{HttpRequest, HttpTransport, Origin, ReplicaTarget, incoming};
 use crate::error::RpcError;
 use crate::gateway::Replication;
 use crate::metrics::ForwardedOutcome;
@@ -124,6 +125,10 @@ pub(super) async fn own_or_forward(
     loop {
         let claim = replicas.claim(key, create).await;
         let owner = match claim.map_err(|error| failed(&error, is_sent))? {
+            // Nothing says whether the request had an effect.
+            Claim::Owned(_) | Claim::Unknown if is_sent && !from.may_repeat() => {
+                return Err(Box::new(outcome_unknown()));
+            }
             Claim::Owned(ownership) if is_sent => {
                 let lost = lost_calls(from, replicas, &ownership, requests).await;
                 return lost.map_or(Ok(Some(ownership)), |response| Err(Box::new(response)));
@@ -211,6 +216,43 @@ pub(super) async fn forward_to_named(
     failed(&error)
 }
 
+/// Makes this replica the owner of what a request of plain HTTP needs, or passes the request on to the
+/// owner. Returns the body if this replica handles the request.
+pub(crate) async fn place_rest_request(
+    transport: &Arc<HttpTransport>,
+    origin: Origin,
+    path: &str,
+    parts: &Parts,
+    body: Body,
+) -> Result<Body, Response<Body>> {
+    let (gateway, endpoint) = (&transport.gateway, origin.endpoint);
+    let Some(replication) = &gateway.replication else { return Ok(body) };
+    let Some(key) = gateway.owned_key(&origin.principal, None, endpoint) else { return Ok(body) };
+    let read = transport.bodies.read(&origin.principal, body).await;
+    let (body, _reservation) = read.map_err(|rejection| rejection.into_response())?;
+    let from = origin.request(transport, parts, body.clone());
+    let from = HttpRequest { target: ReplicaTarget::Rest(path), ..from };
+    match own_or_forward(&from, replication, &key, true, &[]).await {
+        Ok(_) => Ok(Body::from(body)),
+        Err(response) => Err(*response),
+    }
+}
+
+impl HttpRequest<'_> {
+    /// Returns whether the request may be handled twice, apart from its recorded calls.
+    fn may_repeat(&self) -> bool {
+        !matches!(self.target, ReplicaTarget::Rest(_)) || self.method != Method::POST
+    }
+}
+
+fn outcome_unknown() -> Response<Body> {
+    rejected(
+        StatusCode::BAD_GATEWAY,
+        "the outcome is unknown: the replica with the request ended before its response; check \
+         whether the call had its effect before you repeat it",
+    )
+}
+
 /// Returns the response to a request that the store does not let this replica handle.
 pub(super) fn unavailable(error: &StoreError) -> Response<Body> {
     tracing::warn!(%error, "request of a session not handled");
@@ -273,11 +315,13 @@ fn forwarded_request(
     replicas: &Replicas,
     owner: &ReplicaAddress,
 ) -> Result<Request<Full<Bytes>>, http::Error> {
-    let path = match &from.query {
-        None => format!("{}{REPLICA_PATH}/mcp/{}", owner.url, from.endpoint),
-        Some(query) => format!("{}{REPLICA_PATH}/messages?{query}", owner.url),
+    let (url, endpoint) = (&owner.url, from.endpoint);
+    let url = match from.target {
+        ReplicaTarget::Mcp => format!("{url}{REPLICA_PATH}/mcp/{endpoint}"),
+        ReplicaTarget::Messages(query) => format!("{url}{REPLICA_PATH}/messages?{query}"),
+        ReplicaTarget::Rest(path) => format!("{url}{REPLICA_PATH}/rest/{endpoint}{path}"),
     };
-    let mut request = Request::builder().method(from.method.clone()).uri(path);
+    let mut request = Request::builder().method(from.method.clone()).uri(url);
     if let Some(headers) = request.headers_mut() {
         for (name, value) in from.headers {
             if !NOT_FORWARDED.contains(name) && *name != PRINCIPAL && *name != REQUEST_ID {

@@ -72,12 +72,12 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     {
         return Ok(Place::Here(session));
     }
-    let Some(key) = transport.gateway.owned_key(principal, Some(id)) else {
+    let Some(key) = transport.gateway.owned_key(principal, Some(id), *endpoint) else {
         return Err(Box::new(no_session()));
     };
     // In a box: a session that is here needs none of it.
     Box::pin(async {
-        let create = matches!(key, OwnedKey::Principal(_));
+        let create = !matches!(key, OwnedKey::Session(_));
         let ownership = own_or_forward(from, replication, &key, create, requests).await?;
         let ownership = ownership.ok_or_else(|| Box::new(no_session()))?;
         take_over(from, replication, id, ownership).await
@@ -296,7 +296,9 @@ pub(super) async fn place_stateless(
     if let Some(replica) = params.and_then(named_replica) {
         Box::pin(forward_to_named(from, replication, &replica, request)).await?;
     }
-    let Some(key) = gateway.owned_key(&from.principal, None) else { return Ok(None) };
+    let Some(key) = gateway.owned_key(&from.principal, None, from.endpoint) else {
+        return Ok(None);
+    };
     let requests = std::slice::from_ref(request);
     Box::pin(own_or_forward(from, replication, &key, true, requests)).await
 }

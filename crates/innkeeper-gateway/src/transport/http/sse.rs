@@ -19,7 +19,10 @@ use tokio::time::{sleep, timeout};
 
 use super::forwarding::{own_or_forward, unavailable};
 use super::response::{self, KEEP_ALIVE, accepted, rejected};
-use super::{Accepted, HttpRequest, HttpTransport, Origin, is_json, not_json, only_methods, parse};
+use super::{
+    Accepted, HttpRequest, HttpTransport, Origin, ReplicaTarget, is_json, not_json, only_methods,
+    parse,
+};
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::replicas::{Claim, OwnedKey, Ownership};
@@ -199,7 +202,7 @@ pub(crate) async fn receive_message(
     };
     let query = parts.uri.query().unwrap_or_default();
     let from = origin.request(transport, &parts, body.clone());
-    let from = HttpRequest { query: Some(query), ..from };
+    let from = HttpRequest { target: ReplicaTarget::Messages(query), ..from };
     let Some(id) = session_id(query) else { return no_stream() };
     let Some(session) = transport.sse_sessions.find(id, &from.principal) else {
         return elsewhere(&from, id).await;

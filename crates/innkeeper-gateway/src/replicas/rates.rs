@@ -1,0 +1,72 @@
+//! The rates of clients over all replicas: each replica counts by itself, and tells the others what it
+//! counted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::Replicas;
+use crate::rate_limits::{BucketName, RateLimits};
+use crate::redis_client::Reply;
+use crate::store_error::StoreError;
+
+/// Time between two exchanges: for this time, a client has its burst at each replica.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Maximum number of buckets in one script.
+const MAX_BUCKETS: usize = 512;
+
+impl Replicas {
+    /// Exchanges the counts of the limits with the other replicas until the future is dropped.
+    pub(crate) async fn share_rates(self, rates: Arc<RateLimits>) {
+        rates.share();
+        loop {
+            sleep(INTERVAL).await;
+            if let Err(error) = self.exchange_rates(&rates).await {
+                tracing::debug!(%error, "rates not exchanged");
+            }
+        }
+    }
+
+    /// Adds what was counted here to the buckets of all replicas, and takes over their levels.
+    pub(super) async fn exchange_rates(&self, rates: &RateLimits) -> Result<(), StoreError> {
+        let mut untold = rates.take_untold();
+        while !untold.is_empty() {
+            let names: Vec<BucketName> = untold.keys().take(MAX_BUCKETS).cloned().collect();
+            let told: Vec<_> =
+                names.into_iter().filter_map(|name| untold.remove_entry(&name)).collect();
+            let mut call = self.0.scripts.add_rates.prepare_invoke();
+            for (name, taken) in &told {
+                let time = u64::try_from(taken.time().as_micros()).unwrap_or(u64::MAX);
+                call.key(key(name)).arg(time);
+            }
+            match self.0.redis.run(&call).await {
+                Ok(reply) => apply(rates, &told, &reply)?,
+                Err(error) => {
+                    // A script whose response was lost counts twice.
+                    untold.extend(told);
+                    rates.return_untold(untold);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn apply<T>(rates: &RateLimits, told: &[(BucketName, T)], reply: &Reply) -> Result<(), StoreError> {
+    for (index, (name, _)) in told.iter().enumerate() {
+        rates.set_full_in(name, Duration::from_micros(reply.number(index)?));
+    }
+    Ok(())
+}
+
+/// Returns the name of a bucket in Redis. The length separates the client from the tool.
+fn key(name: &BucketName) -> String {
+    let BucketName { client, tool } = name;
+    match tool {
+        None => format!("mcp:rate:{}:{client}", client.len()),
+        Some(tool) => format!("mcp:rate:{}:{client}:{tool}", client.len()),
+    }
+}
