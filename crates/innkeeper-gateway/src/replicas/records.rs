@@ -9,6 +9,7 @@ use redis::{Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::lease::milliseconds;
 use super::ownership::{LEASE_PREFIX, no_lease};
@@ -18,6 +19,9 @@ use crate::store_error::StoreError;
 
 /// Maximum number of records that wait for their removal. A record that is not removed expires.
 const MAX_ENDED: usize = 8_192;
+
+/// Time in which ended calls gather for one script.
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Maximum number of records that one script removes.
 const MAX_REMOVED: usize = 256;
@@ -241,6 +245,10 @@ impl Replicas {
             // A record that stays expires.
             if let Err(error) = self.run(&call).await {
                 tracing::debug!(%error, "records of calls not removed");
+            }
+            if receiver.len() < MAX_REMOVED {
+                // One script for many calls.
+                sleep(REMOVAL_INTERVAL).await;
             }
         }
     }
