@@ -34,6 +34,10 @@ const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-config --pac
      --package innkeeper-gateway --package innkeeper-toolcall --package innkeeper-schema \
      --package innkeeper";
 
+/// The run of tests. Each step with tests has these arguments: another choice of packages has other
+/// features, and everything is built again.
+const NEXTEST_ARGS: &str = "run --locked --workspace --features xtask/soak --profile ci";
+
 /// The check that the benchmarks compile: they share modules of the command-line program. The common
 /// target directory has most of the dependencies from the lint.
 const CHECK_BENCHMARKS_ARGS: &str = "check --locked --manifest-path bench/Cargo.toml \
@@ -85,10 +89,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         steps.run("local model", local_model::install);
     }
     if built && steps.run("test runner", || join_task(fetching).map(drop)) {
-        steps.run("tests", || {
-            let line = "run --locked --workspace --features xtask/soak --profile ci";
-            CargoTool::NEXTEST.install()?.args(line).run()
-        });
+        steps.run("tests", || CargoTool::NEXTEST.install()?.args(NEXTEST_ARGS).run());
         match local_model::problem() {
             Some(reason) => steps.skip("tests of the local model", &reason),
             None => drop(steps.run("tests of the local model", local_model::run_tests)),

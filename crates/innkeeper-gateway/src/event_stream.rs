@@ -294,6 +294,9 @@ impl EventStream {
     /// Ends the stream after the messages in the log.
     pub(crate) fn close(&self) {
         let mut log = self.log();
+        if log.closed {
+            return;
+        }
         log.closed = true;
         self.enqueue(&mut log);
         drop(log);

@@ -442,7 +442,8 @@ impl Gateway {
     }
 
     /// Gives up what the replica owns, so that other replicas take over at once. Call it after
-    /// [`Self::serve_http`] has ended. Takes at most two seconds for each response of Redis.
+    /// [`Self::serve_http`] and [`Self::shut_down_private_servers`] have ended: another replica then
+    /// starts these servers. Takes at most two seconds for each response of Redis.
     pub async fn leave_replicas(&self) {
         if let Some(replication) = &self.0.replication {
             replication.replicas.leave().await;

@@ -1,7 +1,7 @@
 //! Questions that wait for the answer of a person: calls of tools that need an approval, and
 //! elicitations of servers.
 //!
-//! A question is an item in a [store](store). It outlives the request that created it, and with Redis
+//! A question is an item in a [`store`]. It outlives the request that created it, and with Redis
 //! also the process. Exactly one answer wins, whether an operator or the client gives it.
 
 pub mod store;

@@ -121,10 +121,10 @@ pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
 
 async fn forwarded_mcp(
     State(gateway): State<Arc<GatewayInner>>,
-    Path(endpoint): Path<usize>,
+    Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match forwarded(&gateway, endpoint, &request) {
+    match forwarded(&gateway, Some(&endpoint), &request) {
         Ok((transport, origin)) => mcp::handle(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
@@ -134,7 +134,7 @@ async fn forwarded_message(
     State(gateway): State<Arc<GatewayInner>>,
     request: Request,
 ) -> Response<Body> {
-    match forwarded(&gateway, 0, &request) {
+    match forwarded(&gateway, None, &request) {
         Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
@@ -142,32 +142,33 @@ async fn forwarded_message(
 
 async fn forwarded_tools(
     State(gateway): State<Arc<GatewayInner>>,
-    Path(endpoint): Path<usize>,
+    Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&gateway, endpoint, RestResource::Tools, request).await
+    forwarded_rest(&gateway, &endpoint, RestResource::Tools, request).await
 }
 
 async fn forwarded_tool(
     State(gateway): State<Arc<GatewayInner>>,
-    Path((endpoint, tool)): Path<(usize, String)>,
+    Path((endpoint, tool)): Path<(String, String)>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&gateway, endpoint, RestResource::Tool(tool), request).await
+    forwarded_rest(&gateway, &endpoint, RestResource::Tool(tool), request).await
 }
 
 async fn forwarded_rest(
     gateway: &GatewayInner,
-    endpoint: usize,
+    endpoint: &str,
     resource: RestResource,
     request: Request,
 ) -> Response<Body> {
-    let (transport, origin) = match forwarded(gateway, endpoint, &request) {
+    let (transport, origin) = match forwarded(gateway, Some(endpoint), &request) {
         Ok(forwarded) => forwarded,
         Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
     };
     let (parts, body) = request.into_parts();
-    let (principal, path) = (origin.principal.clone(), parts.uri.path());
+    let (endpoint, principal) = (origin.endpoint, origin.principal.clone());
+    let path = parts.uri.path();
     let placing = mcp::place_rest_request(&transport, origin, path, &parts, body);
     let body = match Box::pin(placing).await {
         Ok(body) => body,
@@ -180,10 +181,10 @@ async fn forwarded_rest(
     rest::handle(&client, resource, &parts, body).await
 }
 
-/// Checks a request that another replica passes on.
+/// Checks a request that another replica passes on, for the endpoint with a label.
 fn forwarded(
     gateway: &GatewayInner,
-    endpoint: usize,
+    endpoint: Option<&str>,
     request: &Request,
 ) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
     let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
@@ -192,9 +193,12 @@ fn forwarded(
     let head = ForwardedHead::from_headers(request.headers(), &replication.replicas)?;
     let transport = replication.transport.get().and_then(std::sync::Weak::upgrade);
     let transport = transport.ok_or_else(|| absent("the gateway serves no clients"))?;
-    if endpoint >= gateway.endpoints.len() {
-        return Err(absent("the replicas have different configurations: no such endpoint"));
-    }
+    let endpoint = match endpoint {
+        None => Some(0),
+        Some(label) => gateway.endpoint_with_label(label),
+    };
+    let endpoint = endpoint
+        .ok_or_else(|| absent("the replicas have different configurations: no such endpoint"))?;
     let ForwardedHead { principal, id } = head;
     Ok((transport, Origin { endpoint, principal, forwarded_id: Some(id) }))
 }
@@ -453,6 +457,21 @@ fn json(text: String) -> Response<Body> {
 }
 
 impl GatewayInner {
+    /// Returns what an endpoint is called among replicas, whose configurations can differ during a
+    /// change: an underscore and the name, if it has one.
+    pub(crate) fn replica_label(&self, index: usize) -> String {
+        let endpoint = self.endpoints.get(index);
+        format!("_{}", endpoint.and_then(|endpoint| endpoint.name.as_deref()).unwrap_or_default())
+    }
+
+    /// Returns the index of the endpoint with a label.
+    fn endpoint_with_label(&self, label: &str) -> Option<usize> {
+        match label.strip_prefix('_')? {
+            "" => Some(0),
+            name => self.endpoint_index(name),
+        }
+    }
+
     /// Returns the index of a named endpoint.
     fn endpoint_index(&self, name: &str) -> Option<usize> {
         self.endpoints.iter().position(|endpoint| endpoint.name.as_deref() == Some(name))

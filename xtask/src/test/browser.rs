@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::CargoTool;
 use super::debian_packages::DebianProgram;
 use super::servers::{install_npm, install_once};
+use super::{CargoTool, NEXTEST_ARGS};
 use crate::program::repository_root;
 use crate::{TaskResult, output};
 
@@ -48,6 +48,6 @@ pub(super) fn problem() -> Option<String> {
 ///
 /// A test failed, or no test was found.
 pub(super) fn run_tests() -> TaskResult {
-    let nextest = CargoTool::NEXTEST.install()?.args("run --locked -p innkeeper-cli --profile ci");
+    let nextest = CargoTool::NEXTEST.install()?.args(NEXTEST_ARGS);
     nextest.args("--run-ignored only --no-tests fail -E").arg(TESTS).run()
 }

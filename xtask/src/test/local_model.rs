@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::CargoTool;
+use super::{CargoTool, NEXTEST_ARGS};
 use crate::program::{Program, relative_path, repository_root};
 use crate::{TaskResult, output};
 
@@ -35,8 +35,7 @@ fn missing_feature(cpu: &str) -> Option<&'static str> {
 ///
 /// A test failed, or no test was found.
 pub(super) fn run_tests() -> TaskResult {
-    let packages = "run --locked -p innkeeper-agent -p innkeeper-cli -p innkeeper-toolcall";
-    let nextest = CargoTool::NEXTEST.install()?.args(packages).args("--profile ci");
+    let nextest = CargoTool::NEXTEST.install()?.args(NEXTEST_ARGS);
     nextest.args("--run-ignored only --no-tests fail -E").arg(TESTS).run()
 }
 

@@ -436,8 +436,10 @@ async fn serve_http(
     };
     let serving = gateway.serve_http(listener, access);
     let (served, served_replicas, ()) = tokio::join!(serving, serving_replicas, closing);
+    let reports = gateway.shut_down_private_servers().await;
+    // Another replica may start these servers now.
     gateway.leave_replicas().await;
-    for report in gateway.shut_down_private_servers().await {
+    for report in reports {
         warn_leftovers(&report, output)?;
     }
     served

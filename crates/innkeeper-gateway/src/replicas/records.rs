@@ -36,8 +36,8 @@ const RESUMPTION_TIME: Duration = Duration::from_secs(10 * 60);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SessionRecord {
     pub(crate) principal: String,
-    /// The index of the endpoint.
-    pub(crate) endpoint: usize,
+    /// What the endpoint is called among replicas.
+    pub(crate) endpoint: String,
     /// The protocol revision.
     pub(crate) revision: String,
     pub(crate) capabilities: Box<RawValue>,

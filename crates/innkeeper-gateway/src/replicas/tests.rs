@@ -189,7 +189,7 @@ async fn a_session_that_ended_leaves_nothing() {
     let owned = own(first, &key()).await;
     let stored = SessionRecord {
         principal: "ada".to_owned(),
-        endpoint: 0,
+        endpoint: "_".to_owned(),
         revision: "2025-11-25".to_owned(),
         capabilities: RawValue::from_string("{}".to_owned()).unwrap(),
         log_level: None,

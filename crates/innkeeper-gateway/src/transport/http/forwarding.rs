@@ -315,7 +315,8 @@ fn forwarded_request(
     replicas: &Replicas,
     owner: &ReplicaAddress,
 ) -> Result<Request<Full<Bytes>>, http::Error> {
-    let (url, endpoint) = (&owner.url, from.endpoint);
+    let endpoint = from.transport.gateway.replica_label(from.endpoint);
+    let url = &owner.url;
     let url = match from.target {
         ReplicaTarget::Mcp => format!("{url}{REPLICA_PATH}/mcp/{endpoint}"),
         ReplicaTarget::Messages(query) => format!("{url}{REPLICA_PATH}/messages?{query}"),

@@ -108,9 +108,9 @@ async fn take_over(
     }
     let record = replication.replicas.find_session(id).await;
     let record = record.map_err(|error| Box::new(unavailable(&error)))?;
-    let belongs = |record: &SessionRecord| {
-        record.principal == **principal.id() && record.endpoint == *endpoint
-    };
+    let label = transport.gateway.replica_label(*endpoint);
+    let belongs =
+        |record: &SessionRecord| record.principal == **principal.id() && record.endpoint == label;
     let Some(record) = record.filter(belongs) else { return Err(Box::new(no_session())) };
     let ended = || Place::Ended { id: id.into(), ownership: ownership.clone() };
     if record.has_state {
@@ -176,7 +176,7 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
         session.subscription.get().is_some_and(|one| one.subscriber.has_resources());
     let record = SessionRecord {
         principal: session.client.principal.id().to_string(),
-        endpoint: session.client.endpoint,
+        endpoint: transport.gateway.replica_label(session.client.endpoint),
         revision: identity.revision.as_str().to_owned(),
         capabilities: (*identity.capabilities).to_owned(),
         log_level: session.client.log_level().map(|level| level.as_str().to_owned()),
