@@ -533,11 +533,18 @@ async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
     }
 }
 
+/// Time between two looks at the sessions that are handed over.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Gives the sessions up when the gateway closes.
 async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
     closing.wait().await;
-    if let Some(transport) = transport.upgrade() {
-        transport.hand_over_sessions().await;
+    loop {
+        // The gateway can be dropped between two looks.
+        let Some(current) = transport.upgrade() else { return };
+        current.hand_over_inactive().await;
+        drop(current);
+        sleep(HAND_OVER_INTERVAL).await;
     }
 }
 

@@ -22,7 +22,7 @@ const MAX_CLIENTS: usize = 10_000;
 const MAX_TOOLS_PER_CLIENT: usize = 1_000;
 
 /// Maximum number of buckets whose tokens wait until other replicas know of them.
-const MAX_UNTOLD: usize = 100_000;
+const MAX_PENDING_BUCKETS: usize = 100_000;
 
 /// Time after which a client that cannot be counted may try again.
 const FULL_TABLE_DELAY: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ pub struct RateLimits {
     own: HashMap<Arc<str>, RateConfig>,
     clients: Mutex<HashMap<Arc<str>, ClientBuckets>>,
     /// The tokens that other replicas do not know of; `None` without replicas.
-    untold: OnceLock<Mutex<HashMap<BucketName, TakenTokens>>>,
+    pending: OnceLock<Mutex<HashMap<BucketName, TakenTokens>>>,
 }
 
 /// The bucket of a client for its requests, or for its calls of a tool.
@@ -118,7 +118,7 @@ impl RateLimits {
     pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
         let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
         let (own, clients) = (own.collect(), Mutex::default());
-        Self { common, own, clients, untold: OnceLock::new() }
+        Self { common, own, clients, pending: OnceLock::new() }
     }
 
     /// Creates the limits of the configuration. The local user has the rates of all clients.
@@ -142,7 +142,7 @@ impl RateLimits {
             let taken = buckets.requests.take(rate, now);
             taken.map_err(|retry_after| RateExceeded::Requests { rate, retry_after })
         })?;
-        self.note_taken(client, None, rate);
+        self.count_token(client, None, rate);
         Ok(())
     }
 
@@ -159,36 +159,36 @@ impl RateLimits {
             let taken = buckets.tool(tool, now).take(*rate, now);
             taken.map_err(|retry_after| RateExceeded::Calls { rate: *rate, retry_after })
         })?;
-        self.note_taken(client, Some(tool), *rate);
+        self.count_token(client, Some(tool), *rate);
         Ok(())
     }
 
     /// Counts the tokens for other replicas from now on.
     pub(crate) fn share(&self) {
-        self.untold.get_or_init(Mutex::default);
+        self.pending.get_or_init(Mutex::default);
     }
 
-    fn note_taken(&self, client: &Principal, tool: Option<&str>, rate: Rate) {
-        let Some(untold) = self.untold.get() else { return };
+    fn count_token(&self, client: &Principal, tool: Option<&str>, rate: Rate) {
+        let Some(pending) = self.pending.get() else { return };
         let name = BucketName { client: client.id().clone(), tool: tool.map(Into::into) };
-        let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
-        if untold.len() < MAX_UNTOLD || untold.contains_key(&name) {
-            untold.entry(name).or_insert(TakenTokens { count: 0, rate }).count += 1;
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.len() < MAX_PENDING_BUCKETS || pending.contains_key(&name) {
+            pending.entry(name).or_insert(TakenTokens { count: 0, rate }).count += 1;
         }
     }
 
     /// Returns the tokens that were taken since the last call.
-    pub(crate) fn take_untold(&self) -> HashMap<BucketName, TakenTokens> {
-        let Some(untold) = self.untold.get() else { return HashMap::new() };
-        std::mem::take(&mut *untold.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_pending(&self) -> HashMap<BucketName, TakenTokens> {
+        let Some(pending) = self.pending.get() else { return HashMap::new() };
+        std::mem::take(&mut *pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns tokens that other replicas did not learn of.
-    pub(crate) fn return_untold(&self, tokens: HashMap<BucketName, TakenTokens>) {
-        let Some(untold) = self.untold.get() else { return };
-        let mut untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Restores tokens that other replicas did not learn of.
+    pub(crate) fn restore_pending(&self, tokens: HashMap<BucketName, TakenTokens>) {
+        let Some(pending) = self.pending.get() else { return };
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, taken) in tokens {
-            let known = untold.entry(name).or_insert(TakenTokens { count: 0, ..taken });
+            let known = pending.entry(name).or_insert(TakenTokens { count: 0, ..taken });
             known.count = known.count.saturating_add(taken.count);
         }
     }
@@ -196,11 +196,11 @@ impl RateLimits {
     /// Sets the time until the bucket of all replicas is full, apart from the tokens that were taken
     /// here in the meantime.
     pub(crate) fn set_full_in(&self, name: &BucketName, time: Duration) {
-        let untold = self.untold.get().and_then(|untold| {
-            let untold = untold.lock().unwrap_or_else(PoisonError::into_inner);
-            untold.get(name).copied()
+        let pending = self.pending.get().and_then(|pending| {
+            let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+            pending.get(name).copied()
         });
-        let time = time.saturating_add(untold.map_or(Duration::ZERO, TakenTokens::time));
+        let time = time.saturating_add(pending.map_or(Duration::ZERO, TakenTokens::time));
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(buckets) = clients.get_mut(&name.client) else { return };
         let bucket = match &name.tool {

@@ -90,3 +90,6 @@ impl GatewayInner {
         singleton.is_some() || principal.is_some() || session.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,7 +193,7 @@ impl Replicas {
         let epoch = shared.lease.epoch();
         let mut call = shared.scripts.claim.prepare_invoke();
         call.key(key.owner()).key(format!("{LEASE_PREFIX}{}", shared.id));
-        call.arg(&shared.id).arg(&shared.options.url).arg(LEASE_PREFIX);
+        call.arg(&shared.id).arg(LEASE_PREFIX);
         call.arg(milliseconds(shared.options.idle)).arg(u8::from(create));
         let reply: Reply = shared.redis.run(&call).await?;
         match reply.name() {

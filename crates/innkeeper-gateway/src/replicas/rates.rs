@@ -31,22 +31,22 @@ impl Replicas {
 
     /// Adds what was counted here to the buckets of all replicas, and takes over their levels.
     pub(super) async fn exchange_rates(&self, rates: &RateLimits) -> Result<(), StoreError> {
-        let mut untold = rates.take_untold();
-        while !untold.is_empty() {
-            let names: Vec<BucketName> = untold.keys().take(MAX_BUCKETS).cloned().collect();
-            let told: Vec<_> =
-                names.into_iter().filter_map(|name| untold.remove_entry(&name)).collect();
+        let mut pending = rates.take_pending();
+        while !pending.is_empty() {
+            let names: Vec<BucketName> = pending.keys().take(MAX_BUCKETS).cloned().collect();
+            let exchanged: Vec<_> =
+                names.into_iter().filter_map(|name| pending.remove_entry(&name)).collect();
             let mut call = self.0.scripts.add_rates.prepare_invoke();
-            for (name, taken) in &told {
+            for (name, taken) in &exchanged {
                 let time = u64::try_from(taken.time().as_micros()).unwrap_or(u64::MAX);
                 call.key(key(name)).arg(time);
             }
             match self.0.redis.run(&call).await {
-                Ok(reply) => apply(rates, &told, &reply)?,
+                Ok(reply) => apply(rates, &exchanged, &reply)?,
                 Err(error) => {
                     // A script whose response was lost counts twice.
-                    untold.extend(told);
-                    rates.return_untold(untold);
+                    pending.extend(exchanged);
+                    rates.restore_pending(pending);
                     return Err(error);
                 }
             }
@@ -55,8 +55,12 @@ impl Replicas {
     }
 }
 
-fn apply<T>(rates: &RateLimits, told: &[(BucketName, T)], reply: &Reply) -> Result<(), StoreError> {
-    for (index, (name, _)) in told.iter().enumerate() {
+fn apply<T>(
+    rates: &RateLimits,
+    exchanged: &[(BucketName, T)],
+    reply: &Reply,
+) -> Result<(), StoreError> {
+    for (index, (name, _)) in exchanged.iter().enumerate() {
         rates.set_full_in(name, Duration::from_micros(reply.number(index)?));
     }
     Ok(())

@@ -19,19 +19,24 @@ pub(super) struct Scripts {
     pub(super) add_rates: Script,
 }
 
+/// Returns a script that checks the owner of a key.
+fn fenced(text: &str) -> Script {
+    Script::new(&[include_str!("scripts/fence.lua"), text].concat())
+}
+
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
             renew: Script::new(include_str!("scripts/renew.lua")),
             claim: Script::new(include_str!("scripts/claim.lua")),
-            release: Script::new(include_str!("scripts/release.lua")),
-            keep: Script::new(include_str!("scripts/keep.lua")),
-            record_call: Script::new(include_str!("scripts/record_call.lua")),
+            release: fenced(include_str!("scripts/release.lua")),
+            keep: fenced(include_str!("scripts/keep.lua")),
+            record_call: fenced(include_str!("scripts/record_call.lua")),
             forget_calls: Script::new(include_str!("scripts/forget_calls.lua")),
             find: Script::new(include_str!("scripts/find.lua")),
-            store_session: Script::new(include_str!("scripts/store_session.lua")),
+            store_session: fenced(include_str!("scripts/store_session.lua")),
             find_value: Script::new(include_str!("scripts/find_value.lua")),
-            append: Script::new(include_str!("scripts/append.lua")),
+            append: fenced(include_str!("scripts/append.lua")),
             read_log: Script::new(include_str!("scripts/read_log.lua")),
             add_rates: Script::new(include_str!("scripts/add_rates.lua")),
         }

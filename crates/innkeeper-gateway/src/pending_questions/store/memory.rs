@@ -93,8 +93,8 @@ impl Entries {
         Changed::Done(Box::new(question))
     }
 
-    /// Takes the steps that the time has brought, and removes what is not kept.
-    fn settle(&mut self) {
+    /// Ends the questions whose time is over, and removes those that ended long ago.
+    fn end_expired(&mut self) {
         let now = Instant::now();
         let due = self.by_id.iter().filter_map(|(id, entry)| Some((*id, entry.due_step(now)?)));
         let due: Vec<_> = due.collect();
@@ -131,10 +131,10 @@ impl MemoryQuestionStore {
     /// Uses the questions as of now.
     fn with<T>(&self, use_entries: impl FnOnce(&mut Entries) -> T) -> T {
         let mut entries = self.lock();
-        entries.settle();
+        entries.end_expired();
         let value = use_entries(&mut entries);
         // A step can make the oldest questions leave.
-        entries.settle();
+        entries.end_expired();
         let changes = entries.position + 1;
         // Under the lock, so that the number never decreases.
         self.changes.send_if_modified(|number| std::mem::replace(number, changes) != changes);

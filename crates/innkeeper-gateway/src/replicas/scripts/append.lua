@@ -2,7 +2,7 @@
 -- the log, the requests of the stream. ARGV: the replica, the fence, the time in ms for which the log
 -- stays, the ids of the requests of a new stream, the id of the oldest entry to keep, and for each entry
 -- its id, its kind and its text.
-if redis.call('HGET', KEYS[1], 'replica') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'fence') ~= ARGV[2] then
+if not is_owner(KEYS[1], ARGV[1], ARGV[2]) then
   return {'not_owner'}
 end
 if ARGV[4] ~= '' then

@@ -1,7 +1,7 @@
--- Claims a key. KEYS: the owner of the key, the lease of the replica. ARGV: the replica, its URL, the
--- prefix of leases, the time in ms until an unused key is forgotten, whether to create the key.
+-- Claims a key. KEYS: the owner of the key, the lease of the replica. ARGV: the replica, the prefix
+-- of leases, the time in ms until an unused key is forgotten, whether to create the key.
 -- Returns the owner: this replica with its fence and the number of moves, or another with its URL.
-local replica, url, prefix, lifetime, create = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local replica, prefix, lifetime, create = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if redis.call('EXISTS', KEYS[2]) == 0 then
   return {'no_lease'}
 end

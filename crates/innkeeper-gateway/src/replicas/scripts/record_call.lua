@@ -4,8 +4,7 @@
 if redis.call('EXISTS', KEYS[2]) == 0 then
   return {'no_lease'}
 end
-local owner = redis.call('HMGET', KEYS[1], 'replica', 'fence')
-if owner[1] ~= ARGV[1] or owner[2] ~= ARGV[2] then
+if not is_owner(KEYS[1], ARGV[1], ARGV[2]) then
   return {'not_owner'}
 end
 if redis.call('HSETNX', KEYS[3], ARGV[3], ARGV[4]) == 0 then

@@ -1,6 +1,6 @@
 -- Stores the record of a session. KEYS: the owner of its key, the record. ARGV: the replica, the fence,
 -- the record, the time in ms until unused keys are forgotten.
-if redis.call('HGET', KEYS[1], 'replica') ~= ARGV[1] or redis.call('HGET', KEYS[1], 'fence') ~= ARGV[2] then
+if not is_owner(KEYS[1], ARGV[1], ARGV[2]) then
   return {'not_owner'}
 end
 redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])

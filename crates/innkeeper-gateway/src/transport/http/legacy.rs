@@ -33,9 +33,6 @@ use crate::store_error::StoreError;
 /// another replica.
 const PRIME_DELAY: Duration = Duration::from_millis(250);
 
-/// Time between two looks at the sessions that are handed over.
-const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
-
 /// Handles a POST. The reservation is the memory of its body.
 pub(super) async fn post(
     from: &HttpRequest<'_>,
@@ -528,23 +525,19 @@ impl HttpTransport {
         }
     }
 
-    /// Gives up each session as soon as it has no request in flight, so that other replicas continue
-    /// it, until the future is dropped.
-    pub(crate) async fn hand_over_sessions(&self) {
+    /// Gives up the sessions without a request in flight, so that other replicas continue them.
+    pub(crate) async fn hand_over_inactive(&self) {
         let Some(replication) = &self.gateway.replication else { return };
-        loop {
-            for session in self.sessions.remove_inactive() {
-                let ownership = session.ownership.as_ref();
-                let ownership = ownership
-                    .filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
-                if let Some(ownership) = ownership
-                    && let Err(error) = replication.replicas.release(ownership, None).await
-                {
-                    tracing::warn!(%error, "session not handed over");
-                }
-                self.close_session(&session);
+        for session in self.sessions.remove_inactive() {
+            let ownership = session.ownership.as_ref();
+            let ownership = ownership
+                .filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
+            if let Some(ownership) = ownership
+                && let Err(error) = replication.replicas.release(ownership, None).await
+            {
+                tracing::warn!(%error, "session not handed over");
             }
-            sleep(HAND_OVER_INTERVAL).await;
+            self.close_session(&session);
         }
     }
 
