@@ -14,6 +14,7 @@ pub mod sse;
 
 pub mod envelope;
 mod id;
+mod raw_text;
 pub mod skim;
 mod text;
 

@@ -5,6 +5,7 @@
 //! change the text of one member. [`recover_top_level_id`] accepts any bytes.
 
 mod brackets;
+mod checked_cursor;
 mod cursor;
 mod duplicate_keys;
 mod edit;
@@ -15,6 +16,7 @@ mod tokens;
 mod tests;
 
 pub(crate) use brackets::depth_within;
+pub(crate) use checked_cursor::CheckedCursor;
 pub(crate) use cursor::Cursor;
 pub use duplicate_keys::{KeyTracker, has_duplicate_key};
 pub(crate) use edit::remove_members;
@@ -24,6 +26,9 @@ pub use tokens::{Token, Tokens};
 
 use std::borrow::Cow;
 
+use serde_json::value::RawValue;
+
+use crate::raw_text::from_checked;
 use crate::text;
 
 /// Iterates over the members of a JSON object in their order: raw key without quotes, raw value.
@@ -47,6 +52,11 @@ pub fn elements(array: &str) -> Elements<'_> {
 /// several such members the last one applies, as in a parsed tree.
 pub fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     members(object).filter(|(name, _)| text::key_is(name, key)).last().map(|(_, value)| value)
+}
+
+/// Like [`member`], for a raw value.
+pub fn raw_member<'a>(object: &'a RawValue, key: &str) -> Option<&'a RawValue> {
+    member(object.get(), key).and_then(from_checked)
 }
 
 /// Iterates over the tokens of JSON text in their order: every member of every object, also members

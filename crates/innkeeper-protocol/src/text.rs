@@ -1,10 +1,6 @@
 //! Raw JSON strings and line breaks, and escaping of text for display.
 
 use std::borrow::Cow;
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, Visitor};
 
 /// Decodes a raw JSON string. Returns `None` if `raw` is not a string.
 ///
@@ -15,7 +11,54 @@ pub(crate) fn decode_string(raw: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
         return Some(Cow::Borrowed(inner));
     }
-    serde_json::from_str::<LossyString>(raw).ok().map(|text| Cow::Owned(text.0))
+    decode_escapes(inner).map(Cow::Owned)
+}
+
+/// Decodes the text between the quotes of a string. Returns `None` for an escape that JSON does not
+/// have.
+fn decode_escapes(text: &str) -> Option<String> {
+    let (mut decoded, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (plain, escape) = rest.split_at(at);
+        decoded.push_str(plain);
+        let (character, length) = decode_escape(escape.as_bytes())?;
+        decoded.push(character);
+        rest = &escape[length..];
+    }
+    decoded.push_str(rest);
+    Some(decoded)
+}
+
+/// Decodes the escape at the start, and returns its length.
+fn decode_escape(escape: &[u8]) -> Option<(char, usize)> {
+    const UNIT_LEN: usize = "\\u0000".len();
+    let character = match escape.get(1)? {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        plain @ (b'"' | b'\\' | b'/') => char::from(*plain),
+        b'u' => {
+            let first = utf16_unit(escape)?;
+            let second = escape.get(UNIT_LEN..).and_then(utf16_unit);
+            let units = [first, second.unwrap_or_default()];
+            let decoded = char::decode_utf16(units).next()?;
+            let length = decoded.as_ref().map_or(1, |character| character.len_utf16());
+            let character = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+            return Some((character, length * UNIT_LEN));
+        }
+        _ => return None,
+    };
+    Some((character, 2))
+}
+
+/// Reads an escape of four hexadecimal digits.
+fn utf16_unit(escape: &[u8]) -> Option<u16> {
+    let digits = escape.strip_prefix(b"\\u")?.get(..4)?;
+    let mut digits = digits.iter().map(|digit| char::from(*digit).to_digit(16));
+    let unit = digits.try_fold(0, |unit, digit| Some(unit << 4 | digit?))?;
+    u16::try_from(unit).ok()
 }
 
 /// Whether a raw key, as written between its quotes, decodes to `name`.
@@ -61,31 +104,6 @@ pub(crate) fn replace_line_breaks(json: &mut [u8]) {
     }
 }
 
-/// A string with lone surrogates replaced.
-struct LossyString(String);
-
-impl<'de> Deserialize<'de> for LossyString {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LossyVisitor;
-
-        impl Visitor<'_> for LossyVisitor {
-            type Value = LossyString;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<LossyString, E> {
-                Ok(LossyString(String::from_utf8_lossy(bytes).into_owned()))
-            }
-        }
-
-        // In bytes mode serde_json returns lone surrogates in their three-byte form and does not
-        // fail.
-        deserializer.deserialize_bytes(LossyVisitor)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{decode_string, key_is, printable};
@@ -97,7 +115,15 @@ mod tests {
         assert_eq!(decode_string(r#""\ud83d\ude00\u00e4\n""#).as_deref(), Some("\u{1F600}ä\n"));
         let half = decode_string(r#""a\ude00b""#).unwrap();
         assert!(half.starts_with('a') && half.ends_with('b') && half.contains('\u{FFFD}'));
-        for odd in ["", "\"", "5", "null", "[\"a\"]", r#""\x""#] {
+        assert_eq!(
+            decode_string(r#""\"\\\/\b\f\r\t\u000aé""#).as_deref(),
+            Some("\"\\/\u{8}\u{c}\r\t\né")
+        );
+        let halves = decode_string(r#""\ud83d\ud83d\ude00\ud83dx\ud83d""#);
+        assert_eq!(halves.as_deref(), Some("\u{FFFD}\u{1F600}\u{FFFD}x\u{FFFD}"));
+        for odd in
+            ["", "\"", "5", "null", "[\"a\"]", r#""\x""#, r#""\""#, r#""\u12""#, r#""\u+123""#]
+        {
             assert_eq!(decode_string(odd), None, "{odd}");
         }
     }

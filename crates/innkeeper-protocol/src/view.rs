@@ -20,7 +20,7 @@ mod tool;
 mod tests;
 
 pub use check::{check_prompt_result, check_read_result, check_tool_result};
-pub use content::{ContentBlock, MAX_CONTENT_BLOCKS, ToolResult};
+pub use content::{ContentBlock, MAX_CONTENT_BLOCKS, ToolResult, result_text};
 pub use input_required::{
     InputRequest, InputRequiredResult, MAX_INPUT_REQUESTS, MAX_REQUEST_STATE_BYTES,
 };
@@ -62,7 +62,7 @@ fn display_location(pointer: &str) -> String {
 }
 
 /// Returns the JSON type of a value, from its first byte.
-fn json_type_name(first: Option<u8>) -> &'static str {
+pub(crate) fn json_type_name(first: Option<u8>) -> &'static str {
     match first {
         None => "nothing",
         Some(b'"') => "a string",

@@ -96,7 +96,7 @@ fn print_result(
     let blocks = std::mem::take(&mut view.content).into_iter();
     let mut pieces: Vec<ContentPiece> =
         blocks.map(|block| ContentPiece::from_block(block.raw().get())).collect();
-    let mut structured = view.structured_content.as_ref().map(|json| json.get());
+    let mut structured = view.structured_content.map(|json| json.get());
     if form == ResultForm::Raw {
         if let Some(json) = structured.filter(|_| pieces.is_empty()) {
             pieces.push(ContentPiece::Other(json.to_owned()));

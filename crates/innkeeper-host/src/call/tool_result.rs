@@ -1,8 +1,9 @@
 //! The result of a tool call.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use innkeeper_protocol::{ViewError, skim};
+use innkeeper_protocol::{ViewError, skim, view};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -57,6 +58,17 @@ impl ToolResult {
         self.output_schema.as_ref()?.check(&self.raw)
     }
 
+    /// Returns the text of all text blocks, joined by line breaks; empty if there is none. The text
+    /// is borrowed if there is one text block, and its JSON has no escapes.
+    pub fn text(&self) -> Cow<'_, str> {
+        view::result_text(&self.raw)
+    }
+
+    /// Returns the structured content of the result as JSON text.
+    pub fn structured(&self) -> Option<&RawValue> {
+        skim::raw_member(&self.raw, "structuredContent")
+    }
+
     /// Returns the structured content of the result as a value of the application.
     ///
     /// # Errors
@@ -64,18 +76,18 @@ impl ToolResult {
     /// Returns an error if the result has no `structuredContent`, or if its JSON does not have the
     /// shape of `T`.
     pub fn structured_content<T: DeserializeOwned>(&self) -> Result<T, StructuredContentError> {
-        let content = skim::member(self.raw.get(), "structuredContent");
-        Ok(serde_json::from_str(content.ok_or(StructuredContentError::Missing)?)?)
+        let content = self.structured().ok_or(StructuredContentError::Missing)?;
+        Ok(serde_json::from_str(content.get())?)
     }
 
-    /// Returns the typed view of the result.
+    /// Returns the typed view of the result, which borrows from the result.
     ///
     /// # Errors
     ///
     /// Returns an error if the result does not have the shape of a tool result in a part that the
     /// call did not check.
-    pub fn view(&self) -> Result<innkeeper_protocol::view::ToolResult, ViewError> {
-        innkeeper_protocol::view::ToolResult::from_raw(&self.raw)
+    pub fn view(&self) -> Result<view::ToolResult<'_>, ViewError> {
+        view::ToolResult::from_raw(&self.raw)
     }
 }
 

@@ -1,18 +1,21 @@
 //! Parser for one line, with recovery of the id from malformed lines.
 
-mod depth;
 mod members;
 
-use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 use crate::id::RequestId;
 use crate::method::NOTIFICATION_PREFIX;
+use crate::raw_text::from_checked;
+use crate::skim::depth_within;
+use crate::view::json_type_name;
 use crate::{skim, text};
 use members::EnvelopeMembers;
 
-pub use depth::MAX_MESSAGE_DEPTH;
+/// Maximum number of nested objects and arrays in one line, including the outermost. serde_json
+/// accepts the same depth when it builds a tree, so every accepted message can be parsed further.
+pub const MAX_MESSAGE_DEPTH: usize = 127;
 
 /// Maximum number of messages parsed from one batch. Clients and servers batch a handful of
 /// requests, but a line of 16 MiB could contain millions.
@@ -31,20 +34,32 @@ pub fn parse(line: &[u8]) -> Result<Message<'_>, MalformedMessage> {
     let Ok(json) = std::str::from_utf8(line) else {
         return Err(MalformedMessage::with_recovered_id(MalformedKind::NotUtf8, line, ""));
     };
-    match serde_json::from_str::<EnvelopeMembers<'_>>(json) {
-        Ok(members) if depth::within_limit(json) => parse_envelope(&members).map(Message::Single),
-        Err(error) if error.classify() == Category::Data => parse_batch(json, &error),
-        Ok(_) => Err(MalformedMessage::with_recovered_id(MalformedKind::TooDeep, line, "")),
-        Err(error) => Err(not_json(json, &error)),
+    match EnvelopeMembers::read(json) {
+        Some(members) => parse_envelope(&members).map(Message::Single),
+        None => parse_other(json),
     }
 }
 
 /// Returns the error of a response that has no request id, such as the response of an HTTP server
 /// that rejects a request.
 pub fn error_without_id(body: &[u8]) -> Option<ErrorObject> {
-    let members: EnvelopeMembers<'_> = serde_json::from_slice(body).ok()?;
+    let members = EnvelopeMembers::read(std::str::from_utf8(body).ok()?)?;
     let nameless = members.id.is_none_or(|id| id.get() == "null");
     if nameless { members.error().and_then(parse_error_object) } else { None }
+}
+
+/// Parses a line that is not an object within the limits.
+fn parse_other(json: &str) -> Result<Message<'_>, MalformedMessage> {
+    let value: &RawValue = serde_json::from_str(json).map_err(|error| not_json(json, &error))?;
+    let value = value.get();
+    if !depth_within(value.as_bytes(), MAX_MESSAGE_DEPTH) {
+        return Err(MalformedMessage::with_recovered_id(
+            MalformedKind::TooDeep,
+            value.as_bytes(),
+            "",
+        ));
+    }
+    if value.starts_with('[') { parse_batch(value) } else { Err(not_an_object(value)) }
 }
 
 fn not_json(json: &str, error: &serde_json::Error) -> MalformedMessage {
@@ -52,26 +67,18 @@ fn not_json(json: &str, error: &serde_json::Error) -> MalformedMessage {
     if matches!(json.trim_end(), "{" | "[") {
         return MalformedMessage::without_id(MalformedKind::MultiLineJson, "");
     }
-    if !depth::within_limit(json) {
+    if !depth_within(line, MAX_MESSAGE_DEPTH) {
         return MalformedMessage::with_recovered_id(MalformedKind::TooDeep, line, "");
     }
     MalformedMessage::with_recovered_id(MalformedKind::NotJson, line, &error.to_string())
 }
 
-/// Parses a line that is not an object. The text before the position of `error` is valid JSON; the
-/// rest is unchecked.
-fn parse_batch<'a>(
-    json: &'a str,
-    error: &serde_json::Error,
-) -> Result<Message<'a>, MalformedMessage> {
-    let array: &RawValue = serde_json::from_str(json).map_err(|error| not_json(json, &error))?;
-    if !array.get().starts_with('[') {
-        return Err(MalformedMessage::without_id(MalformedKind::NotAnObject, &error.to_string()));
-    }
-    if !depth::within_limit(json) {
-        return Err(MalformedMessage::without_id(MalformedKind::TooDeep, ""));
-    }
-    let mut items = skim::elements(array.get());
+fn not_an_object(value: &str) -> MalformedMessage {
+    MalformedMessage::without_id(MalformedKind::NotAnObject, json_type_name(value.bytes().next()))
+}
+
+fn parse_batch(array: &str) -> Result<Message<'_>, MalformedMessage> {
+    let mut items = skim::elements(array);
     let mut batch: Vec<_> = items.by_ref().take(MAX_BATCH_MESSAGES).map(parse_batch_item).collect();
     if batch.is_empty() {
         return Err(MalformedMessage::without_id(MalformedKind::EmptyBatch, ""));
@@ -85,12 +92,9 @@ fn parse_batch<'a>(
 }
 
 fn parse_batch_item(json: &str) -> Result<Incoming<'_>, MalformedMessage> {
-    match serde_json::from_str::<EnvelopeMembers<'_>>(json) {
-        Ok(members) => parse_envelope(&members),
-        Err(error) if error.classify() == Category::Data => {
-            Err(MalformedMessage::without_id(MalformedKind::NotAnObject, &error.to_string()))
-        }
-        Err(error) => Err(not_json(json, &error)),
+    match EnvelopeMembers::read(json) {
+        Some(members) => parse_envelope(&members),
+        None => Err(not_an_object(json)),
     }
 }
 
@@ -174,7 +178,7 @@ fn parse_error_object(error: &RawValue) -> Option<ErrorObject> {
         } else if text::key_is(key, "message") {
             message = text::decode_string(value);
         } else if text::key_is(key, "data") && value != "null" {
-            data = RawValue::from_string(value.to_owned()).ok();
+            data = from_checked(value).map(ToOwned::to_owned);
         }
     }
     let Some(RequestId::Integer(code)) = code else { return None };

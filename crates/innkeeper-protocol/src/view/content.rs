@@ -1,72 +1,75 @@
 //! Tool results and their content blocks.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
-use super::object::boxed_raw;
 use super::{ObjectView, ViewError};
+use crate::raw_text::from_checked;
 use crate::skim;
+use crate::text::{decode_string, key_is};
 
 /// Maximum number of content blocks in a view. A longer result is available as raw JSON.
 pub const MAX_CONTENT_BLOCKS: usize = 10_000;
 
-/// The result of `tools/call`.
+/// The result of `tools/call`, borrowed from its raw JSON.
 #[derive(Clone, Debug)]
-pub struct ToolResult {
+pub struct ToolResult<'a> {
     /// Whether the tool reports an error.
     pub is_error: bool,
     /// The content blocks.
-    pub content: Vec<ContentBlock>,
+    pub content: Vec<ContentBlock<'a>>,
     /// The structured result.
-    pub structured_content: Option<Box<RawValue>>,
+    pub structured_content: Option<&'a RawValue>,
 }
 
 /// A content block with its raw JSON.
 #[derive(Clone, Debug)]
-pub enum ContentBlock {
+pub enum ContentBlock<'a> {
     /// Text.
     Text {
         /// The text.
-        text: String,
+        text: Cow<'a, str>,
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
     /// An image.
     Image {
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
     /// Audio.
     Audio {
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
     /// An embedded resource.
     Resource {
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
     /// A link to a resource.
     ResourceLink {
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
     /// A block of another type, or a text block without text.
     Unknown {
         /// The `type` of the block.
-        type_: String,
+        type_: Cow<'a, str>,
         /// The entire block.
-        raw: Box<RawValue>,
+        raw: &'a RawValue,
     },
 }
 
-impl ToolResult {
+impl<'a> ToolResult<'a> {
     /// Reads the result of `tools/call`.
     ///
     /// # Errors
     ///
     /// Returns an error if `raw` is not an object, if `content` exists and is not an array of
     /// objects with a `type` each, or if `content` has more than [`MAX_CONTENT_BLOCKS`] items.
-    pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
+    pub fn from_raw(raw: &'a RawValue) -> Result<Self, ViewError> {
         let result = ObjectView::from_raw(raw, ["isError", "content", "structuredContent"])?;
         let blocks = match result.get("content") {
             Some(_) => skim::elements(result.required_array("content")?),
@@ -79,14 +82,14 @@ impl ToolResult {
         Ok(Self {
             is_error: result.bool("isError").unwrap_or_default(),
             content,
-            structured_content: result.raw("structuredContent"),
+            structured_content: result.get("structuredContent").and_then(from_checked),
         })
     }
 }
 
-impl ContentBlock {
+impl<'a> ContentBlock<'a> {
     /// Returns the raw JSON of the block.
-    pub fn raw(&self) -> &RawValue {
+    pub fn raw(&self) -> &'a RawValue {
         match self {
             Self::Text { raw, .. }
             | Self::Image { raw }
@@ -97,18 +100,17 @@ impl ContentBlock {
         }
     }
 
-    fn from_raw(index: usize, block: &str) -> Result<Self, ViewError> {
+    fn from_raw(index: usize, block: &'a str) -> Result<Self, ViewError> {
         let pointer = || format!("/content/{index}");
         if index >= MAX_CONTENT_BLOCKS {
             return Err(ViewError::new(pointer(), "at most 10000 blocks", Some(block)));
         }
         let members = ObjectView::from_raw_at(pointer(), Some(block), ["type", "text"])?;
-        let type_ = members.required_string("type")?;
-        let Some(raw) = boxed_raw(block) else {
+        let type_ = members.required_text("type")?;
+        let Some(raw) = from_checked(block) else {
             return Err(ViewError::new(pointer(), "JSON", Some(block)));
         };
-        let text = members.string("text");
-        Ok(match (type_.as_str(), text) {
+        Ok(match (&*type_, members.text("text")) {
             ("text", Some(text)) => Self::Text { text, raw },
             ("image", _) => Self::Image { raw },
             ("audio", _) => Self::Audio { raw },
@@ -117,4 +119,25 @@ impl ContentBlock {
             _ => Self::Unknown { type_, raw },
         })
     }
+}
+
+/// Returns the text of all text blocks of a result of `tools/call`, joined by line breaks; empty if
+/// there is none. The text is borrowed if there is one such block, and its text has no escapes.
+pub fn result_text(raw: &RawValue) -> Cow<'_, str> {
+    let content = skim::member(raw.get(), "content").unwrap_or_default();
+    let mut texts = skim::elements(content).filter_map(text_of_block);
+    let first = texts.next().unwrap_or_default();
+    texts.fold(first, |joined, text| joined + "\n" + text)
+}
+
+fn text_of_block(block: &str) -> Option<Cow<'_, str>> {
+    let (mut is_text, mut text) = (false, None);
+    for (key, value) in skim::members(block) {
+        if key_is(key, "type") {
+            is_text = value == "\"text\"" || decode_string(value).as_deref() == Some("text");
+        } else if key_is(key, "text") {
+            text = Some(value);
+        }
+    }
+    text.filter(|_| is_text).and_then(decode_string)
 }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::ViewError;
 use crate::id::RequestId;
+use crate::raw_text::from_checked;
 use crate::{skim, text};
 
 /// The selected members of one object, found in one pass.
@@ -47,7 +48,12 @@ impl<'a, const N: usize> ObjectView<'a, N> {
     }
 
     pub(crate) fn string(&self, name: &'static str) -> Option<String> {
-        self.get(name).and_then(text::decode_string).map(Into::into)
+        self.text(name).map(Into::into)
+    }
+
+    /// Returns a string, borrowed if it has no escapes.
+    pub(crate) fn text(&self, name: &'static str) -> Option<Cow<'a, str>> {
+        self.get(name).and_then(text::decode_string)
     }
 
     pub(crate) fn bool(&self, name: &'static str) -> Option<bool> {
@@ -108,7 +114,12 @@ impl<'a, const N: usize> ObjectView<'a, N> {
     }
 
     pub(crate) fn required_string(&self, name: &'static str) -> Result<String, ViewError> {
-        self.string(name).ok_or_else(|| self.unexpected_type(name, "a string"))
+        self.required_text(name).map(Into::into)
+    }
+
+    /// Returns a string, borrowed if it has no escapes.
+    pub(crate) fn required_text(&self, name: &'static str) -> Result<Cow<'a, str>, ViewError> {
+        self.text(name).ok_or_else(|| self.unexpected_type(name, "a string"))
     }
 
     pub(crate) fn required_float(&self, name: &'static str) -> Result<f64, ViewError> {
@@ -148,7 +159,7 @@ pub(crate) fn child_pointer(pointer: &str, name: &str) -> String {
 
 /// Copies valid JSON text.
 pub(crate) fn boxed_raw(raw: &str) -> Option<Box<RawValue>> {
-    RawValue::from_string(raw.to_owned()).ok()
+    from_checked(raw).map(ToOwned::to_owned)
 }
 
 pub(super) fn parse_bool(raw: &str) -> Option<bool> {

@@ -1,13 +1,12 @@
 //! The six members of an envelope, borrowed from the line.
 
-use std::fmt;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::MAX_MESSAGE_DEPTH;
 use crate::envelope::{MalformedKind, MalformedMessage};
 use crate::id::RequestId;
+use crate::raw_text::from_checked;
+use crate::skim::CheckedCursor;
 use crate::text::key_is;
 
 /// The members of an envelope as raw JSON. Unknown members are skipped.
@@ -26,6 +25,31 @@ pub(super) struct EnvelopeMembers<'a> {
 }
 
 impl<'a> EnvelopeMembers<'a> {
+    /// Reads the members in one pass. Returns `None` if the text is not a JSON object, or is nested
+    /// more deeply than [`MAX_MESSAGE_DEPTH`].
+    pub(super) fn read(json: &'a str) -> Option<Self> {
+        let (mut members, mut cursor) = (Self::default(), CheckedCursor::new(json));
+        if !cursor.eat(b'{') {
+            return None;
+        }
+        if !cursor.eat(b'}') {
+            loop {
+                let key = MemberKey::from_raw(cursor.key()?);
+                let value = cursor.value(MAX_MESSAGE_DEPTH - 1)?;
+                if key != MemberKey::Other {
+                    members.insert(key, from_checked(value)?);
+                }
+                if !cursor.eat(b',') {
+                    break;
+                }
+            }
+            if !cursor.eat(b'}') {
+                return None;
+            }
+        }
+        cursor.peek().is_none().then_some(members)
+    }
+
     pub(super) fn to_malformed(&self, kind: MalformedKind, detail: &str) -> MalformedMessage {
         let id = self.id.filter(|_| !self.ids_differ).map(RawValue::get);
         let is_response =
@@ -62,40 +86,6 @@ impl<'a> EnvelopeMembers<'a> {
     }
 }
 
-impl<'de> Deserialize<'de> for EnvelopeMembers<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = EnvelopeMembers<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON-RPC object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<EnvelopeMembers<'de>, A::Error> {
-                let mut members = EnvelopeMembers::default();
-                // Raw keys, because serde_json decodes no key with a lone surrogate, and the name of
-                // an unknown member must not lose the message.
-                while let Some(raw_key) = map.next_key::<&RawValue>()? {
-                    let key = MemberKey::from_raw(raw_key.get());
-                    if key == MemberKey::Other {
-                        map.next_value::<IgnoredAny>()?;
-                    } else {
-                        members.insert(key, map.next_value()?);
-                    }
-                }
-                Ok(members)
-            }
-        }
-
-        deserializer.deserialize_map(MembersVisitor)
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MemberKey {
     Jsonrpc,
@@ -108,8 +98,8 @@ enum MemberKey {
 }
 
 impl MemberKey {
-    /// Reads a key with its quotes.
-    fn from_raw(raw_key: &str) -> Self {
+    /// Reads a key without its quotes.
+    fn from_raw(key: &str) -> Self {
         const NAMES: [(&str, MemberKey); 6] = [
             ("jsonrpc", MemberKey::Jsonrpc),
             ("id", MemberKey::Id),
@@ -118,7 +108,6 @@ impl MemberKey {
             ("result", MemberKey::Result),
             ("error", MemberKey::Error),
         ];
-        let key = raw_key.trim_matches('"');
         let found = NAMES.into_iter().find(|(name, _)| key_is(key, name));
         found.map_or(Self::Other, |(_, key)| key)
     }

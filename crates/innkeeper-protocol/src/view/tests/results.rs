@@ -1,10 +1,12 @@
 //! Tests of tool results and notification parameters.
 
+use std::borrow::Cow;
+
 use super::raw;
 use crate::id::RequestId;
 use crate::view::{
     CancelledNotification, ContentBlock, LoggingMessageNotification, MAX_CONTENT_BLOCKS,
-    ProgressNotification, ToolResult,
+    ProgressNotification, ToolResult, result_text,
 };
 
 #[test]
@@ -20,7 +22,8 @@ fn every_block_of_a_result_is_kept_as_it_was_sent() {
     ];
     let json =
         format!(r#"{{"content":[{}],"isError":true,"structuredContent":[1]}}"#, blocks.join(","));
-    let result = ToolResult::from_raw(&raw(&json)).unwrap();
+    let json = raw(&json);
+    let result = ToolResult::from_raw(&json).unwrap();
     assert!(result.is_error);
     assert_eq!(result.structured_content.unwrap().get(), "[1]");
     let raw_blocks: Vec<_> = result.content.iter().map(|block| block.raw().get()).collect();
@@ -29,7 +32,7 @@ fn every_block_of_a_result_is_kept_as_it_was_sent() {
         .content
         .iter()
         .map(|block| match block {
-            ContentBlock::Text { text, .. } => text.as_str(),
+            ContentBlock::Text { text, .. } => text,
             ContentBlock::Image { .. } => "image",
             ContentBlock::Audio { .. } => "audio",
             ContentBlock::Resource { .. } => "resource",
@@ -42,7 +45,8 @@ fn every_block_of_a_result_is_kept_as_it_was_sent() {
 
 #[test]
 fn a_result_may_have_no_content() {
-    let result = ToolResult::from_raw(&raw(r#"{"structuredContent":{"a":1}}"#)).unwrap();
+    let json = raw(r#"{"structuredContent":{"a":1}}"#);
+    let result = ToolResult::from_raw(&json).unwrap();
     assert!(result.content.is_empty() && !result.is_error);
     assert_eq!(result.structured_content.unwrap().get(), r#"{"a":1}"#);
 }
@@ -64,6 +68,19 @@ fn blocks_at_the_limit_are_viewed_and_one_past_it_is_an_error() {
     };
     assert_eq!(read(MAX_CONTENT_BLOCKS), Ok(MAX_CONTENT_BLOCKS));
     assert_eq!(read(MAX_CONTENT_BLOCKS + 1).unwrap_err().pointer, "/content/10000");
+}
+
+#[test]
+fn the_text_of_a_result_is_that_of_its_text_blocks_and_is_copied_only_if_it_must_be() {
+    let text = |json: &str| result_text(&raw(json)).into_owned();
+    let one = raw(r#"{"isError":false,"content":[{"text":"one","type":"text"}],"text":"no"}"#);
+    assert!(matches!(result_text(&one), Cow::Borrowed("one")));
+    let blocks = r#"{"content":[{"type":"text","text":"a\n"},{"type":"image","text":"no"},{"type":"text"},
+        {"type":"text","text":5},{"type":"te\u0078t","text":"b"}]}"#;
+    assert_eq!(text(blocks), "a\n\nb");
+    for none in ["{}", "[]", r#"{"content":[]}"#, r#"{"content":[5]}"#, r#"{"content":null}"#] {
+        assert_eq!(text(none), "", "{none}");
+    }
 }
 
 #[test]
