@@ -83,7 +83,7 @@ def problems(program: Path, config: Path, environment: dict, user: int, hadolint
     cargo = shlex.split(build[build.index("cargo build") :].split("&&")[0])
     require("--locked" in cargo, "cargo builds without --locked")
     binaries = [cargo[at + 1] for at, word in enumerate(cargo) if word == "--bin"]
-    copied = [word.rpartition("/")[2] for word in build.split() if word.startswith("target/release/")]
+    copied = [word.rpartition("/")[2] for word in build.split() if word.startswith("target/dist/")]
     require(binaries == copied, f"cargo builds {binaries}, the stage copies {copied}")
     for binary in binaries:
         require((program.parent / binary).is_file(), f"the build has no program `{binary}`")

@@ -141,14 +141,14 @@ fn build(args: &BenchArgs) -> TaskResult<PathBuf> {
     for client in
         ["--features rmcp"].into_iter().chain(args.include_innkeeper.then_some(innkeeper_args))
     {
-        Program::cargo("build --release --manifest-path bench/Cargo.toml --bins")
+        Program::cargo("build --profile dist --manifest-path bench/Cargo.toml --bins")
             .args("--package innkeeper-bench --no-default-features")
             .args(client)
             .arg("--target-dir")
             .path_arg(&target)
             .run()?;
     }
-    Ok(target.join("release"))
+    Ok(target.join("dist"))
 }
 
 fn measure(programs: &Path, entry: &BenchRun, args: &BenchArgs) -> TaskResult<Value> {

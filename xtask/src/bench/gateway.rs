@@ -177,13 +177,13 @@ fn build() -> TaskResult<PathBuf> {
         "--manifest-path bench/Cargo.toml --package innkeeper-bench --no-default-features --bins",
         "--package innkeeper-cli",
     ] {
-        Program::cargo("build --release")
+        Program::cargo("build --profile dist")
             .args(package)
             .arg("--target-dir")
             .path_arg(&target)
             .run()?;
     }
-    let directory = target.join("release");
+    let directory = target.join("dist");
     let echo = directory.join("echo");
     let config = json!({ "servers": { "echo": { "command": echo.to_string_lossy() } } });
     let file = directory.join("gateway.json");
