@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::check_tool_result;
-use innkeeper_protocol::{Era, method};
+use innkeeper_protocol::{Era, JsonText, method, write_member};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -186,19 +186,36 @@ impl CallOptions {
     }
 }
 
-#[derive(Serialize)]
+/// The parameters of `tools/call` and `prompts/get`.
 struct ItemParams<'a, T> {
     name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a T>,
-    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Meta<'a>>,
-    #[serde(rename = "inputResponses", skip_serializing_if = "Option::is_none")]
     responses: Option<Arc<RawValue>>,
-    #[serde(rename = "requestState", skip_serializing_if = "Option::is_none")]
     state: Option<Arc<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskParam<'a>>,
+}
+
+impl<T: JsonText> JsonText for ItemParams<'_, T> {
+    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(b"{\"name\":");
+        self.name.write_json(out)?;
+        write_optional(out, "arguments", self.arguments)?;
+        write_optional(out, "_meta", self.meta.as_ref())?;
+        write_optional(out, "inputResponses", self.responses.as_ref())?;
+        write_optional(out, "requestState", self.state.as_ref())?;
+        write_optional(out, "task", self.task.as_ref())?;
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+fn write_optional(
+    out: &mut Vec<u8>,
+    name: &str,
+    value: Option<&impl JsonText>,
+) -> Result<(), serde_json::Error> {
+    value.map_or(Ok(()), |value| write_member(out, name, value))
 }
 
 /// The `task` parameter of a call that runs as a task.

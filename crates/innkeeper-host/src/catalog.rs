@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use indexmap::IndexMap;
 use innkeeper_config::name;
 use innkeeper_protocol::Era;
@@ -135,17 +136,17 @@ struct UnavailableServer {
 pub struct Catalog {
     servers: IndexMap<Arc<str>, CatalogServer>,
     unavailable: IndexMap<Arc<str>, UnavailableServer>,
-    tools: HashMap<Box<str>, Arc<ToolRoute>>,
-    prompts: HashMap<Box<str>, Arc<PromptRoute>>,
-    resources: HashMap<Box<str>, Vec<ResourceRoute>>,
-    bare_tools: Option<HashMap<Box<str>, Vec<Arc<ToolRoute>>>>,
+    tools: HashMap<Box<str>, Arc<ToolRoute>, RandomState>,
+    prompts: HashMap<Box<str>, Arc<PromptRoute>, RandomState>,
+    resources: HashMap<Box<str>, Vec<ResourceRoute>, RandomState>,
+    bare_tools: Option<HashMap<Box<str>, Vec<Arc<ToolRoute>>, RandomState>>,
 }
 
 impl Catalog {
     /// Builds a snapshot of `servers` in the given order.
     pub(crate) fn build(servers: Vec<CatalogServer>, allow_bare_names: bool) -> Self {
         let mut catalog =
-            Self { bare_tools: allow_bare_names.then(HashMap::new), ..Self::default() };
+            Self { bare_tools: allow_bare_names.then(HashMap::default), ..Self::default() };
         for server in servers {
             if server.entry.is_some() && server.state == ServerState::Ready {
                 catalog.servers.insert(server.name.clone(), server);

@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use innkeeper_config::RetryPolicy;
-use innkeeper_protocol::Revision;
 use innkeeper_protocol::view::TasksCapability;
+use innkeeper_protocol::{JsonText, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -154,7 +154,7 @@ pub(crate) struct RequestSpec<'a, F> {
 impl Connection {
     /// Sends a request of the application, checks its result, and records it once, however it ends:
     /// response, error, timeout or a cancelled caller.
-    pub(crate) async fn request<P: Serialize>(
+    pub(crate) async fn request<P: JsonText>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
@@ -164,7 +164,7 @@ impl Connection {
 
     /// Like [`Self::request`], but can also withhold other content of the server: `suspect` returns
     /// the findings that cause it. Called before recording, so that no log contains the content.
-    pub(crate) async fn request_scanned<P: Serialize>(
+    pub(crate) async fn request_scanned<P: JsonText>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         check_result: impl FnOnce(&RawValue, ResultType) -> Result<CallOutcome, ResultRejection>,
@@ -182,7 +182,7 @@ impl Connection {
 
     /// Sends a request of the application once, and returns its result of any type as the server
     /// sent it. Checks and records the request as [`Self::request_scanned`] does.
-    pub(crate) async fn request_raw<P: Serialize>(
+    pub(crate) async fn request_raw<P: JsonText>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         check_result: impl FnOnce(&RawValue) -> Result<CallOutcome, ResultRejection>,
@@ -301,7 +301,7 @@ impl Connection {
         });
     }
 
-    async fn send<P: Serialize>(
+    async fn send<P: JsonText>(
         &self,
         spec: &RequestSpec<'_, impl Fn(u64, RoundTripParams) -> P>,
         id: u64,

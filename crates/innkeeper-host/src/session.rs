@@ -29,12 +29,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use innkeeper_protocol::{Era, ErrorObject, Revision};
+use innkeeper_protocol::{Era, ErrorObject, JsonText, Revision};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, SetOnce, mpsc, oneshot, watch};
+use tokio::sync::{Notify, SetOnce, mpsc, watch};
 use tokio::time::Instant;
 
 use crate::callback::CallbackRegistry;
@@ -197,6 +197,10 @@ impl Session {
             active_tasks: watch::Sender::default(),
         });
         sessions.add(&state);
+        let expiring = state.clone();
+        state.server_requests.tasks().spawn(async move {
+            expiring.pending.expire(|| expiring.server_requests.is_busy()).await;
+        });
         Self(state)
     }
 
@@ -207,21 +211,22 @@ impl Session {
 
     /// Sends a request and waits for the response or the deadline. Dropping the future, or a
     /// timeout, sends `notifications/cancelled`; a later response is discarded.
-    pub(crate) async fn request<P: Serialize>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
+    pub(crate) async fn request<P: JsonText>(&self, out: OutgoingRequest<'_, P>) -> RequestResult {
         let shared = &*self.0;
-        let (id, deadline, extend) = (out.id, out.deadline, out.deadline_extension);
+        let id = out.id;
         if !shared.outbound.has_capacity() {
             let capacity =
-                tokio::time::timeout_at(deadline, shared.outbound.wait_for_capacity()).await;
+                tokio::time::timeout_at(out.deadline, shared.outbound.wait_for_capacity()).await;
             capacity.map_err(|_| RequestError::Timeout)?;
         }
         let call = shared.pending_call(out.call);
-        let (responder, is_only_call) =
-            shared.pending.insert(id, out.progress.clone(), out.background, call, out.task_id)?;
+        let (response, is_only_call) = shared.pending.insert(&out, call)?;
         let mut open = CancelOnDrop { shared, id, notify_server: false };
         shared.outbound.send_request(&out, is_only_call)?;
         open.notify_server = out.cancellable;
-        shared.await_response(id, responder, deadline, extend).await?
+        let closed =
+            RequestError::Unavailable { reason: UnavailableReason::ClosedOutput, sent: true };
+        response.await.unwrap_or(Err(closed))
     }
 
     /// Counts a request with a response as open, and forwards its progress, until the guard is
@@ -385,42 +390,6 @@ impl SessionState {
     fn close(&self, reason: UnavailableReason) {
         self.pending.close(&reason);
         self.outbound.fail(reason);
-    }
-
-    /// Waits for a response; the deadline moves while the server shows activity.
-    async fn await_response(
-        &self,
-        id: u64,
-        mut receiver: oneshot::Receiver<RequestResult>,
-        mut deadline: Instant,
-        extend: Option<DeadlineExtension>,
-    ) -> Result<RequestResult, RequestError> {
-        loop {
-            if let Ok(receiver) = tokio::time::timeout_at(deadline, &mut receiver).await {
-                let connection_closed = || {
-                    Err(RequestError::Unavailable {
-                        reason: UnavailableReason::ClosedOutput,
-                        sent: true,
-                    })
-                };
-                return Ok(receiver.unwrap_or_else(|_| connection_closed()));
-            }
-            let Some(DeadlineExtension { idle_timeout, deadline: max_deadline }) = extend else {
-                return Err(RequestError::Timeout);
-            };
-            let now = Instant::now();
-            let last_activity_at = if self.server_requests.is_busy() {
-                Some(now)
-            } else {
-                self.pending.last_activity(id)
-            };
-            deadline = last_activity_at
-                .map_or(deadline, |last_activity_at| last_activity_at + idle_timeout)
-                .min(max_deadline);
-            if deadline <= now {
-                return Err(RequestError::Timeout);
-            }
-        }
     }
 }
 

@@ -14,6 +14,8 @@ pub mod sse;
 
 pub mod envelope;
 mod id;
+mod json_string;
+mod json_text;
 mod raw_text;
 pub mod skim;
 mod text;
@@ -32,6 +34,7 @@ pub mod view;
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;
+pub use json_text::{JsonText, write_member, write_object, write_value};
 pub use page_cursor::{PageCursor, PageCursorError};
 pub use params_error::ParamsError;
 pub use request_params::RequestParams;

@@ -63,11 +63,12 @@ fn utf16_unit(escape: &[u8]) -> Option<u16> {
 
 /// Whether a raw key, as written between its quotes, decodes to `name`.
 pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
-    if !raw_key.contains('\\') {
+    if raw_key.len() <= name.len() {
         return raw_key == name;
     }
     // An escape sequence takes up to six bytes per byte of the character.
-    (name.len() + 1..=6 * name.len()).contains(&raw_key.len())
+    raw_key.len() <= 6 * name.len()
+        && raw_key.contains('\\')
         && serde_json::from_str::<String>(&format!("\"{raw_key}\"")).is_ok_and(|key| key == name)
 }
 

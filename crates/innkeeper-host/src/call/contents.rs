@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::view::{check_prompt_result, check_read_result};
-use innkeeper_protocol::{ViewError, method};
+use innkeeper_protocol::{JsonText, ViewError, method};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -163,7 +163,7 @@ struct ContentRequest<'a> {
 
 impl ContentRequest<'_> {
     /// Returns the cached result, else the server's result, else a stale result.
-    async fn read<P: Serialize>(
+    async fn read<P: JsonText>(
         &self,
         timeout: Duration,
         options: &CallOptions,
@@ -196,7 +196,7 @@ impl ContentRequest<'_> {
     }
 
     /// Sends the request to the server.
-    async fn fetch<P: Serialize>(
+    async fn fetch<P: JsonText>(
         &self,
         timeout: Duration,
         options: &CallOptions,

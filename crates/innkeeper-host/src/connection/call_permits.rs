@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::quality::RandomState;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
@@ -21,7 +22,7 @@ pub(crate) struct CallPermits(Mutex<PermitTable>);
 #[derive(Debug)]
 struct PermitTable {
     free: usize,
-    principals: HashMap<Option<Arc<str>>, PrincipalCalls>,
+    principals: HashMap<Option<Arc<str>>, PrincipalCalls, RandomState>,
     /// The number of the last ticket or grant.
     last_number: u64,
 }
@@ -97,7 +98,7 @@ impl PermitTable {
 
 impl CallPermits {
     pub(crate) fn new(maximum: usize) -> Self {
-        let principals = HashMap::new();
+        let principals = HashMap::default();
         Self(Mutex::new(PermitTable { free: maximum, principals, last_number: 0 }))
     }
 

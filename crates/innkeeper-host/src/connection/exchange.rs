@@ -1,7 +1,6 @@
 //! One request of the application with all its attempts, round trips and tasks.
 
-use innkeeper_protocol::{Era, skim};
-use serde::Serialize;
+use innkeeper_protocol::{Era, JsonText, skim};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
@@ -42,7 +41,7 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Sends the request until its result is complete or passed through.
-    pub(super) async fn run<P: Serialize>(&mut self) -> Result<Box<RawValue>, RequestError>
+    pub(super) async fn run<P: JsonText>(&mut self) -> Result<Box<RawValue>, RequestError>
     where
         F: Fn(u64, RoundTripParams) -> P,
     {
@@ -84,7 +83,7 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Sends the request and returns its first result, which may be of any type.
-    pub(super) async fn run_without_round_trips<P: Serialize>(
+    pub(super) async fn run_without_round_trips<P: JsonText>(
         &mut self,
     ) -> Result<Box<RawValue>, RequestError>
     where
@@ -98,7 +97,7 @@ impl<'a, F> Exchange<'a, F> {
     }
 
     /// Repeats attempts until one of them gives the result or the final error.
-    async fn next_result<P: Serialize>(
+    async fn next_result<P: JsonText>(
         &mut self,
     ) -> Result<(Box<RawValue>, Option<RequestPermit<'a>>), RequestError>
     where
@@ -121,7 +120,7 @@ impl<'a, F> Exchange<'a, F> {
 
     /// Waits for a permit and sends the request once. Returns no response if no permit was free
     /// in time.
-    async fn attempt<P: Serialize>(&mut self) -> (Option<RequestResult>, Option<RequestPermit<'a>>)
+    async fn attempt<P: JsonText>(&mut self) -> (Option<RequestResult>, Option<RequestPermit<'a>>)
     where
         F: Fn(u64, RoundTripParams) -> P,
     {

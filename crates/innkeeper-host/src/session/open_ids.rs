@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use foldhash::quality::RandomState;
 use tokio::time::Instant;
 
 /// Maximum number of remembered ids. With more, the work counts as open until the last of the
@@ -13,13 +14,13 @@ pub(super) const MAX_OPEN_IDS: usize = 256;
 /// Ids of work that the server may still process, each with the time at which it expires.
 #[derive(Debug)]
 pub(super) struct OpenIds<K> {
-    expiry_by_id: HashMap<K, Instant>,
+    expiry_by_id: HashMap<K, Instant, RandomState>,
     overflow_expiry: Option<Instant>,
 }
 
 impl<K> Default for OpenIds<K> {
     fn default() -> Self {
-        Self { expiry_by_id: HashMap::new(), overflow_expiry: None }
+        Self { expiry_by_id: HashMap::default(), overflow_expiry: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The outbound side of a session: a pipe or a message transport.
 
 use innkeeper_protocol::envelope::code;
-use innkeeper_protocol::{RequestId, envelope, method};
+use innkeeper_protocol::{JsonText, RequestId, envelope, method};
 use serde::Serialize;
 
 use super::outbound_queue::{MessageKind, OutboundSender};
@@ -45,7 +45,7 @@ impl Outbound {
     }
 
     /// Queues a request; the flag is true for the only pending request.
-    pub(super) fn send_request<P: Serialize>(
+    pub(super) fn send_request<P: JsonText>(
         &self,
         out: &OutgoingRequest<'_, P>,
         is_only_call: bool,

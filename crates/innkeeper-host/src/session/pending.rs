@@ -1,24 +1,52 @@
 //! The pending requests of a session.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout_at};
 
 use super::call_context::PendingCall;
 use super::inbound_sink::MessageSource;
 use super::open_ids::OpenIds;
-use super::{Progress, RequestError, RequestResult};
+use super::{DeadlineExtension, OutgoingRequest, Progress, RequestError, RequestResult};
 use crate::error::UnavailableReason;
+
+/// When a request times out.
+#[derive(Clone, Copy, Debug)]
+struct RequestDeadline {
+    at: Instant,
+    /// How far activity of the server moves the deadline.
+    extension: Option<DeadlineExtension>,
+}
+
+impl RequestDeadline {
+    /// Returns the deadline after activity of the server.
+    fn extended(self, last_activity: Option<Instant>) -> Instant {
+        let (Some(extension), Some(last_activity)) = (self.extension, last_activity) else {
+            return self.at;
+        };
+        (last_activity + extension.idle_timeout).min(extension.deadline)
+    }
+}
+
+/// The caller that waits for a response.
+#[derive(Debug)]
+struct Waiter {
+    responder: Responder,
+    deadline: RequestDeadline,
+}
 
 /// A pending request.
 #[derive(Debug)]
 struct PendingRequest {
-    /// Receives the response; `None` after the response.
-    responder: Option<oneshot::Sender<RequestResult>>,
+    /// `None` after the response or the timeout.
+    waiter: Option<Waiter>,
+    /// Whether the deadline passed without a response.
+    timed_out: bool,
     progress: Option<mpsc::Sender<Progress>>,
     /// Last reported progress.
     last_progress: f64,
@@ -34,15 +62,46 @@ struct PendingRequest {
 
 impl PendingRequest {
     fn new(
-        responder: Option<oneshot::Sender<RequestResult>>,
+        waiter: Option<Waiter>,
         progress: Option<mpsc::Sender<Progress>>,
         background: bool,
         call: Option<Box<PendingCall>>,
     ) -> Self {
-        let (last_progress, last_activity, task_id) = (f64::NEG_INFINITY, None, None);
-        Self { responder, progress, last_progress, last_activity, background, call, task_id }
+        Self {
+            waiter,
+            timed_out: false,
+            progress,
+            last_progress: f64::NEG_INFINITY,
+            last_activity: None,
+            background,
+            call,
+            task_id: None,
+        }
+    }
+
+    /// Returns whether the server has not responded.
+    fn is_unanswered(&self) -> bool {
+        self.waiter.is_some() || self.timed_out
+    }
+
+    /// Takes the responder if the deadline has passed, else returns the deadline.
+    fn expire(&mut self, now: Instant, is_active: bool) -> ControlFlow<Responder, Option<Instant>> {
+        let Some(waiter) = &mut self.waiter else { return ControlFlow::Continue(None) };
+        if waiter.deadline.at <= now {
+            let last_activity = if is_active { Some(now) } else { self.last_activity };
+            waiter.deadline.at = waiter.deadline.extended(last_activity);
+        }
+        if waiter.deadline.at > now {
+            return ControlFlow::Continue(Some(waiter.deadline.at));
+        }
+        self.timed_out = true;
+        let waiter = self.waiter.take();
+        waiter.map_or(ControlFlow::Continue(None), |waiter| ControlFlow::Break(waiter.responder))
     }
 }
+
+/// Sends the response to the caller.
+type Responder = oneshot::Sender<RequestResult>;
 
 #[derive(Debug, Default)]
 struct RequestTable {
@@ -54,6 +113,10 @@ struct RequestTable {
     cancelled: OpenIds<u64>,
     /// Tasks that the application polls.
     detached_tasks: OpenIds<Box<str>>,
+    /// Whether a task waits until no call is pending.
+    idle_awaited: bool,
+    /// When the deadlines are checked next; `None` if no request had a deadline at the last check.
+    next_check: Option<Instant>,
     unavailable_reason: Option<UnavailableReason>,
 }
 
@@ -69,6 +132,8 @@ struct ConnectionState {
 #[derive(Debug, Default)]
 pub(super) struct PendingRequests {
     table: Mutex<RequestTable>,
+    /// Notified when the next check of the deadlines must be earlier, and at the close.
+    check_moved: Notify,
     connection_state: watch::Sender<ConnectionState>,
 }
 
@@ -83,25 +148,81 @@ impl PendingRequests {
     }
 
     /// Adds a request; returns whether it is the only call.
-    pub(super) fn insert(
+    pub(super) fn insert<P>(
         &self,
-        id: u64,
-        progress: Option<mpsc::Sender<Progress>>,
-        background: bool,
+        out: &OutgoingRequest<'_, P>,
         call: Option<Box<PendingCall>>,
-        task_id: Option<&str>,
     ) -> Result<(oneshot::Receiver<RequestResult>, bool), RequestError> {
+        let deadline = RequestDeadline { at: out.deadline, extension: out.deadline_extension };
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
         if let Some(reason) = &table.unavailable_reason {
             return Err(RequestError::Unavailable { reason: reason.clone(), sent: false });
         }
         let is_only_call = table.call_count == 0;
-        table.call_count += usize::from(!background);
-        let mut waiter = PendingRequest::new(Some(sender), progress, background, call);
-        waiter.task_id = task_id.map(Into::into);
-        table.requests.insert(id, waiter);
+        table.call_count += usize::from(!out.background);
+        let waiter = Waiter { responder: sender, deadline };
+        let mut request =
+            PendingRequest::new(Some(waiter), out.progress.clone(), out.background, call);
+        request.task_id = out.task_id.map(Into::into);
+        table.requests.insert(out.id, request);
+        // Deadlines mostly grow, so that a request rarely moves the check.
+        let is_earlier = table.next_check.is_none_or(|next| deadline.at < next);
+        if is_earlier {
+            table.next_check = Some(deadline.at);
+        }
+        drop(table);
+        if is_earlier {
+            self.check_moved.notify_one();
+        }
         Ok((receiver, is_only_call))
+    }
+
+    /// Fails each request at its deadline, until the connection closes. `is_busy` returns whether
+    /// the server waits for the application, which counts as activity.
+    ///
+    /// One timer for all requests: a timer for each costs more than the rest of its wait.
+    pub(super) async fn expire(&self, is_busy: impl Fn() -> bool) {
+        loop {
+            let moved = self.check_moved.notified();
+            let next = {
+                let table = self.table();
+                if table.unavailable_reason.is_some() {
+                    return;
+                }
+                table.next_check
+            };
+            let Some(next) = next else {
+                moved.await;
+                continue;
+            };
+            if timeout_at(next, moved).await.is_err() {
+                self.fail_expired(is_busy());
+            }
+        }
+    }
+
+    /// Fails the requests whose deadlines have passed, and sets the next check.
+    fn fail_expired(&self, is_active: bool) {
+        let (now, mut next_check, mut expired) = (Instant::now(), None, Vec::new());
+        {
+            let mut table = self.table();
+            for (id, request) in &mut table.requests {
+                match request.expire(now, is_active) {
+                    ControlFlow::Break(responder) => expired.push((*id, responder)),
+                    ControlFlow::Continue(deadline) => {
+                        next_check = [next_check, deadline].into_iter().flatten().min();
+                    }
+                }
+            }
+            table.next_check = next_check;
+        }
+        // The oldest requests first.
+        expired.sort_unstable_by_key(|(id, _)| *id);
+        for (_, responder) in expired {
+            // The caller may have been dropped.
+            drop(responder.send(Err(RequestError::Timeout)));
+        }
     }
 
     /// Counts a request with a response as open and forwards its progress until it is removed.
@@ -168,7 +289,7 @@ impl PendingRequests {
             return None;
         }
         let is_open = |waiter: &&PendingRequest| {
-            !waiter.background && (waiter.responder.is_some() || waiter.task_id.is_some())
+            !waiter.background && (waiter.is_unanswered() || waiter.task_id.is_some())
         };
         let mut waiters = table.requests.values().filter(is_open);
         let call = waiters.next()?.call.as_deref()?;
@@ -189,16 +310,17 @@ impl PendingRequests {
     }
 
     /// Returns the sender for a request's response; the request counts as open until it is removed.
-    pub(super) fn take_responder(&self, id: u64) -> Option<oneshot::Sender<RequestResult>> {
+    pub(super) fn take_responder(&self, id: u64) -> Option<Responder> {
         let mut table = self.table();
-        let Some(waiter) = table.requests.get_mut(&id) else {
+        let Some(request) = table.requests.get_mut(&id) else {
             table.cancelled.remove(&id);
             return None;
         };
-        let sender = waiter.responder.take()?;
+        request.timed_out = false;
+        let waiter = request.waiter.take()?;
         // Reject progress after the response.
-        waiter.last_progress = f64::INFINITY;
-        Some(sender)
+        request.last_progress = f64::INFINITY;
+        Some(waiter.responder)
     }
 
     /// Returns whether the server may still process a cancelled request.
@@ -214,13 +336,10 @@ impl PendingRequests {
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
             table.call_count -= 1;
         }
-        if table.call_count == 0 {
-            // Notify only on a change, so that a call does not wake the tasks that wait for the
-            // close.
-            self.connection_state
-                .send_if_modified(|state| !std::mem::replace(&mut state.idle, true));
+        if table.call_count == 0 && std::mem::take(&mut table.idle_awaited) {
+            self.connection_state.send_modify(|state| state.idle = true);
         }
-        let unanswered = waiter.as_ref().is_some_and(|waiter| waiter.responder.is_some());
+        let unanswered = waiter.as_ref().is_some_and(PendingRequest::is_unanswered);
         if let Some(open_for) = open_for.filter(|_| unanswered) {
             table.cancelled.insert(id, Instant::now() + open_for);
         }
@@ -244,12 +363,7 @@ impl PendingRequests {
 
     /// Returns whether this request is waiting for its response.
     pub(super) fn is_awaited(&self, id: u64) -> bool {
-        self.table().requests.get(&id).is_some_and(|waiter| waiter.responder.is_some())
-    }
-
-    /// Returns the time of the server's last activity on a request.
-    pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
-        self.table().requests.get(&id)?.last_activity
+        self.table().requests.get(&id).is_some_and(|request| request.waiter.is_some())
     }
 
     /// Resets the idle time of all pending requests.
@@ -278,8 +392,9 @@ impl PendingRequests {
         for (_, waiter) in waiting {
             let error = RequestError::Unavailable { reason: reason.clone(), sent: true };
             // The caller may have been dropped.
-            drop(waiter.responder.map(|sender| sender.send(Err(error))));
+            drop(waiter.waiter.map(|waiter| waiter.responder.send(Err(error))));
         }
+        self.check_moved.notify_one();
         self.connection_state.send_modify(|state| {
             state.unavailable_reason.get_or_insert_with(|| reason.clone());
             state.output_ended = true;
@@ -310,7 +425,12 @@ impl PendingRequests {
         // A call may have started further work, so check again after the session is idle.
         loop {
             self.connection_state.send_modify(|state| state.idle = false);
-            if self.len() == 0 {
+            let is_idle = {
+                let mut table = self.table();
+                table.idle_awaited = table.call_count > 0;
+                table.call_count == 0
+            };
+            if is_idle {
                 // Other tasks may wait for the same state.
                 return self.connection_state.send_modify(|state| state.idle = true);
             }

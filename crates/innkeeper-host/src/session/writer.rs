@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use innkeeper_protocol::{RequestId, envelope};
+use innkeeper_protocol::{JsonText, RequestId, envelope};
 use serde::Serialize;
 use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
@@ -15,8 +15,15 @@ use tokio::sync::Notify;
 use super::RequestError;
 use crate::error::{ProtocolError, UnavailableReason};
 
-/// Maximum capacity in bytes that an empty queue retains.
-const RETAINED_CAPACITY: usize = 1 << 20;
+/// Maximum capacity in bytes that an empty queue retains: a buffer that is freed for each long
+/// message costs a page fault for each 4 KiB of the next one.
+const RETAINED_CAPACITY: usize = 4 << 20;
+
+/// Capacity that an empty queue retains after [`SHRINK_AFTER_BATCHES`] batches of at most this size.
+const SMALL_CAPACITY: usize = 64 << 10;
+
+/// Number of consecutive small batches after which the buffers of a long message are freed.
+const SHRINK_AFTER_BATCHES: u32 = 16;
 
 struct WriterState {
     queue: Vec<u8>,
@@ -29,11 +36,23 @@ struct WriterPipe {
     /// Messages taken from the queue for writing.
     batch: Vec<u8>,
     written: usize,
+    /// Number of consecutive batches of at most [`SMALL_CAPACITY`].
+    small_batches: u32,
 }
 
 impl WriterPipe {
     fn unwritten_len(&self) -> usize {
         self.batch.len() - self.written
+    }
+
+    /// Empties the written batch for the next one.
+    fn clear_batch(&mut self) {
+        let is_small = self.batch.len() <= SMALL_CAPACITY;
+        self.small_batches = if is_small { self.small_batches.saturating_add(1) } else { 0 };
+        let is_idle = self.small_batches > SHRINK_AFTER_BATCHES;
+        self.batch.clear();
+        self.batch.shrink_to(if is_idle { SMALL_CAPACITY } else { RETAINED_CAPACITY });
+        self.written = 0;
     }
 }
 
@@ -66,7 +85,12 @@ impl SessionWriter {
                 closing: false,
                 unavailable_reason: None,
             }),
-            pipe: Mutex::new(WriterPipe { io: Some(io), batch: Vec::new(), written: 0 }),
+            pipe: Mutex::new(WriterPipe {
+                io: Some(io),
+                batch: Vec::new(),
+                written: 0,
+                small_batches: 0,
+            }),
             limit,
             queued_bytes: AtomicUsize::new(0),
             work: Notify::new(),
@@ -108,7 +132,7 @@ impl SessionWriter {
         &self,
         id: u64,
         method: &str,
-        params: &impl Serialize,
+        params: &impl JsonText,
         is_only_call: bool,
     ) -> Result<(), RequestError> {
         let was_empty = self.queue(|queue| envelope::write_request(queue, id, method, params))?;
@@ -194,9 +218,7 @@ impl SessionWriter {
     fn poll_flush(&self, pipe: &mut WriterPipe, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if pipe.unwritten_len() == 0 {
-                pipe.batch.clear();
-                pipe.batch.shrink_to(RETAINED_CAPACITY);
-                pipe.written = 0;
+                pipe.clear_batch();
                 let mut state = self.state();
                 if state.queue.is_empty() {
                     return Poll::Ready(Ok(()));

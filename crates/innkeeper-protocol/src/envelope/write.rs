@@ -1,10 +1,10 @@
 //! Serialization of messages as lines, including the newline.
 
-use serde::Serialize;
 use serde_json::Error;
 use serde_json::value::RawValue;
 
 use crate::id::RequestId;
+use crate::json_text::{JsonText, write_member};
 use crate::text::replace_line_breaks;
 
 /// Appends a request as one line.
@@ -16,7 +16,7 @@ pub fn write_request(
     out: &mut Vec<u8>,
     id: u64,
     method: &str,
-    params: &(impl Serialize + ?Sized),
+    params: &(impl JsonText + ?Sized),
 ) -> Result<(), Error> {
     write_request_members(out, &id, method, Some(params))
 }
@@ -30,16 +30,16 @@ pub fn write_request_with_id(
     out: &mut Vec<u8>,
     id: &RequestId,
     method: &str,
-    params: Option<&(impl Serialize + ?Sized)>,
+    params: Option<&(impl JsonText + ?Sized)>,
 ) -> Result<(), Error> {
     write_request_members(out, id, method, params)
 }
 
 fn write_request_members(
     out: &mut Vec<u8>,
-    id: &impl Serialize,
+    id: &impl JsonText,
     method: &str,
-    params: Option<&(impl Serialize + ?Sized)>,
+    params: Option<&(impl JsonText + ?Sized)>,
 ) -> Result<(), Error> {
     write_line(out, |out| {
         write_member(out, "id", id)?;
@@ -57,7 +57,7 @@ fn write_request_members(
 pub fn write_notification(
     out: &mut Vec<u8>,
     method: &str,
-    params: Option<&(impl Serialize + ?Sized)>,
+    params: Option<&(impl JsonText + ?Sized)>,
 ) -> Result<(), Error> {
     write_line(out, |out| {
         write_member(out, "method", method)?;
@@ -73,7 +73,7 @@ pub fn write_notification(
 pub fn write_response(
     out: &mut Vec<u8>,
     id: &RequestId,
-    result: &(impl Serialize + ?Sized),
+    result: &(impl JsonText + ?Sized),
 ) -> Result<(), Error> {
     write_line(out, |out| {
         write_member(out, "id", id)?;
@@ -128,7 +128,7 @@ pub fn write_error_with_data(
             ErrorId::Absent => {}
         }
         out.extend_from_slice(b",\"error\":{\"code\":");
-        write_value(out, &code)?;
+        code.write_json(out)?;
         write_member(out, "message", message)?;
         if let Some(data) = data {
             write_member(out, "data", data)?;
@@ -152,20 +152,4 @@ fn write_line(
     replace_line_breaks(&mut out[start..]);
     out.push(b'\n');
     Ok(())
-}
-
-/// Appends a further member of the current object. The name needs no escapes.
-fn write_member(
-    out: &mut Vec<u8>,
-    name: &str,
-    value: &(impl Serialize + ?Sized),
-) -> Result<(), Error> {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-    write_value(out, value)
-}
-
-fn write_value(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-    serde_json::to_writer(out, value)
 }

@@ -1,11 +1,6 @@
 //! Cursor over JSON text that checks the syntax: each byte is read once.
 
-/// Number of bytes that are compared at once within a long string.
-const BLOCK_BYTES: usize = 32;
-
-/// Number of eight-byte words of a string that are compared before its blocks: most strings are
-/// shorter.
-const SHORT_WORDS: usize = 4;
+use crate::json_string::plain_len;
 
 /// A position in JSON text. A step fails at the first byte that RFC 8259 does not permit there; the
 /// position is then unspecified. The function accepts exactly the values that `serde_json` accepts
@@ -181,45 +176,6 @@ impl<'a> CheckedCursor<'a> {
         }
         Some(())
     }
-}
-
-/// Returns the number of bytes before the first quote, backslash or control character.
-fn plain_len(bytes: &[u8]) -> usize {
-    let (words, _) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().take(SHORT_WORDS).enumerate() {
-        let special = special_bytes(u64::from_le_bytes(*word));
-        if special != 0 {
-            return index * 8 + special.trailing_zeros() as usize / 8;
-        }
-    }
-    let start = words.len().min(SHORT_WORDS) * 8;
-    let (blocks, _) = bytes[start..].as_chunks::<BLOCK_BYTES>();
-    let plain_blocks = blocks.iter().take_while(|block| !has_special_byte(block)).count();
-    let start = start + plain_blocks * BLOCK_BYTES;
-    let rest = &bytes[start..];
-    start + rest.iter().position(is_special).unwrap_or(rest.len())
-}
-
-fn is_special(byte: &u8) -> bool {
-    matches!(byte, b'"' | b'\\' | 0..0x20)
-}
-
-/// Whether a block has a special byte; the loop has no branch, so that it becomes vector
-/// instructions.
-fn has_special_byte(block: &[u8; BLOCK_BYTES]) -> bool {
-    block.iter().fold(false, |found, byte| found | is_special(byte))
-}
-
-/// Marks the special bytes of a word in their highest bits. Only the lowest mark is certain.
-fn special_bytes(word: u64) -> u64 {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    const SPACES: u64 = u64::from_le_bytes([b' '; 8]);
-    const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
-    const BACKSLASHES: u64 = u64::from_le_bytes([b'\\'; 8]);
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let below_space = word.wrapping_sub(SPACES) & !word;
-    (below_space | zeros(word ^ QUOTES) | zeros(word ^ BACKSLASHES)) & HIGH
 }
 
 #[cfg(test)]
