@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use innkeeper_host::config::{Rate, RateConfig};
+use innkeeper_protocol::RequestId;
 use innkeeper_testkit::RedisServer;
 use serde_json::value::RawValue;
 
 use super::*;
+use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
 use crate::rate_limits::RateLimits;
 
@@ -227,4 +229,32 @@ async fn a_client_has_one_rate_at_all_replicas() {
     assert!((10..=13).contains(&taken), "{taken} requests of a burst of 10");
     let other = Principal::new("ben");
     assert!(limits[0].count_request(&other).is_ok(), "another client has its own rate");
+}
+
+#[tokio::test]
+async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_again() {
+    let cluster = Cluster::start(1).await;
+    let replicas = &cluster.replicas[0];
+    let owned = own(replicas, &key()).await;
+    let tasks = GatewayTasks::default();
+    replicas.start(&tasks);
+    for is_forwarded in [true, false] {
+        let id = format!("r{}", u8::from(is_forwarded));
+        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), (id, is_forwarded), None, 0);
+        let check = Arc::new(calls).check(&RequestId::from(1), "a", false);
+        check.check().await.unwrap();
+    }
+    let ids = || async {
+        let calls = replicas.calls(&key()).await.unwrap();
+        calls.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    while ids().await != ["r1:1"] {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(2 * replicas.owner_time()).await;
+    tokio::time::resume();
+    while !ids().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

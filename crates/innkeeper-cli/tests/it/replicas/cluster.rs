@@ -81,6 +81,11 @@ impl Replica {
         replica
     }
 
+    /// Sets the address at which other replicas reach the replica after its next start.
+    pub(super) fn set_address(&mut self, address: SocketAddr) {
+        self.command.env("MCP_REPLICA_URL", format!("http://{address}"));
+    }
+
     /// Starts the replica again after its end.
     pub(super) async fn start_again(&mut self) {
         self.child = spawn(&mut self.command, &self.log);

@@ -50,9 +50,6 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 /// Time before the owner is looked up again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Time beyond two leases in which a request finds an owner.
-const OWNER_TIME: Duration = Duration::from_secs(5);
-
 /// Time after which a client can try again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -115,7 +112,7 @@ pub(super) async fn own_or_forward(
     requests: &[RequestId],
 ) -> Result<Option<Arc<Ownership>>, Box<Response<Body>>> {
     let replicas = &replication.replicas;
-    let deadline = Instant::now() + 2 * replicas.lease_time() + OWNER_TIME;
+    let deadline = Instant::now() + replicas.owner_time();
     // Whether an owner may have received the request.
     let mut is_sent = false;
     let failed = |error: &StoreError, is_sent: bool| {
@@ -125,10 +122,6 @@ pub(super) async fn own_or_forward(
     loop {
         let claim = replicas.claim(key, create).await;
         let owner = match claim.map_err(|error| failed(&error, is_sent))? {
-            // Nothing says whether the request had an effect.
-            Claim::Owned(_) | Claim::Unknown if is_sent && !from.may_repeat() => {
-                return Err(Box::new(outcome_unknown()));
-            }
             Claim::Owned(ownership) if is_sent => {
                 let lost = lost_calls(from, replicas, &ownership, requests).await;
                 return lost.map_or(Ok(Some(ownership)), |response| Err(Box::new(response)));
@@ -159,6 +152,8 @@ pub(super) async fn own_or_forward(
                 return Err(Box::new(passing.response()));
             }
             Attempt::NotReceived => {}
+            // Nothing says whether the request had an effect, also while its owner runs.
+            Attempt::Lost if !from.may_repeat() => return Err(Box::new(outcome_unknown())),
             Attempt::Lost => is_sent = true,
         }
         if Instant::now() >= deadline {
@@ -248,8 +243,8 @@ impl HttpRequest<'_> {
 fn outcome_unknown() -> Response<Body> {
     rejected(
         StatusCode::BAD_GATEWAY,
-        "the outcome is unknown: the replica with the request ended before its response; check \
-         whether the call had its effect before you repeat it",
+        "the outcome is unknown: the connection to the replica with the request ended before its \
+         response; check whether the call had its effect before you repeat it",
     )
 }
 
