@@ -413,7 +413,8 @@ impl Gateway {
     /// ```
     pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
-        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
+        let idle = self.0.options.idle_session;
+        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport), idle));
         if let Some(replication) = &self.0.replication {
             // Other replicas reach the sessions of the first router.
             drop(replication.transport.set(Arc::downgrade(&transport)));
@@ -498,9 +499,14 @@ impl Gateway {
 /// Interval of the search for idle sessions, expired calls and results, and unused hosts.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
-async fn end_idle_sessions(transport: Weak<HttpTransport>) {
+/// Shortest interval of the search for idle sessions, for a short idle time.
+const MIN_CLEANUP_INTERVAL: Duration = Duration::from_millis(100);
+
+async fn end_idle_sessions(transport: Weak<HttpTransport>, idle: Duration) {
+    // Redis forgets what the replica does not keep within the idle time.
+    let interval = (idle / 8).clamp(MIN_CLEANUP_INTERVAL, CLEANUP_INTERVAL);
     loop {
-        sleep(CLEANUP_INTERVAL).await;
+        sleep(interval).await;
         let Some(transport) = transport.upgrade() else { return };
         transport.end_idle_sessions();
     }

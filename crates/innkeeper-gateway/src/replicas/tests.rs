@@ -231,6 +231,28 @@ async fn a_client_has_one_rate_at_all_replicas() {
     assert!(limits[0].count_request(&other).is_ok(), "another client has its own rate");
 }
 
+/// Attack: remote | clients use a session and a server for longer than the idle time without a claim | the
+/// key stays at its replica until it has neither | No repeated execution
+#[tokio::test]
+async fn a_key_with_a_session_or_a_server_here_does_not_become_free() {
+    let cluster = Cluster::start(2).await;
+    let (first, second) = (&cluster.replicas[0], &cluster.replicas[1]);
+    own(first, &OwnedKey::Singletons).await;
+    tokio::time::pause();
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(600)).await;
+        tokio::time::resume();
+        first.keep_used(|key| *key == OwnedKey::Singletons).await;
+        let claim = second.claim(&OwnedKey::Singletons, true).await.unwrap();
+        assert!(matches!(claim, Claim::Elsewhere(_)), "{claim:?}");
+        tokio::time::pause();
+    }
+    tokio::time::advance(Duration::from_secs(600)).await;
+    tokio::time::resume();
+    first.keep_used(|_| false).await;
+    own(second, &OwnedKey::Singletons).await;
+}
+
 #[tokio::test]
 async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_again() {
     let cluster = Cluster::start(1).await;

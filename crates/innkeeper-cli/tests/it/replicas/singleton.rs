@@ -82,6 +82,26 @@ async fn a_singleton_has_one_process_in_all_replicas() {
     }
 }
 
+/// Attack: processes | clients use the only process of a server for longer than the idle time, all of
+/// them in one session at its replica | the replica and the session stay, and no other replica starts a
+/// second process | No repeated execution
+#[tokio::test]
+async fn a_singleton_in_use_has_one_process_after_the_idle_time() {
+    let redis = RedisServer::start(&[]);
+    let settings = json!({ "limits": { "idleSessionSeconds": 2 } });
+    let cluster = Cluster::start_with(2, &redis.url(), &settings, singleton).await;
+    let client = Client::new(cluster.url(0), "2025-06-18", &Arc::new(History::new()));
+    let session = client.open().await.unwrap();
+    let first = process_id(&cluster, 0).await.unwrap();
+    for _ in 0..25 {
+        sleep(Duration::from_millis(200)).await;
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert_eq!(client.post(Some(&session), &ping).await.unwrap().status(), 200);
+    }
+    assert_eq!(process_id(&cluster, 1).await, Some(first));
+    assert!(runs(first));
+}
+
 /// Attack: remote | the connection between two replicas breaks during a call that may not run twice, and
 /// the replica with the server runs on | the server gets the call once, and the client learns that the
 /// outcome is unknown | No repeated execution
