@@ -439,7 +439,8 @@ impl Gateway {
         &self,
         listener: impl Into<GatewayListener>,
     ) -> std::io::Result<()> {
-        server::serve(&self.0, router::replica_router(&self.0), listener.into()).await
+        // Each address is a replica with the requests of many clients.
+        server::serve(&self.0, router::replica_router(&self.0), listener.into(), usize::MAX).await
     }
 
     /// Gives up what the replica owns, so that other replicas take over at once. Call it after
@@ -462,7 +463,8 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
         access: impl Into<Arc<HttpAccess>>,
     ) -> std::io::Result<()> {
-        server::serve(&self.0, self.router(access), listener.into()).await
+        let maximum = self.0.options.max_connections_per_address;
+        server::serve(&self.0, self.router(access), listener.into(), maximum).await
     }
 
     /// Returns the reason why the gateway is not ready: a required server, or that the gateway closes.
