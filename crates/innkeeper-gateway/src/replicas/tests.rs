@@ -231,6 +231,25 @@ async fn a_client_has_one_rate_at_all_replicas() {
     assert!(limits[0].count_request(&other).is_ok(), "another client has its own rate");
 }
 
+#[tokio::test]
+async fn a_client_of_one_replica_has_its_whole_rate() {
+    // A bucket gets all its tokens in less time than the replicas take to exchange their counts.
+    let rate = Rate { per_minute: 60_000, burst: 10 };
+    let config = RateConfig { requests: Some(rate), ..RateConfig::default() };
+    let cluster = Cluster::start(1).await;
+    let limits = RateLimits::new(config, []);
+    limits.share();
+    let ada = Principal::new("ada");
+    tokio::time::pause();
+    for _ in 0..200 {
+        limits.count_request(&ada).unwrap();
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    tokio::time::resume();
+    cluster.replicas[0].exchange_rates(&limits).await.unwrap();
+    limits.count_request(&ada).unwrap();
+}
+
 /// Attack: remote | clients use a session and a server for longer than the idle time without a claim | the
 /// key stays at its replica until it has neither | No repeated execution
 #[tokio::test]
