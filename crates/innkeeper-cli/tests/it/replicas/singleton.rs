@@ -82,6 +82,22 @@ async fn a_singleton_has_one_process_in_all_replicas() {
     }
 }
 
+#[tokio::test]
+async fn every_replica_describes_the_tools_of_a_singleton() {
+    let redis = RedisServer::start(&[]);
+    let cluster = Cluster::start_with(2, &redis.url(), &open_settings(), singleton).await;
+    process_id(&cluster, 0).await.unwrap();
+    let http = innkeeper_host::http_client(&innkeeper_host::Environment::default(), false).unwrap();
+    let mut descriptions = Vec::new();
+    for replica in &cluster.replicas {
+        let url = format!("http://{}/openapi.json", replica.address);
+        let response = http.get(url).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        descriptions.push(response.text().await.unwrap());
+    }
+    assert!(descriptions[0].contains("/tools/fx.pid") && descriptions[0] == descriptions[1]);
+}
+
 /// Attack: processes | clients use the only process of a server for longer than the idle time, all of
 /// them in one session at its replica | the replica and the session stay, and no other replica starts a
 /// second process | No repeated execution
