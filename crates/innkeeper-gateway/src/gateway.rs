@@ -217,7 +217,7 @@ impl GatewayBuilder {
         let tasks = GatewayTasks::default();
         let replication = self.replicas.map(|replicas| {
             tasks.spawn(replicas.clone().share_rates(self.rates.clone()));
-            Replication::new(replicas, &tasks)
+            Replication::new(replicas, &tasks, options.request_time)
         });
         let replica = replication.as_ref().map(|replication| replication.replicas.id());
         let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));

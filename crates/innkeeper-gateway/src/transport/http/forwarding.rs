@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
@@ -43,9 +43,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
 
 /// Maximum time to connect to another replica.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Time for which an idle connection to another replica stays open.
-const IDLE_TIME: Duration = Duration::from_secs(30);
 
 /// Time before the owner is looked up again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -80,12 +77,15 @@ impl fmt::Debug for Forwarder {
 }
 
 impl Forwarder {
-    pub(crate) fn new() -> Self {
+    /// Creates a forwarder to replicas that close a connection without a request for `request_time`.
+    pub(crate) fn new(request_time: Duration) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_TIME)
+            // A request on a connection that the owner closes at this time may have arrived or not.
+            .pool_idle_timeout(request_time / 2)
+            .pool_timer(TokioTimer::new())
             // The library would send a request again that the owner may have received.
             .retry_canceled_requests(false)
             .build(connector);
