@@ -41,6 +41,9 @@ const PRINCIPAL: HeaderName = HeaderName::from_static("innkeeper-principal");
 /// The id that the first replica gave to a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
 
+/// The header with the API key of a client.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// Maximum time to connect to another replica.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -50,10 +53,11 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time after which a client can try again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Headers that belong to one connection or to the client's own request.
-const NOT_FORWARDED: [HeaderName; 13] = [
+/// Headers that belong to one connection or to the client's own request: its credentials stay here.
+const NOT_FORWARDED: [HeaderName; 15] = [
     header::HOST,
     header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
     header::TE,
@@ -61,6 +65,7 @@ const NOT_FORWARDED: [HeaderName; 13] = [
     header::UPGRADE,
     header::EXPECT,
     header::AUTHORIZATION,
+    API_KEY,
     header::PROXY_AUTHORIZATION,
     header::COOKIE,
     header::ORIGIN,
@@ -319,17 +324,31 @@ fn forwarded_request(
     };
     let mut request = Request::builder().method(from.method.clone()).uri(url);
     if let Some(headers) = request.headers_mut() {
-        for (name, value) in from.headers {
-            if !NOT_FORWARDED.contains(name) && *name != PRINCIPAL && *name != REQUEST_ID {
-                headers.append(name.clone(), value.clone());
-            }
-        }
+        *headers = forwarded_headers(from.headers);
     }
     request
         .header(header::AUTHORIZATION, format!("Bearer {}", replicas.secret().expose()))
         .header(PRINCIPAL, URL_SAFE_NO_PAD.encode(from.principal.id().as_bytes()))
         .header(REQUEST_ID, &from.id)
         .body(Full::new(from.body.clone()))
+}
+
+/// Returns the headers of a client for another replica.
+fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
+    let is_forwarded = |name: &HeaderName| {
+        !NOT_FORWARDED.contains(name)
+            && ![PRINCIPAL, REQUEST_ID].contains(name)
+            && !is_of_connection(headers, name)
+    };
+    let forwarded = headers.iter().filter(|(name, _)| is_forwarded(name));
+    forwarded.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns whether the client names a header as one of its connection.
+fn is_of_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let mut names = values.flat_map(|value| value.split(','));
+    names.any(|named| named.trim().eq_ignore_ascii_case(name.as_str()))
 }
 
 /// Waits until a replica has no lease. A store that does not respond says nothing.
@@ -478,5 +497,40 @@ impl ForwardedHead {
             }
             _ => Err(Rejection::new(StatusCode::BAD_REQUEST, "the request has no principal or id")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: remote | a client sends a credential in each header for one, headers of its connection, and
+    /// headers with another principal and id | no other replica gets them, and it gets all others |
+    /// Secrets stay with their owner
+    #[test]
+    fn credentials_and_headers_of_the_connection_stay_at_the_first_replica() {
+        let names = [
+            ("authorization", "Bearer secret"),
+            ("x-api-key", "secret"),
+            ("cookie", "a=secret"),
+            ("proxy-authorization", "Basic secret"),
+            ("innkeeper-principal", "YWRh"),
+            ("innkeeper-request-id", "1"),
+            ("connection", "close, X-Own"),
+            ("x-own", "1"),
+            ("keep-alive", "timeout=5"),
+            ("mcp-session-id", "s"),
+            ("x-trace", "a"),
+            ("x-trace", "b"),
+        ];
+        let name = |name: &'static str| HeaderName::from_static(name);
+        let headers: HeaderMap =
+            names.iter().map(|(key, value)| (name(key), HeaderValue::from_static(value))).collect();
+        let forwarded = forwarded_headers(&headers);
+        let forwarded: Vec<_> = forwarded
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(forwarded, [("mcp-session-id", "s"), ("x-trace", "a"), ("x-trace", "b")]);
     }
 }
