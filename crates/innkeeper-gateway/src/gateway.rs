@@ -217,7 +217,7 @@ impl GatewayBuilder {
         let tasks = GatewayTasks::default();
         let replication = self.replicas.map(|replicas| {
             tasks.spawn(replicas.clone().share_rates(self.rates.clone()));
-            Replication::new(replicas, &tasks)
+            Replication::new(replicas, &tasks, options.request_time)
         });
         let replica = replication.as_ref().map(|replication| replication.replicas.id());
         let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
@@ -413,7 +413,8 @@ impl Gateway {
     /// ```
     pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
-        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport)));
+        let idle = self.0.options.idle_session;
+        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport), idle));
         if let Some(replication) = &self.0.replication {
             // Other replicas reach the sessions of the first router.
             drop(replication.transport.set(Arc::downgrade(&transport)));
@@ -438,7 +439,8 @@ impl Gateway {
         &self,
         listener: impl Into<GatewayListener>,
     ) -> std::io::Result<()> {
-        server::serve(&self.0, router::replica_router(&self.0), listener.into()).await
+        // Each address is a replica with the requests of many clients.
+        server::serve(&self.0, router::replica_router(&self.0), listener.into(), usize::MAX).await
     }
 
     /// Gives up what the replica owns, so that other replicas take over at once. Call it after
@@ -461,7 +463,8 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
         access: impl Into<Arc<HttpAccess>>,
     ) -> std::io::Result<()> {
-        server::serve(&self.0, self.router(access), listener.into()).await
+        let maximum = self.0.options.max_connections_per_address;
+        server::serve(&self.0, self.router(access), listener.into(), maximum).await
     }
 
     /// Returns the reason why the gateway is not ready: a required server, or that the gateway closes.
@@ -498,9 +501,14 @@ impl Gateway {
 /// Interval of the search for idle sessions, expired calls and results, and unused hosts.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
-async fn end_idle_sessions(transport: Weak<HttpTransport>) {
+/// Shortest interval of the search for idle sessions, for a short idle time.
+const MIN_CLEANUP_INTERVAL: Duration = Duration::from_millis(100);
+
+async fn end_idle_sessions(transport: Weak<HttpTransport>, idle: Duration) {
+    // Redis forgets what the replica does not keep within the idle time.
+    let interval = (idle / 8).clamp(MIN_CLEANUP_INTERVAL, CLEANUP_INTERVAL);
     loop {
-        sleep(CLEANUP_INTERVAL).await;
+        sleep(interval).await;
         let Some(transport) = transport.upgrade() else { return };
         transport.end_idle_sessions();
     }

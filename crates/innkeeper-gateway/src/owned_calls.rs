@@ -13,13 +13,16 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::replicas::{CallRecord, Ownership, RecordRejection, Replicas};
 
-/// The calls of one request. The records are removed when the value is dropped.
+/// The calls of one request. The records are removed when the value is dropped; those of a request that
+/// another replica passes on, only when that replica cannot pass the request on again.
 #[derive(Debug)]
 pub(crate) struct OwnedCalls {
     replicas: Replicas,
     ownership: Arc<Ownership>,
     /// The id of the request; that of the first replica that received it.
     id: String,
+    /// Whether another replica passed the request on.
+    is_forwarded: bool,
     session: Option<Box<str>>,
     stream: u64,
     recorded: Mutex<Vec<String>>,
@@ -33,7 +36,7 @@ impl OwnedCalls {
     pub(crate) fn new(
         replicas: Replicas,
         ownership: Arc<Ownership>,
-        id: String,
+        (id, is_forwarded): (String, bool),
         session: Option<Box<str>>,
         stream: u64,
     ) -> Self {
@@ -41,6 +44,7 @@ impl OwnedCalls {
             replicas,
             ownership,
             id,
+            is_forwarded,
             session,
             stream,
             recorded: Mutex::default(),
@@ -87,7 +91,11 @@ impl Drop for OwnedCalls {
         if !self.keeps_records.load(Ordering::Relaxed) {
             let recorded = self.recorded.get_mut().unwrap_or_else(PoisonError::into_inner);
             for id in recorded.drain(..) {
-                self.replicas.forget_call(&self.ownership.key, id);
+                // The response may not arrive, also if this replica sent it.
+                match self.is_forwarded {
+                    true => self.replicas.forget_broken_call(&self.ownership.key, id),
+                    false => self.replicas.forget_call(&self.ownership.key, id),
+                }
             }
         }
     }

@@ -91,17 +91,12 @@ pub(crate) struct BucketName {
 }
 
 /// Tokens that were taken from a bucket.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TakenTokens {
-    count: u32,
-    rate: Rate,
-}
-
-impl TakenTokens {
-    /// Returns the time in which the bucket gets the tokens again.
-    pub(crate) fn time(self) -> Duration {
-        token_time(self.rate).saturating_mul(self.count)
-    }
+    /// The time in which the bucket gets the tokens again.
+    pub(crate) time: Duration,
+    /// When the first of them was taken.
+    pub(crate) since: Instant,
 }
 
 /// The buckets of one client.
@@ -173,7 +168,9 @@ impl RateLimits {
         let name = BucketName { client: client.id().clone(), tool: tool.map(Into::into) };
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() < MAX_PENDING_BUCKETS || pending.contains_key(&name) {
-            pending.entry(name).or_insert(TakenTokens { count: 0, rate }).count += 1;
+            let none = TakenTokens { time: Duration::ZERO, since: Instant::now() };
+            let taken = pending.entry(name).or_insert(none);
+            taken.time = taken.time.saturating_add(token_time(rate));
         }
     }
 
@@ -183,14 +180,36 @@ impl RateLimits {
         std::mem::take(&mut *pending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Restores tokens that other replicas did not learn of.
+    /// Restores tokens that other replicas did not learn of. Those that the bucket has got again in the
+    /// meantime do not count any more.
     pub(crate) fn restore_pending(&self, tokens: HashMap<BucketName, TakenTokens>) {
         let Some(pending) = self.pending.get() else { return };
-        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-        for (name, taken) in tokens {
-            let known = pending.entry(name).or_insert(TakenTokens { count: 0, ..taken });
-            known.count = known.count.saturating_add(taken.count);
+        let now = Instant::now();
+        for (name, restored) in tokens {
+            let missing = self.full_in(&name, now);
+            let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let known =
+                pending.remove(&name).unwrap_or(TakenTokens { time: Duration::ZERO, since: now });
+            let time = known.time.saturating_add(restored.time);
+            let taken = match time <= missing {
+                true => TakenTokens { time, since: known.since.min(restored.since) },
+                false => TakenTokens { time: missing, since: now },
+            };
+            if !taken.time.is_zero() {
+                pending.insert(name, taken);
+            }
         }
+    }
+
+    /// Returns the time until a bucket is full.
+    fn full_in(&self, name: &BucketName, now: Instant) -> Duration {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(buckets) = clients.get(&name.client) else { return Duration::ZERO };
+        let bucket = match &name.tool {
+            None => Some(&buckets.requests),
+            Some(tool) => buckets.tools.get(tool),
+        };
+        bucket.map_or(Duration::ZERO, |bucket| bucket.full_in(now))
     }
 
     /// Sets the time until the bucket of all replicas is full, apart from the tokens that were taken
@@ -200,7 +219,7 @@ impl RateLimits {
             let pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
             pending.get(name).copied()
         });
-        let time = time.saturating_add(pending.map_or(Duration::ZERO, TakenTokens::time));
+        let time = time.saturating_add(pending.map_or(Duration::ZERO, |taken| taken.time));
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(buckets) = clients.get_mut(&name.client) else { return };
         let bucket = match &name.tool {

@@ -31,6 +31,9 @@ use self::scripts::Scripts;
 /// Shortest duration of a lease: Redis gets two seconds for each response.
 const MIN_LEASE: Duration = Duration::from_secs(3);
 
+/// Time beyond two leases in which a request finds an owner.
+const OWNER_TIME: Duration = Duration::from_secs(5);
+
 /// The settings of one replica.
 #[derive(Clone, Debug)]
 pub struct ReplicaOptions {
@@ -101,6 +104,7 @@ impl Replicas {
     pub(crate) fn start(&self, tasks: &GatewayTasks) {
         tasks.spawn(self.clone().keep_lease());
         tasks.spawn(self.clone().remove_ended_calls());
+        tasks.spawn(self.clone().remove_broken_calls());
     }
 
     /// Returns the id of this replica, which no other process has.
@@ -116,6 +120,11 @@ impl Replicas {
     /// Returns the duration of a lease.
     pub(crate) fn lease_time(&self) -> Duration {
         self.0.options.lease
+    }
+
+    /// Returns the time in which a request finds an owner, and may be passed on several times.
+    pub(crate) fn owner_time(&self) -> Duration {
+        2 * self.0.options.lease + OWNER_TIME
     }
 }
 

@@ -46,16 +46,12 @@ pub(crate) enum RestResource {
 }
 
 impl RestResource {
-    /// Returns the path and the query of a request for another replica; `None` if every replica can
-    /// respond.
-    pub(crate) fn replica_path(&self, parts: &Parts) -> Option<String> {
+    /// Returns the path and the query of a request for another replica.
+    pub(crate) fn replica_path(parts: &Parts) -> Option<String> {
         let path = parts.uri.path_and_query()?.as_str();
-        match self {
-            Self::Description => None,
-            Self::Tools | Self::Tool(_) => match path.strip_prefix("/endpoints/") {
-                Some(named) => named.find('/').and_then(|end| named.get(end..)).map(str::to_owned),
-                None => Some(path.to_owned()),
-            },
+        match path.strip_prefix("/endpoints/") {
+            Some(named) => named.find('/').and_then(|end| named.get(end..)).map(str::to_owned),
+            None => Some(path.to_owned()),
         }
     }
 

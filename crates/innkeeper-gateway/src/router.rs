@@ -114,6 +114,10 @@ pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
     Router::new()
         .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
         .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
+        .route(
+            &format!("{REPLICA_PATH}/rest/{{endpoint}}/openapi.json"),
+            any(forwarded_description),
+        )
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools"), any(forwarded_tools))
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools/{{tool}}"), any(forwarded_tool))
         .with_state(gateway.clone())
@@ -138,6 +142,14 @@ async fn forwarded_message(
         Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
+}
+
+async fn forwarded_description(
+    State(gateway): State<Arc<GatewayInner>>,
+    Path(endpoint): Path<String>,
+    request: Request,
+) -> Response<Body> {
+    forwarded_rest(&gateway, &endpoint, RestResource::Description, request).await
 }
 
 async fn forwarded_tools(
@@ -175,8 +187,8 @@ async fn forwarded_rest(
         Err(response) => return response,
     };
     let header_trace = gateway.header_trace(&parts.headers);
-    // Only the description of the first replica says it.
-    let needs_credential = true;
+    // Everyone who needs no credential is the local user.
+    let needs_credential = principal != Principal::local_user();
     let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
     rest::handle(&client, resource, &parts, body).await
 }
@@ -369,7 +381,7 @@ impl Routes {
                 let (parts, body) = request.into_parts();
                 let header_trace = transport.gateway.header_trace(&parts.headers);
                 let origin = Origin::client(endpoint, principal.clone());
-                let placed = match resource.replica_path(&parts) {
+                let placed = match RestResource::replica_path(&parts) {
                     None => Ok(body),
                     Some(path) => {
                         // In a box: most requests need nothing of it.

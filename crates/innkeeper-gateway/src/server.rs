@@ -55,11 +55,13 @@ const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 /// Delay after a failed accept, for example without free file descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves HTTP until the gateway closes; then waits for the requests in flight.
+/// Serves HTTP until the gateway closes; then waits for the requests in flight. Each remote address has at
+/// most `max_per_address` open connections.
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
     router: Router,
     listener: GatewayListener,
+    max_per_address: usize,
 ) -> io::Result<()> {
     let options = &gateway.options;
     let server = Arc::new(Server {
@@ -69,7 +71,7 @@ pub(crate) async fn serve(
     });
     let connections = GatewayTasks::default();
     let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let addresses = AddressLimit::new(options.max_connections_per_address);
+    let addresses = AddressLimit::new(max_per_address);
     loop {
         let accepted = async {
             // The semaphore is never closed.

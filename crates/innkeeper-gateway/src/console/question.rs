@@ -10,10 +10,14 @@ use super::reply::{Page, Reply};
 use super::request::{ConsoleRequest, Fields};
 use super::tool_form::{FieldProblem, ToolForm};
 use crate::dispatch::{AnswerOutcome, OperatorAnswer};
+use crate::error::shown_name;
 use crate::pending_questions::{Question, QuestionKind, QuestionState};
 
 /// The field with the values of a form as JSON.
 const JSON_FIELD: &str = "json";
+
+/// The first whole number without a floating-point number for itself and the next one, 2^53.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// What a form contains, and why it was not accepted.
 #[derive(Default)]
@@ -87,16 +91,39 @@ fn read_answer(
                 },
                 (None, None) => String::new(),
             };
-            let values: Result<Map<String, Value>, _> = serde_json::from_str(&text);
-            let values = values.map_err(|error| {
-                form.problem = Some(format!("the values are no JSON object: {error}"));
-            });
+            let values = parse_values(&text).map_err(|problem| form.problem = Some(problem));
             values.ok().map(OperatorAnswer::Fill)
         }
         _ => {
             form.problem = Some("the form has no answer: use one of its buttons".to_owned());
             None
         }
+    }
+}
+
+/// Parses the values of a form. A number that would lose digits is refused: the server must get what the
+/// operator entered.
+fn parse_values(text: &str) -> Result<Map<String, Value>, String> {
+    let values: Map<String, Value> = serde_json::from_str(text)
+        .map_err(|error| format!("the values are no JSON object: {error}"))?;
+    match values.iter().find(|(_, value)| is_rounded(value)) {
+        Some((name, _)) => {
+            let name = shown_name(name);
+            Err(format!("`{name}` has a number with more digits than a form can send"))
+        }
+        None => Ok(values),
+    }
+}
+
+/// Returns whether a value has a whole number of more than 64 bits, which is an approximation.
+fn is_rounded(value: &Value) -> bool {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            number.as_f64().is_some_and(|number| number.abs() >= MAX_EXACT)
+        }
+        Value::Array(items) => items.iter().any(is_rounded),
+        Value::Object(members) => members.values().any(is_rounded),
+        Value::Number(_) | Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
@@ -272,4 +299,21 @@ fn write_forms(
         start(),
         FieldValue(form.values.get("reason").unwrap_or_default())
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_would_lose_digits_is_refused() {
+        for exact in ["18446744073709551615", "-9223372036854775808", "0.1", "1.5e3"] {
+            let values = parse_values(&format!(r#"{{"n":{exact}}}"#)).unwrap();
+            assert_eq!(values["n"].as_f64(), exact.parse().ok(), "{exact}");
+        }
+        for rounded in ["12345678901234567890123", "[18446744073709551617]", r#"{"a":-1e20}"#] {
+            let problem = parse_values(&format!(r#"{{"n":{rounded}}}"#)).unwrap_err();
+            assert!(problem.contains("`n`"), "{problem}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use super::{ClientRequest, Reply};
 use crate::client::Client;
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
+use crate::metrics::ClientTransport;
 use crate::offering::NamedItem;
 use crate::pending_questions::store::{LEASE_TIME, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
@@ -174,6 +175,9 @@ impl GatewayInner {
             cancelled: SetOnce::new(),
         });
         let _registered = self.waiting_calls.register(id, call.clone());
+        // An operator who drops the call has cancelled it: no connection of the console can be lost.
+        let cancels = request.caller.transport == ClientTransport::Console;
+        let _withdrawal = cancels.then(|| Withdrawal { gateway: self, call: &call, id });
         let ended = async {
             match questions.wait_for_end(id, None).await {
                 Ok(Some(question)) => reply_of(&question, Era::Legacy),
@@ -193,15 +197,36 @@ impl GatewayInner {
 
     /// Ends the question of a call that the client cancels.
     pub(super) fn withdraw_call(&self, client: &Client, request: &RequestId) {
+        if let Some(id) = self.waiting_calls.cancel(client, request) {
+            self.end_question(id, "the client cancelled the call");
+        }
+    }
+
+    /// Ends a question that waits.
+    fn end_question(&self, id: QuestionId, reason: &'static str) {
         let Some(questions) = &self.questions else { return };
-        let Some(id) = self.waiting_calls.cancel(client, request) else { return };
         let store = questions.store().clone();
         self.tasks.spawn(async move {
-            let change = QuestionChange::end("the client cancelled the call");
+            let change = QuestionChange::end(reason);
             if let Err(error) = store.change(id, &change).await {
                 tracing::warn!(question = %id, %error, "cancelled question not ended");
             }
         });
+    }
+}
+
+/// Cancels a call that waits or runs when the value is dropped before its reply.
+struct Withdrawal<'a> {
+    gateway: &'a GatewayInner,
+    call: &'a WaitingCall,
+    id: QuestionId,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        // A question with a final state stays as it is, and so does a call with a reply.
+        drop(self.call.cancelled.set(()));
+        self.gateway.end_question(self.id, "the operator cancelled the call");
     }
 }
 

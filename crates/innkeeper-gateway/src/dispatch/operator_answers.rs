@@ -7,6 +7,7 @@ use innkeeper_schema::Schema;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 
 use super::approved_calls::NotRun;
 use crate::error::shown_name;
@@ -54,7 +55,8 @@ impl Gateway {
     }
 
     /// Answers a question as an operator, whom the caller has authenticated. An approved call runs in
-    /// this process; dropping the future can leave the question answered or not.
+    /// this process, also if the future is dropped; dropping the future can leave the question answered
+    /// or not.
     ///
     /// # Errors
     ///
@@ -169,17 +171,25 @@ impl GatewayInner {
             }
         }
         let change = QuestionChange::claim(operator, questions.process());
-        Ok(match questions.store().change(id, &change).await? {
-            Changed::Done(question) => {
-                log_answer(&question);
-                let run =
-                    self.clone().run_claimed(questions.clone(), question.clone(), (call, in_use));
-                self.tasks.spawn(run);
-                AnswerOutcome::Won(question)
-            }
-            Changed::Refused(question) => AnswerOutcome::Lost(question),
-            Changed::Unknown => AnswerOutcome::Unknown,
-        })
+        let (sender, receiver) = oneshot::channel();
+        let (gateway, questions) = (self.clone(), questions.clone());
+        // In a task: a claim whose operator leaves meanwhile must run, because nobody else runs the call.
+        self.tasks.spawn(async move {
+            let outcome = match questions.store().change(id, &change).await {
+                Ok(Changed::Done(question)) => {
+                    log_answer(&question);
+                    drop(sender.send(Ok(AnswerOutcome::Won(question.clone()))));
+                    return gateway.run_claimed(questions, question, (call, in_use)).await;
+                }
+                Ok(Changed::Refused(question)) => Ok(AnswerOutcome::Lost(question)),
+                Ok(Changed::Unknown) => Ok(AnswerOutcome::Unknown),
+                Err(error) => Err(error),
+            };
+            // Without the operator, nobody needs the outcome.
+            drop(sender.send(outcome));
+        });
+        let ended = |_| Err(StoreError { reason: "the gateway has ended".to_owned() });
+        receiver.await.unwrap_or_else(ended)
     }
 }
 

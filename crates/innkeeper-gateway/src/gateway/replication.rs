@@ -1,6 +1,7 @@
 //! What a gateway has as one of several replicas.
 
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use innkeeper_protocol::envelope::code;
 use tokio::sync::mpsc;
@@ -27,12 +28,12 @@ pub(crate) struct Replication {
 }
 
 impl Replication {
-    pub(super) fn new(replicas: Replicas, tasks: &GatewayTasks) -> Self {
+    pub(super) fn new(replicas: Replicas, tasks: &GatewayTasks, request_time: Duration) -> Self {
         #[expect(clippy::disallowed_methods, reason = "each stream is in the queue at most once")]
         let (stream_queue, queued) = mpsc::unbounded_channel();
         replicas.start(tasks);
         tasks.spawn(store_streams(replicas.clone(), queued));
-        let (forwarder, transport) = (Forwarder::new(), OnceLock::new());
+        let (forwarder, transport) = (Forwarder::new(request_time), OnceLock::new());
         Self { replicas, forwarder, stream_queue, transport }
     }
 }

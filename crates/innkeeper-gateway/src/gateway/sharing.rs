@@ -1,7 +1,7 @@
 //! Which clients share a server: the hosts of one principal and of one session beside the host of
 //! all clients.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -429,6 +429,23 @@ impl GatewayInner {
             hosts.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
         };
         self.shut_down_hosts(ended);
+    }
+
+    /// Returns the keys of replicas whose servers run or start here.
+    pub(crate) fn keys_with_servers(&self) -> HashSet<OwnedKey> {
+        let scopes = self.sharing.scopes();
+        let of_hosts = scopes.hosts.keys().map(|scope| match scope {
+            Scope::Singleton => OwnedKey::Singletons,
+            Scope::Principal(principal) | Scope::Session(principal, _) => {
+                self.principal_key(principal)
+            }
+        });
+        of_hosts.collect()
+    }
+
+    /// Returns whether hosts shut down: their processes still run.
+    pub(crate) fn has_ending_hosts(&self) -> bool {
+        !lock(&self.sharing.ending).is_empty()
     }
 
     /// Ends the hosts of the clients that sent no request for the idle time of a session.

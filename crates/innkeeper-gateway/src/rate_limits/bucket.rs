@@ -20,13 +20,17 @@ impl Bucket {
     pub(super) fn take(&mut self, rate: Rate, now: Instant) -> Result<(), Duration> {
         let token = token_time(rate);
         let capacity = token.saturating_mul(rate.burst.max(1));
-        let missing = self.full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
-        let needed = missing + token;
+        let needed = self.full_in(now) + token;
         if needed > capacity {
             return Err(needed - capacity);
         }
         self.full_at = Some(now + needed);
         Ok(())
+    }
+
+    /// Returns the time until the bucket is full.
+    pub(super) fn full_in(&self, now: Instant) -> Duration {
+        self.full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 
     /// Sets the time until the bucket is full.

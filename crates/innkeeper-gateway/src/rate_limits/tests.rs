@@ -175,3 +175,27 @@ fn the_response_has_the_status_and_the_time_to_wait() {
     assert_eq!(rejection.headers()["retry-after"], "2");
     assert_eq!(rejection.message(), "more than 60 requests per minute (`serve.rate`)");
 }
+
+/// Attack: remote | the store of the replicas does not respond for an hour, and a client sends at its rate
+/// | afterwards, the other replicas learn of no more tokens than the bucket lacks, and the client goes on |
+/// Isolation
+#[tokio::test(start_paused = true)]
+async fn tokens_that_a_bucket_got_again_are_not_shared_late() {
+    let config = RateConfig { requests: Some(rate(60, 5)), ..RateConfig::default() };
+    let limits = RateLimits::new(config, []);
+    limits.share();
+    let ann = client("ann");
+    for _ in 0..3600 {
+        limits.count_request(&ann).unwrap();
+        // The exchange fails.
+        let pending = limits.take_pending();
+        limits.restore_pending(pending);
+        advance(Duration::from_secs(1)).await;
+    }
+    for _ in 0..5 {
+        limits.count_request(&ann).unwrap();
+    }
+    let pending = limits.take_pending();
+    let taken: Duration = pending.values().map(|taken| taken.time).sum();
+    assert!(taken <= Duration::from_secs(6), "{taken:?}");
+}

@@ -251,8 +251,8 @@ impl Replicas {
     }
 
     /// Keeps the keys of several sessions that clients use, and gives up those that no client uses for
-    /// the idle time.
-    pub(crate) async fn keep_used(&self) {
+    /// the idle time. `has_state` says of a key whether a session or a server of it is here.
+    pub(crate) async fn keep_used(&self, has_state: impl Fn(&OwnedKey) -> bool) {
         let idle = self.0.options.idle;
         for ownership in self.0.owned.all() {
             let since = {
@@ -262,14 +262,16 @@ impl Replicas {
             if matches!(ownership.key, OwnedKey::Session(_)) || since < idle / 8 {
                 continue;
             }
-            let result = if ownership.used.swap(false, Ordering::Relaxed) {
-                *ownership.kept.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-                self.keep(&ownership, &[]).await.map(drop)
-            } else if since >= idle {
-                self.release(&ownership, None).await
-            } else {
-                continue;
-            };
+            // A session uses its key without a claim, and a server that runs must not start elsewhere.
+            let result =
+                if ownership.used.swap(false, Ordering::Relaxed) || has_state(&ownership.key) {
+                    *ownership.kept.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                    self.keep(&ownership, &[]).await.map(drop)
+                } else if since >= idle {
+                    self.release(&ownership, None).await
+                } else {
+                    continue;
+                };
             if let Err(error) = result {
                 tracing::warn!(%error, "owned keys not kept");
                 return;

@@ -38,8 +38,8 @@ impl Replicas {
                 names.into_iter().filter_map(|name| pending.remove_entry(&name)).collect();
             let mut call = self.0.scripts.add_rates.prepare_invoke();
             for (name, taken) in &exchanged {
-                let time = u64::try_from(taken.time().as_micros()).unwrap_or(u64::MAX);
-                call.key(key(name)).arg(time);
+                call.key(key(name));
+                call.arg(microseconds(taken.time)).arg(microseconds(taken.since.elapsed()));
             }
             match self.0.redis.run(&call).await {
                 Ok(reply) => apply(rates, &exchanged, &reply)?,
@@ -64,6 +64,10 @@ fn apply<T>(
         rates.set_full_in(name, Duration::from_micros(reply.number(index)?));
     }
     Ok(())
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Returns the name of a bucket in Redis. The length separates the client from the tool.

@@ -9,7 +9,7 @@ use redis::{Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::lease::milliseconds;
 use super::ownership::{LEASE_PREFIX, no_lease};
@@ -116,12 +116,18 @@ type CallName = (OwnedKey, String);
 pub(super) struct EndedCalls {
     sender: mpsc::Sender<CallName>,
     receiver: Mutex<Option<mpsc::Receiver<CallName>>>,
+    /// The calls that another replica may pass on again, each with the time after which it does not.
+    broken: mpsc::Sender<(Instant, CallName)>,
+    broken_receiver: Mutex<Option<mpsc::Receiver<(Instant, CallName)>>>,
 }
 
 impl Default for EndedCalls {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(MAX_ENDED);
-        Self { sender, receiver: Mutex::new(Some(receiver)) }
+        let (broken, broken_receiver) = mpsc::channel(MAX_ENDED);
+        let (receiver, broken_receiver) =
+            (Mutex::new(Some(receiver)), Mutex::new(Some(broken_receiver)));
+        Self { sender, receiver, broken, broken_receiver }
     }
 }
 
@@ -230,6 +236,27 @@ impl Replicas {
     pub(crate) fn forget_call(&self, key: &OwnedKey, id: String) {
         // Without a place, the record expires.
         drop(self.0.ended.sender.try_send((key.clone(), id)));
+    }
+
+    /// Removes the record of a call whose response may not have reached the replica that passed the
+    /// call on, when that replica passes the call on no more.
+    pub(crate) fn forget_broken_call(&self, key: &OwnedKey, id: String) {
+        // The first replica began before, and its last attempt takes less than once more this time.
+        let at = Instant::now() + 2 * self.owner_time();
+        // Without a place, the record expires.
+        drop(self.0.ended.broken.try_send((at, (key.clone(), id))));
+    }
+
+    /// Removes the records of calls that no replica passes on again, until the future is dropped.
+    pub(super) async fn remove_broken_calls(self) {
+        let ended = &self.0.ended;
+        let receiver = ended.broken_receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut receiver) = receiver else { return };
+        // All wait for the same time: the first one is due first.
+        while let Some((at, (key, id))) = receiver.recv().await {
+            sleep_until(at).await;
+            self.forget_call(&key, id);
+        }
     }
 
     /// Removes the records of calls that have ended, until the future is dropped.

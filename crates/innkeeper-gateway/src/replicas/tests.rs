@@ -3,10 +3,12 @@
 use bytes::Bytes;
 use futures_util::future::join_all;
 use innkeeper_host::config::{Rate, RateConfig};
+use innkeeper_protocol::RequestId;
 use innkeeper_testkit::RedisServer;
 use serde_json::value::RawValue;
 
 use super::*;
+use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
 use crate::rate_limits::RateLimits;
 
@@ -227,4 +229,73 @@ async fn a_client_has_one_rate_at_all_replicas() {
     assert!((10..=13).contains(&taken), "{taken} requests of a burst of 10");
     let other = Principal::new("ben");
     assert!(limits[0].count_request(&other).is_ok(), "another client has its own rate");
+}
+
+#[tokio::test]
+async fn a_client_of_one_replica_has_its_whole_rate() {
+    // A bucket gets all its tokens in less time than the replicas take to exchange their counts.
+    let rate = Rate { per_minute: 60_000, burst: 10 };
+    let config = RateConfig { requests: Some(rate), ..RateConfig::default() };
+    let cluster = Cluster::start(1).await;
+    let limits = RateLimits::new(config, []);
+    limits.share();
+    let ada = Principal::new("ada");
+    tokio::time::pause();
+    for _ in 0..200 {
+        limits.count_request(&ada).unwrap();
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    tokio::time::resume();
+    cluster.replicas[0].exchange_rates(&limits).await.unwrap();
+    limits.count_request(&ada).unwrap();
+}
+
+/// Attack: remote | clients use a session and a server for longer than the idle time without a claim | the
+/// key stays at its replica until it has neither | No repeated execution
+#[tokio::test]
+async fn a_key_with_a_session_or_a_server_here_does_not_become_free() {
+    let cluster = Cluster::start(2).await;
+    let (first, second) = (&cluster.replicas[0], &cluster.replicas[1]);
+    own(first, &OwnedKey::Singletons).await;
+    tokio::time::pause();
+    for _ in 0..3 {
+        tokio::time::advance(Duration::from_secs(600)).await;
+        tokio::time::resume();
+        first.keep_used(|key| *key == OwnedKey::Singletons).await;
+        let claim = second.claim(&OwnedKey::Singletons, true).await.unwrap();
+        assert!(matches!(claim, Claim::Elsewhere(_)), "{claim:?}");
+        tokio::time::pause();
+    }
+    tokio::time::advance(Duration::from_secs(600)).await;
+    tokio::time::resume();
+    first.keep_used(|_| false).await;
+    own(second, &OwnedKey::Singletons).await;
+}
+
+#[tokio::test]
+async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_again() {
+    let cluster = Cluster::start(1).await;
+    let replicas = &cluster.replicas[0];
+    let owned = own(replicas, &key()).await;
+    let tasks = GatewayTasks::default();
+    replicas.start(&tasks);
+    for is_forwarded in [true, false] {
+        let id = format!("r{}", u8::from(is_forwarded));
+        let calls = OwnedCalls::new(replicas.clone(), owned.clone(), (id, is_forwarded), None, 0);
+        let check = Arc::new(calls).check(&RequestId::from(1), "a", false);
+        check.check().await.unwrap();
+    }
+    let ids = || async {
+        let calls = replicas.calls(&key()).await.unwrap();
+        calls.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    while ids().await != ["r1:1"] {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(2 * replicas.owner_time()).await;
+    tokio::time::resume();
+    while !ids().await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_gateway::pending_questions::store::{
-    MemoryQuestionStore, QuestionChange, QuestionList,
+    Changed, MemoryQuestionStore, QuestionAdded, QuestionChange, QuestionList, QuestionStore,
 };
 use innkeeper_gateway::pending_questions::{
-    MAX_ARGUMENT_BYTES, PendingQuestions, Question, QuestionId, QuestionOptions, QuestionState,
+    MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionOptions,
+    QuestionState,
 };
 use innkeeper_gateway::{
     AnswerOutcome, EndpointOptions, Gateway, GatewayBuilder, GatewayOptions, OperatorAnswer,
+    StoreFuture,
 };
 use innkeeper_testkit::{Fixture, Journal};
 use serde_json::{Value, json};
+use tokio::sync::{Notify, SetOnce};
 use tokio::time::timeout;
 
 use crate::setup::{TEST_TIMEOUT, TestClient, TestEnv, TestGateway, text};
@@ -424,4 +427,90 @@ async fn a_call_that_another_process_claimed_does_not_run_here() {
     let AnswerOutcome::Lost(running) = outcome else { panic!("{outcome:?}") };
     assert_eq!(running.claimed_by.as_deref(), Some("another process"));
     assert_eq!(calls(&test_env), 0);
+}
+
+/// A store whose responses to changes arrive late, as over a network.
+#[derive(Debug, Default)]
+struct LateStore {
+    store: MemoryQuestionStore,
+    /// Notified when a change is made.
+    changed: Notify,
+    /// Set when the responses may arrive.
+    arrives: SetOnce<()>,
+}
+
+impl QuestionStore for LateStore {
+    fn add<'a>(
+        &'a self,
+        id: QuestionId,
+        question: &'a NewQuestion,
+        expiry: Duration,
+    ) -> StoreFuture<'a, QuestionAdded> {
+        self.store.add(id, question, expiry)
+    }
+
+    fn find(&self, id: QuestionId) -> StoreFuture<'_, Option<Question>> {
+        self.store.find(id)
+    }
+
+    fn list(
+        &self,
+        list: QuestionList,
+        before: Option<u64>,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<Question>> {
+        self.store.list(list, before, limit)
+    }
+
+    fn count_open(&self) -> StoreFuture<'_, usize> {
+        self.store.count_open()
+    }
+
+    fn change<'a>(
+        &'a self,
+        id: QuestionId,
+        change: &'a QuestionChange,
+    ) -> StoreFuture<'a, Changed> {
+        Box::pin(async move {
+            let changed = self.store.change(id, change).await;
+            self.changed.notify_one();
+            self.arrives.wait().await;
+            changed
+        })
+    }
+
+    fn renew(&self, id: QuestionId) -> StoreFuture<'_, bool> {
+        self.store.renew(id)
+    }
+
+    fn changes(&self, seen: u64) -> StoreFuture<'_, u64> {
+        self.store.changes(seen)
+    }
+}
+
+/// Attack: remote | the browser of an operator leaves between the approval and the response of the store |
+/// the call runs once, and its client gets the result | No repeated execution
+#[tokio::test]
+async fn a_call_runs_if_its_operator_leaves_during_the_approval() {
+    let test_env = TestEnv::new();
+    let store = Arc::new(LateStore::default());
+    let options = Approvals::of(&["a.*"]).options;
+    let builder = GatewayBuilder::new(GatewayOptions::default())
+        .questions(PendingQuestions::new(store.clone(), options));
+    let server = test_env.fixture("a").journal(&test_env.journal());
+    let gateway = test_env.gateway_with(builder, [server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let call = start_echo(&mut ada).await;
+    let id = open_question(&gateway.gateway).await.id;
+    tokio::select! {
+        biased;
+        _ = gateway.gateway.answer_question(id, "ann", OperatorAnswer::Approve) => {
+            panic!("the store has not responded");
+        }
+        () = store.changed.notified() => {}
+    }
+    store.arrives.set(()).unwrap();
+    assert_eq!(text(&ada.response(&call).await["result"]), "hi");
+    wait_for(&gateway.gateway, id, QuestionState::Done).await;
+    assert_eq!(calls(&test_env), 1);
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::approvals::{Approvals, open_question, wait_for};
 use crate::console::browser::{Browser, router_with_keys};
 use crate::limits::KEYS;
-use crate::setup::{TestEnv, TestGateway, text};
+use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway, text};
 
 /// Returns a gateway whose only operator is `ann`.
 async fn gateway(test_env: &TestEnv, approvals: &Approvals, server: Fixture) -> TestGateway {
@@ -108,4 +108,35 @@ async fn an_operator_fills_a_form_and_learns_which_value_is_wrong() {
     let right = operator.submit(&page, &[("answer", "fill"), ("f0", "red")]).await;
     assert!(right.text.contains(">answered<"), "{}", right.text);
     assert!(text(&ben.response(&call).await["result"]).contains("\"colour\":\"red\""));
+}
+
+/// Attack: remote | an operator starts a call that needs an approval in the console and cancels the call,
+/// before and after the approval | nobody can approve the cancelled call, and its server stops the call
+/// that runs | No repeated execution
+#[tokio::test]
+async fn a_call_that_its_operator_cancels_in_the_console_runs_no_more() {
+    let (test_env, approvals) = (TestEnv::new(), Approvals::of(&["a.*"]));
+    let gateway = gateway(&test_env, &approvals, test_env.fixture("a")).await;
+    let mut operator = Browser::new(router_with_keys(&gateway));
+    operator.sign_in(KEYS[0]).await;
+    let tool = "/console/tool?name=a.sleep";
+    let arguments = [("json", r#"{"ms":600000}"#)];
+
+    let waiting = operator.submit(tool, &arguments).await;
+    let id = open_question(&gateway.gateway).await.id;
+    let cancelled = operator.submit_at(&waiting.path, "/console/call", &[("number", "1")]).await;
+    assert!(cancelled.text.contains(">cancelled<"), "{}", cancelled.text);
+    let ended = wait_for(&gateway.gateway, id, QuestionState::Ended).await;
+    assert_eq!(ended.reason.as_deref(), Some("the operator cancelled the call"));
+    assert_eq!(Journal::read(&test_env.journal()).count("tools/call"), 0);
+
+    let running = operator.submit(tool, &arguments).await;
+    let id = open_question(&gateway.gateway).await.id;
+    operator.submit(&page_of(id), &[("answer", "approve")]).await;
+    let is_sent = |journal: &Journal| journal.count("tools/call") == 1;
+    Journal::wait_for(&test_env.journal(), TEST_TIMEOUT, is_sent).await;
+    operator.submit_at(&running.path, "/console/call", &[("number", "2")]).await;
+    let is_cancelled = |journal: &Journal| journal.count("notifications/cancelled") == 1;
+    Journal::wait_for(&test_env.journal(), TEST_TIMEOUT, is_cancelled).await;
+    wait_for(&gateway.gateway, id, QuestionState::Done).await;
 }

@@ -81,6 +81,17 @@ impl Replica {
         replica
     }
 
+    /// Listens for other replicas at another address after its next start.
+    pub(super) fn set_listen(&mut self, address: SocketAddr) {
+        self.listen = address;
+        self.command.env("MCP_REPLICA_LISTEN", address.to_string());
+    }
+
+    /// Sets the address at which other replicas reach the replica after its next start.
+    pub(super) fn set_address(&mut self, address: SocketAddr) {
+        self.command.env("MCP_REPLICA_URL", format!("http://{address}"));
+    }
+
     /// Starts the replica again after its end.
     pub(super) async fn start_again(&mut self) {
         self.child = spawn(&mut self.command, &self.log);

@@ -1,4 +1,4 @@
-//! A TCP proxy that delays all bytes.
+//! A TCP proxy that delays all bytes, and can end its connections.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,6 +20,7 @@ const MAX_CHUNKS: usize = 1024;
 pub(super) struct DelayProxy {
     address: SocketAddr,
     delay: Arc<AtomicU64>,
+    ends: Arc<Notify>,
     _serving: JoinSet<()>,
 }
 
@@ -29,7 +30,8 @@ impl DelayProxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let (address, delay) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
         let mut serving = JoinSet::new();
-        let connection_delay = delay.clone();
+        let ends = Arc::new(Notify::new());
+        let (connection_delay, connection_ends) = (delay.clone(), ends.clone());
         serving.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
@@ -38,16 +40,28 @@ impl DelayProxy {
                 drop((client.set_nodelay(true), server.set_nodelay(true)));
                 let (client_read, client_write) = client.into_split();
                 let (server_read, server_write) = server.into_split();
-                connections.spawn(pass(client_read, server_write, connection_delay.clone()));
-                connections.spawn(pass(server_read, client_write, connection_delay.clone()));
+                let to_server = pass(client_read, server_write, connection_delay.clone());
+                let to_client = pass(server_read, client_write, connection_delay.clone());
+                let end = connection_ends.clone().notified_owned();
+                connections.spawn(async move {
+                    tokio::select! {
+                        ((), ()) = async { tokio::join!(to_server, to_client) } => {}
+                        () = end => {}
+                    }
+                });
                 while connections.try_join_next().is_some() {}
             }
         });
-        Self { address, delay, _serving: serving }
+        Self { address, delay, ends, _serving: serving }
     }
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Ends all connections; new ones are accepted.
+    pub(super) fn end_connections(&self) {
+        self.ends.notify_waiters();
     }
 
     /// Sets the delay of the bytes that arrive from now on, in each direction.

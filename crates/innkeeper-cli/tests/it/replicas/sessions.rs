@@ -1,5 +1,6 @@
 //! Sessions whose requests arrive at several replicas.
 
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -374,4 +375,38 @@ async fn a_call_that_waits_at_a_stopped_replica_runs_at_the_next_owner() {
     };
     tokio::join!(calling, moving);
     assert_eq!(setup.outcomes(), (1, 0, 0));
+}
+
+/// Returns an address of this machine that is not its loopback address, if it has a network. Nothing is
+/// sent.
+fn network_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback())
+}
+
+/// The limit of connections of one address is for clients: a replica passes on the requests of many.
+#[tokio::test]
+async fn a_replica_passes_on_more_streams_than_one_client_can_have() {
+    let Some(address) = network_address() else {
+        eprintln!("not run: the machine has no address but its loopback address");
+        return;
+    };
+    let limits = json!({ "limits": { "connectionsPerAddress": 2 } });
+    let mut setup = Setup::start_with(2, REVISION, &limits).await;
+    let replica = &mut setup.cluster.replicas[0];
+    replica.set_listen((address, replica.listen.port()).into());
+    replica.kill().await;
+    replica.start_again().await;
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let client = Client::new(setup.cluster.url(0), REVISION, &setup.history);
+        let session = client.open().await.unwrap();
+        let elsewhere = client.at(setup.cluster.url(1));
+        let stream = timeout(TAKE_OVER_TIME, elsewhere.resume(&session, "0-0")).await.unwrap();
+        let stream = stream.unwrap();
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+        assert_eq!(elsewhere.post(Some(&session), &ping()).await.unwrap().status(), 200);
+    }
 }

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
@@ -41,25 +41,23 @@ const PRINCIPAL: HeaderName = HeaderName::from_static("innkeeper-principal");
 /// The id that the first replica gave to a request.
 const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
 
+/// The header with the API key of a client.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// Maximum time to connect to another replica.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Time for which an idle connection to another replica stays open.
-const IDLE_TIME: Duration = Duration::from_secs(30);
 
 /// Time before the owner is looked up again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Time beyond two leases in which a request finds an owner.
-const OWNER_TIME: Duration = Duration::from_secs(5);
-
 /// Time after which a client can try again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// Headers that belong to one connection or to the client's own request.
-const NOT_FORWARDED: [HeaderName; 13] = [
+/// Headers that belong to one connection or to the client's own request: its credentials stay here.
+const NOT_FORWARDED: [HeaderName; 15] = [
     header::HOST,
     header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
     header::CONTENT_LENGTH,
     header::TRANSFER_ENCODING,
     header::TE,
@@ -67,6 +65,7 @@ const NOT_FORWARDED: [HeaderName; 13] = [
     header::UPGRADE,
     header::EXPECT,
     header::AUTHORIZATION,
+    API_KEY,
     header::PROXY_AUTHORIZATION,
     header::COOKIE,
     header::ORIGIN,
@@ -83,12 +82,15 @@ impl fmt::Debug for Forwarder {
 }
 
 impl Forwarder {
-    pub(crate) fn new() -> Self {
+    /// Creates a forwarder to replicas that close a connection without a request for `request_time`.
+    pub(crate) fn new(request_time: Duration) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_TIME)
+            // A request on a connection that the owner closes at this time may have arrived or not.
+            .pool_idle_timeout(request_time / 2)
+            .pool_timer(TokioTimer::new())
             // The library would send a request again that the owner may have received.
             .retry_canceled_requests(false)
             .build(connector);
@@ -115,7 +117,7 @@ pub(super) async fn own_or_forward(
     requests: &[RequestId],
 ) -> Result<Option<Arc<Ownership>>, Box<Response<Body>>> {
     let replicas = &replication.replicas;
-    let deadline = Instant::now() + 2 * replicas.lease_time() + OWNER_TIME;
+    let deadline = Instant::now() + replicas.owner_time();
     // Whether an owner may have received the request.
     let mut is_sent = false;
     let failed = |error: &StoreError, is_sent: bool| {
@@ -125,10 +127,6 @@ pub(super) async fn own_or_forward(
     loop {
         let claim = replicas.claim(key, create).await;
         let owner = match claim.map_err(|error| failed(&error, is_sent))? {
-            // Nothing says whether the request had an effect.
-            Claim::Owned(_) | Claim::Unknown if is_sent && !from.may_repeat() => {
-                return Err(Box::new(outcome_unknown()));
-            }
             Claim::Owned(ownership) if is_sent => {
                 let lost = lost_calls(from, replicas, &ownership, requests).await;
                 return lost.map_or(Ok(Some(ownership)), |response| Err(Box::new(response)));
@@ -159,6 +157,8 @@ pub(super) async fn own_or_forward(
                 return Err(Box::new(passing.response()));
             }
             Attempt::NotReceived => {}
+            // Nothing says whether the request had an effect, also while its owner runs.
+            Attempt::Lost if !from.may_repeat() => return Err(Box::new(outcome_unknown())),
             Attempt::Lost => is_sent = true,
         }
         if Instant::now() >= deadline {
@@ -248,8 +248,8 @@ impl HttpRequest<'_> {
 fn outcome_unknown() -> Response<Body> {
     rejected(
         StatusCode::BAD_GATEWAY,
-        "the outcome is unknown: the replica with the request ended before its response; check \
-         whether the call had its effect before you repeat it",
+        "the outcome is unknown: the connection to the replica with the request ended before its \
+         response; check whether the call had its effect before you repeat it",
     )
 }
 
@@ -324,17 +324,31 @@ fn forwarded_request(
     };
     let mut request = Request::builder().method(from.method.clone()).uri(url);
     if let Some(headers) = request.headers_mut() {
-        for (name, value) in from.headers {
-            if !NOT_FORWARDED.contains(name) && *name != PRINCIPAL && *name != REQUEST_ID {
-                headers.append(name.clone(), value.clone());
-            }
-        }
+        *headers = forwarded_headers(from.headers);
     }
     request
         .header(header::AUTHORIZATION, format!("Bearer {}", replicas.secret().expose()))
         .header(PRINCIPAL, URL_SAFE_NO_PAD.encode(from.principal.id().as_bytes()))
         .header(REQUEST_ID, &from.id)
         .body(Full::new(from.body.clone()))
+}
+
+/// Returns the headers of a client for another replica.
+fn forwarded_headers(headers: &HeaderMap) -> HeaderMap {
+    let is_forwarded = |name: &HeaderName| {
+        !NOT_FORWARDED.contains(name)
+            && ![PRINCIPAL, REQUEST_ID].contains(name)
+            && !is_of_connection(headers, name)
+    };
+    let forwarded = headers.iter().filter(|(name, _)| is_forwarded(name));
+    forwarded.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Returns whether the client names a header as one of its connection.
+fn is_of_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let values = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let mut names = values.flat_map(|value| value.split(','));
+    names.any(|named| named.trim().eq_ignore_ascii_case(name.as_str()))
 }
 
 /// Waits until a replica has no lease. A store that does not respond says nothing.
@@ -483,5 +497,40 @@ impl ForwardedHead {
             }
             _ => Err(Rejection::new(StatusCode::BAD_REQUEST, "the request has no principal or id")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack: remote | a client sends a credential in each header for one, headers of its connection, and
+    /// headers with another principal and id | no other replica gets them, and it gets all others |
+    /// Secrets stay with their owner
+    #[test]
+    fn credentials_and_headers_of_the_connection_stay_at_the_first_replica() {
+        let names = [
+            ("authorization", "Bearer secret"),
+            ("x-api-key", "secret"),
+            ("cookie", "a=secret"),
+            ("proxy-authorization", "Basic secret"),
+            ("innkeeper-principal", "YWRh"),
+            ("innkeeper-request-id", "1"),
+            ("connection", "close, X-Own"),
+            ("x-own", "1"),
+            ("keep-alive", "timeout=5"),
+            ("mcp-session-id", "s"),
+            ("x-trace", "a"),
+            ("x-trace", "b"),
+        ];
+        let name = |name: &'static str| HeaderName::from_static(name);
+        let headers: HeaderMap =
+            names.iter().map(|(key, value)| (name(key), HeaderValue::from_static(value))).collect();
+        let forwarded = forwarded_headers(&headers);
+        let forwarded: Vec<_> = forwarded
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(forwarded, [("mcp-session-id", "s"), ("x-trace", "a"), ("x-trace", "b")]);
     }
 }

@@ -516,11 +516,14 @@ impl HttpTransport {
         if let Some(replication) = &self.gateway.replication {
             let sessions = self.sessions.to_keep(idle_time / 8);
             let replicas = replication.replicas.clone();
+            let (mut keys, is_ending) =
+                (self.gateway.keys_with_servers(), self.gateway.has_ending_hosts());
+            keys.extend(self.sessions.keys());
             self.gateway.tasks.spawn(async move {
                 for session in sessions {
                     session.keep(&replicas).await;
                 }
-                replicas.keep_used().await;
+                replicas.keep_used(|key| is_ending || keys.contains(key)).await;
             });
         }
     }

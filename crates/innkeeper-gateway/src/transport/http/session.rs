@@ -1,6 +1,6 @@
 //! Sessions of clients of the legacy era.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::event_stream::{EventStream, StreamStore};
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaExceeded, Reservation};
 use crate::rejection::Rejection;
-use crate::replicas::{Ownership, Replicas, session_names};
+use crate::replicas::{OwnedKey, Ownership, Replicas, session_names};
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -268,6 +268,13 @@ impl Sessions {
     pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
         by_id.values().filter(|session| session.needs_keeping(interval)).cloned().collect()
+    }
+
+    /// Returns the keys of the sessions; none without replicas.
+    pub(crate) fn keys(&self) -> HashSet<OwnedKey> {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let owned = by_id.values().filter_map(|session| session.ownership.as_ref());
+        owned.map(|ownership| ownership.key.clone()).collect()
     }
 
     /// Returns the session with an id, if it belongs to this principal and endpoint.
