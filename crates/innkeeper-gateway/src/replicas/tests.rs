@@ -282,7 +282,11 @@ async fn sessions_above_the_maximum_length_are_not_sealed() {
         let all = (0..count).map(|number| (format!("{number:05}"), session.clone()));
         cluster.replicas[0].seal_sessions(owner, &all.collect())
     };
-    let largest = (0..4_000).rev().find(|count| seal(*count).is_some()).unwrap();
+    let (mut largest, mut above) = (0, 8_000);
+    while above - largest > 1 {
+        let middle = usize::midpoint(largest, above);
+        *if seal(middle).is_some() { &mut largest } else { &mut above } = middle;
+    }
     assert!(largest > 100, "{largest}");
     let sealed = seal(largest).unwrap();
     assert_eq!(cluster.replicas[0].open_sessions(owner, &sealed).unwrap().len(), largest);
