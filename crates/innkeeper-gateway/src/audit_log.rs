@@ -112,6 +112,7 @@ impl AuditLog {
             | HostEvent::CallRetry { .. }
             | HostEvent::Ready { .. }
             | HostEvent::Stopped { .. }
+            | HostEvent::Reinitialized { .. }
             | HostEvent::CatalogChanged { .. }
             | HostEvent::ResourceUpdated { .. }
             | HostEvent::Message { .. }

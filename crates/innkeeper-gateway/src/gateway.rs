@@ -49,7 +49,7 @@ use callbacks::{GatewayCallbacks, UpstreamCell};
 use process_limits::ProcessLimits;
 pub(crate) use replication::Replication;
 use server_settings::ServerSettings;
-pub(crate) use sharing::SharedHost;
+pub(crate) use sharing::{Continuation, PrivateState, SharedHost};
 use sharing::{PrivateServers, Sharing};
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
@@ -255,7 +255,7 @@ impl GatewayBuilder {
             tasks,
             closing: Arc::new(SetOnce::new()),
         });
-        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream));
+        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream, None));
         inner.tasks.spawn(end_unused(Arc::downgrade(&inner)));
         inner.tasks.spawn(idle::stop_idle_servers(Arc::downgrade(&inner)));
         Gateway(inner)
@@ -448,6 +448,12 @@ impl Gateway {
     /// starts these servers. Takes at most two seconds for each response of Redis.
     pub async fn leave_replicas(&self) {
         if let Some(replication) = &self.0.replication {
+            // A key that is being given up is no longer among those of the replica.
+            let transport = replication.transport.get().and_then(Weak::upgrade);
+            let _handed_over = match &transport {
+                Some(transport) => Some(transport.pause_hand_over().await),
+                None => None,
+            };
             replication.replicas.leave().await;
         }
     }

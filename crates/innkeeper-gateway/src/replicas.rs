@@ -6,6 +6,7 @@ mod ownership;
 mod rates;
 mod records;
 mod scripts;
+mod sealed_sessions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub(crate) use self::ownership::{Claim, OwnedKey, Ownership, ReplicaAddress};
 pub(crate) use self::records::{
     CallRecord, EntryKind, LogEntry, RecordRejection, SessionRecord, StreamLog, session_names,
 };
+
+pub(crate) use self::sealed_sessions::SealedFor;
 
 use self::lease::Lease;
 use self::ownership::OwnedKeys;

@@ -1,9 +1,11 @@
-//! State that clients store and return: encrypted and authenticated, so that a client can neither
+//! State that clients or Redis store: encrypted and authenticated, so that whoever has it can neither
 //! read nor change it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use innkeeper_host::config::Secret;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,8 @@ pub(crate) struct StateSealer {
     random: SystemRandom,
     /// The replica, before each state.
     replica: Option<Box<str>>,
+    /// Maximum length of a state that is opened.
+    max_bytes: usize,
 }
 
 impl std::fmt::Debug for StateSealer {
@@ -65,7 +69,18 @@ impl StateSealer {
         let mut key = [0; 32];
         random.fill(&mut key).ok()?;
         let key = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).ok()?);
-        Some(Self { key, random, replica: replica.map(Into::into) })
+        Some(Self { key, random, replica: replica.map(Into::into), max_bytes: MAX_STATE_BYTES })
+    }
+
+    /// Creates a sealer whose states each process with the same secret opens, with a key for one owner.
+    /// Returns `None` if no key can be derived.
+    pub(crate) fn from_secret(secret: &Secret, owner: &[u8], max_bytes: usize) -> Option<Self> {
+        let random_key =
+            Salt::new(HKDF_SHA256, b"innkeeper sealed state").extract(secret.expose().as_bytes());
+        let info = [owner];
+        let key = UnboundKey::from(random_key.expand(&info, &AES_256_GCM).ok()?);
+        let (key, random) = (LessSafeKey::new(key), SystemRandom::new());
+        Some(Self { key, random, replica: None, max_bytes })
     }
 
     /// Returns the state as text for the client. The state opens only with the same `owner`, which
@@ -91,7 +106,7 @@ impl StateSealer {
         text: &str,
         owner: &[u8],
     ) -> Result<T, StateError> {
-        if text.len() > MAX_STATE_BYTES {
+        if text.len() > self.max_bytes {
             return Err(StateError::Foreign);
         }
         let text = match &self.replica {

@@ -42,6 +42,8 @@ pub(crate) struct Upstream {
     /// The principal of the first client.
     principal: OnceLock<Principal>,
     has_several_principals: AtomicBool,
+    /// Whether another replica can continue with the remote sessions of the host.
+    can_move: AtomicBool,
     pub(crate) started: Instant,
 }
 
@@ -66,6 +68,7 @@ impl Upstream {
             use_count: Arc::default(),
             principal: OnceLock::new(),
             has_several_principals: AtomicBool::new(false),
+            can_move: AtomicBool::new(false),
             started: Instant::now(),
         };
         for name in &upstream.names {
@@ -127,6 +130,19 @@ impl Upstream {
     /// Returns whether clients of several principals used the host.
     pub(crate) fn has_several_principals(&self) -> bool {
         self.has_several_principals.load(Ordering::Relaxed)
+    }
+
+    /// Records whether Redis has the remote sessions of the host, for another replica.
+    pub(crate) fn set_can_move(&self, can_move: bool) {
+        self.can_move.store(can_move, Ordering::Release);
+    }
+
+    /// Leaves the remote sessions to another replica, if Redis has them: the host does not end them at
+    /// their servers.
+    pub(crate) fn leave_remote_sessions(&self) {
+        if self.can_move.load(Ordering::Acquire) {
+            self.host.hand_over_remote_sessions();
+        }
     }
 
     /// Returns the place of a server in its configuration: hosts that more clients share come first.

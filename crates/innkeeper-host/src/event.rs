@@ -108,6 +108,12 @@ pub enum HostEvent {
         /// The name of the server.
         server: Arc<str>,
     },
+    /// The server forgot its session, and the host started another one: what the server knew of the
+    /// earlier session is gone.
+    Reinitialized {
+        /// The name of the server.
+        server: Arc<str>,
+    },
     /// The listing of the server changed, and a new catalog is active.
     CatalogChanged {
         /// The name of the server.

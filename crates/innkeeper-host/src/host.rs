@@ -3,6 +3,7 @@
 mod builder;
 
 mod log_level;
+mod remote_sessions;
 mod requests;
 mod status;
 

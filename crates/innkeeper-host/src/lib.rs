@@ -10,6 +10,8 @@ mod rate_limiter;
 mod tasks;
 mod text;
 
+mod remote_session;
+
 mod stderr;
 
 pub mod audit;
@@ -93,6 +95,7 @@ pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
+pub use remote_session::{RemoteSession, RemoteSessions};
 pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::{CallNotification, Progress, SendCheck};
 pub use shutdown::ShutdownReport;

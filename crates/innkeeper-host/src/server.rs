@@ -19,7 +19,9 @@ use crate::catalog::CatalogEntry;
 use crate::error::{StartFailureReason, UnavailableReason};
 use crate::lifecycle::ServerState;
 use crate::metrics::MetricsRecorder;
+use crate::remote_session::RemoteSession;
 use crate::stderr::StderrTail;
+use crate::transport::HttpSessionState;
 pub use connector::{ConnectFuture, Connector, ServerStream};
 use endpoint_resolution::EndpointResolution;
 use innkeeper_config::difference::ConfigDifference;
@@ -71,6 +73,8 @@ pub(crate) struct LiveStatus {
     pub(crate) stop_report: Option<ServerStopReport>,
     /// Whether the application stops or stopped the server; only the application starts it again.
     pub(crate) is_stop_requested: bool,
+    /// The session of another host that the next launch continues.
+    pub(crate) continued_session: Option<RemoteSession>,
     pub(crate) pending_settings: Option<PendingSettings>,
     pub(crate) restart_backoff: RestartBackoff,
 }
@@ -99,6 +103,8 @@ pub(crate) struct ServerHandle {
     pub(crate) kill_handle: Option<KillHandle>,
     pub(crate) stop: mpsc::Sender<StopRequest>,
     pub(crate) stderr: StderrTail,
+    /// The state of a session over Streamable HTTP.
+    pub(crate) http_session: Option<Arc<HttpSessionState>>,
 }
 
 /// A request to stop a server within `grace` and `exit_grace`.
@@ -122,6 +128,7 @@ impl Server {
             launch_kill_handle: None,
             stop_report: None,
             is_stop_requested: false,
+            continued_session: None,
             pending_settings: None,
             restart_backoff: RestartBackoff::default(),
         };

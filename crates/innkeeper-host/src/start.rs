@@ -181,7 +181,13 @@ impl ServerStart {
             kill_handle: running.instance.kill_handle(),
             stop,
             stderr: running.stderr.clone(),
+            http_session: running.http_session.clone(),
         };
+        // A later start begins a session of its own.
+        self.server.status().continued_session = None;
+        if let Some(http_session) = &running.http_session {
+            http_session.end_on_close();
+        }
         let (session, server_capabilities) =
             (running.session.clone(), running.capabilities.clone());
         let connection = entry.connection.clone();

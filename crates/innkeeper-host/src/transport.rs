@@ -11,12 +11,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
+use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 use crate::audit::AuditEvent;
+use crate::remote_session::RemoteSession;
 use crate::session::{RequestError, Session, SessionContext, SessionLimits};
 use crate::telemetry::NetworkAttributes;
 use auth::{AuthManager, BearerAuth, HeadersHelper};
@@ -26,6 +30,7 @@ use sent_secrets::SentSecrets;
 
 pub(crate) use auth::HelperLaunchContext;
 pub use client::{HttpClientError, http_client};
+pub(crate) use http::HttpSessionState;
 #[cfg(any(test, fuzzing))]
 pub use http::fuzz::http_response as fuzz_http_response;
 
@@ -51,6 +56,8 @@ pub(crate) struct RemoteEndpoint {
     /// The program that prints additional headers (`headersHelper`).
     helper: Option<Arc<ProcessSpec>>,
     proxies: client::ProxySettings,
+    /// The session of another host to continue.
+    continued: Option<RemoteSession>,
 }
 
 impl fmt::Debug for RemoteEndpoint {
@@ -64,6 +71,8 @@ impl fmt::Debug for RemoteEndpoint {
 #[derive(Debug)]
 pub(crate) struct TransportHandle {
     pub(crate) session: Session,
+    /// The state of a session over Streamable HTTP.
+    pub(crate) http_session: Option<Arc<HttpSessionState>>,
     /// Resolves with an error when all tasks of the connection have ended.
     pub(crate) ended: oneshot::Receiver<()>,
 }
@@ -114,7 +123,7 @@ impl RemoteEndpoint {
         }
         url.set_fragment(None);
         let proxies = client::ProxySettings::from_environment(environment);
-        Ok(Self { kind, url, socket, headers: header_map, helper: None, proxies })
+        Ok(Self { kind, url, socket, headers: header_map, helper: None, proxies, continued: None })
     }
 
     /// Adds the program that prints additional headers.
@@ -127,6 +136,11 @@ impl RemoteEndpoint {
         Self { kind: TransportKind::Sse, ..self.clone() }
     }
 
+    /// Returns the same endpoint with a session of another host to continue.
+    pub(crate) fn continuing(&self, session: Option<RemoteSession>) -> Self {
+        Self { continued: session, ..self.clone() }
+    }
+
     /// Returns the network attributes for telemetry.
     pub(crate) fn network_attributes(&self) -> NetworkAttributes {
         let transport = if self.socket.is_some() { "unix" } else { "tcp" };
@@ -137,7 +151,8 @@ impl RemoteEndpoint {
         NetworkAttributes { transport, protocol: Some(protocol) }
     }
 
-    /// Connects and starts the tasks that carry messages. Later errors close the session.
+    /// Connects and starts the tasks that carry messages. Later errors close the session. Continues a
+    /// session of another host if the session belongs to this address.
     ///
     /// # Errors
     ///
@@ -158,14 +173,63 @@ impl RemoteEndpoint {
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());
         let target = Arc::new(HttpTarget { server, client, url, headers, helper, bearer_auth });
+        let mut http_session = None;
         match self.kind {
-            TransportKind::Http => tasks.spawn(http::run(target, inbound, outbound, alive)),
+            TransportKind::Http => {
+                let state = Arc::new(self.http_session_state(&target.server));
+                if let Some((_, revision)) = state.continued() {
+                    session.set_revision(revision);
+                }
+                http_session = Some(state.clone());
+                tasks.spawn(http::run(target, inbound, outbound, state, alive));
+            }
             TransportKind::Sse => tasks.spawn(sse::run(target, inbound, outbound, alive)),
             TransportKind::WebSocket => {
                 tasks.spawn(websocket::run(target, inbound, outbound, alive));
             }
         }
-        Ok(TransportHandle { session, ended })
+        Ok(TransportHandle { session, http_session, ended })
+    }
+
+    /// Returns the state of a session that begins, or that another host started at this address.
+    fn http_session_state(&self, server: &str) -> HttpSessionState {
+        let endpoint = self.digest();
+        let continued = self.continued.as_ref();
+        match continued.map(|session| HttpSessionState::continuing(&endpoint, session)) {
+            Some(Ok(state)) => return state,
+            Some(Err(reason)) => tracing::warn!(server, reason, "session not continued"),
+            None => {}
+        }
+        HttpSessionState::new(endpoint)
+    }
+
+    /// Returns a digest of the address, of the configured headers and of the program for further headers.
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        let mut add = |part: &[u8]| {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        };
+        add(self.url.as_str().as_bytes());
+        add(self
+            .socket
+            .as_deref()
+            .map(|path| path.as_os_str().as_encoded_bytes())
+            .unwrap_or_default());
+        let mut headers: Vec<(&str, &[u8])> =
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        headers.sort_unstable();
+        for (name, value) in headers {
+            add(name.as_bytes());
+            add(value);
+        }
+        if let Some(helper) = &self.helper {
+            let words = std::iter::once(helper.program.as_os_str());
+            for word in words.chain(helper.args.iter().map(AsRef::as_ref)) {
+                add(word.as_encoded_bytes());
+            }
+        }
+        URL_SAFE_NO_PAD.encode(digest.finalize())
     }
 }
 

@@ -7,6 +7,7 @@ mod delay_proxy;
 mod faults;
 mod history;
 mod load;
+mod remote_sessions;
 mod sessions;
 mod settings;
 mod singleton;

@@ -12,10 +12,12 @@ use super::GatewayInner;
 use crate::task_ids::{related_task, task_id};
 use crate::upstream::Upstream;
 
-/// Returns a task that runs until the host or the gateway ends.
+/// Returns a task that runs until the host or the gateway ends. `client` is the number of the client of a
+/// session with a host of its own.
 pub(super) fn forward_events(
     gateway: Weak<GatewayInner>,
     upstream: &Arc<Upstream>,
+    client: Option<u64>,
 ) -> impl Future<Output = ()> + use<> {
     let mut events = upstream.host.events();
     let upstream = Arc::downgrade(upstream);
@@ -27,6 +29,9 @@ pub(super) fn forward_events(
             };
             if let Ok(event) = &event {
                 gateway.audit_log.record_host_event(event);
+            }
+            if let Some(client) = client.filter(|_| changes_remote_sessions(&event)) {
+                gateway.store_session_of(client);
             }
             match event {
                 Ok(HostEvent::Notification { server, method, params, call }) => {
@@ -58,6 +63,18 @@ pub(super) fn forward_events(
             }
         }
     }
+}
+
+/// Returns whether the sessions with remote servers may have changed.
+fn changes_remote_sessions(event: &Result<HostEvent, RecvError>) -> bool {
+    matches!(
+        event,
+        Ok(HostEvent::Ready { .. }
+            | HostEvent::Unavailable { .. }
+            | HostEvent::Stopped { .. }
+            | HostEvent::Reinitialized { .. })
+            | Err(RecvError::Lagged(_))
+    )
 }
 
 impl GatewayInner {

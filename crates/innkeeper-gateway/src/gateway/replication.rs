@@ -85,6 +85,18 @@ impl GatewayInner {
         }
     }
 
+    /// Stores the session of a client again, because its remote sessions changed.
+    pub(super) fn store_session_of(&self, client: u64) {
+        // A gateway that closes stores each session before it gives the session up.
+        if self.closing.initialized() {
+            return;
+        }
+        let transport = self.replication.as_ref().and_then(|one| one.transport.get()?.upgrade());
+        if let Some(transport) = transport {
+            self.tasks.spawn(async move { transport.store_session_of(client).await });
+        }
+    }
+
     /// Returns whether a session has servers that no other replica has.
     pub(crate) fn has_private_servers(&self) -> bool {
         let Sharing { singleton, principal, session, .. } = &self.sharing;

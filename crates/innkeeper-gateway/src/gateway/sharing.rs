@@ -1,6 +1,8 @@
 //! Which clients share a server: the hosts of one principal and of one session beside the host of
 //! all clients.
 
+mod remote_sessions;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,6 +23,9 @@ use crate::replicas::OwnedKey;
 use crate::server_use::InUse;
 use crate::upstream::Upstream;
 use crate::view::View;
+
+use remote_sessions::ContinuedSessions;
+pub(crate) use remote_sessions::{Continuation, PrivateState};
 
 /// The servers that not all clients share, with the same sharing policy.
 #[derive(Clone)]
@@ -63,6 +68,14 @@ impl Scope {
             Self::Singleton => Share::Singleton,
             Self::Principal(_) => Share::Principal,
             Self::Session(..) => Share::Session,
+        }
+    }
+
+    /// Returns the number of the client of a session.
+    fn client(&self) -> Option<u64> {
+        match self {
+            Self::Session(_, client) => *client,
+            Self::Singleton | Self::Principal(_) => None,
         }
     }
 }
@@ -214,7 +227,7 @@ impl GatewayInner {
             let private = [Scope::Principal(principal.clone()), Scope::Session(principal, number)];
             for scope in singleton.into_iter().chain(private) {
                 if sharing.servers(scope.share()).is_some() {
-                    let cell = self.scoped_host(scope, upstreams.clone(), is_ended)?;
+                    let cell = self.scoped_host(scope, upstreams.clone(), None, is_ended)?;
                     upstreams.push(cell.wait().await.clone()?);
                     awaited.push(cell);
                 }
@@ -239,8 +252,9 @@ impl GatewayInner {
         names.any(|name| self.endpoint(endpoint).has_server(name))
     }
 
-    /// Returns the host of a scope. Starts the host if it does not run; the start continues without
-    /// the request that it is for. The host runs on until the clone of the cell is dropped.
+    /// Returns the host of a scope. Starts the host if it does not run, with the remote sessions of another
+    /// replica if there are any; the start continues without the request that it is for. The host runs on
+    /// until the clone of the cell is dropped.
     ///
     /// # Errors
     ///
@@ -249,6 +263,7 @@ impl GatewayInner {
         self: &Arc<Self>,
         scope: Scope,
         wider: Vec<Arc<Upstream>>,
+        continued: Option<ContinuedSessions>,
         is_ended: impl Fn() -> bool,
     ) -> Result<HostCell, RpcError> {
         let mut scopes = self.sharing.scopes();
@@ -262,7 +277,7 @@ impl GatewayInner {
         scopes.hosts.insert(scope.clone(), cell.clone());
         let (gateway, starting) = (self.clone(), cell.clone());
         self.tasks.spawn(async move {
-            gateway.start_scoped_host(scope, wider, starting).await;
+            gateway.start_scoped_host(scope, wider, continued, starting).await;
         });
         Ok(cell)
     }
@@ -271,6 +286,7 @@ impl GatewayInner {
         self: &Arc<Self>,
         scope: Scope,
         wider: Vec<Arc<Upstream>>,
+        continued: Option<ContinuedSessions>,
         cell: HostCell,
     ) {
         // Without the future of the start, the servers end at once.
@@ -279,7 +295,7 @@ impl GatewayInner {
             () = self.sharing.closed() => Err(RpcError::closing()),
             started = async {
                 self.own_scope(&scope).await?;
-                self.start_private_servers(scope.share(), wider).await
+                self.start_private_servers(&scope, wider, continued).await
             } => started,
         };
         let ended = {
@@ -295,6 +311,8 @@ impl GatewayInner {
         let (result, _dependencies) = match started {
             // The session ended during the start.
             Ok((upstream, _)) if ended => {
+                // The next request of a session of another replica continues with them.
+                upstream.leave_remote_sessions();
                 upstream.shut_down().await;
                 (Err(session_ended()), Vec::new())
             }
@@ -322,9 +340,11 @@ impl GatewayInner {
     /// more clients that they depend on.
     async fn start_private_servers(
         self: &Arc<Self>,
-        share: Share,
+        scope: &Scope,
         wider: Vec<Arc<Upstream>>,
+        continued: Option<ContinuedSessions>,
     ) -> Result<(Arc<Upstream>, Vec<InUse>), RpcError> {
+        let share = scope.share();
         let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy"));
         };
@@ -337,15 +357,21 @@ impl GatewayInner {
         let permits = self.reserve_processes(with_process.len()).await?;
         let permits = with_process.into_iter().zip(permits).collect();
         let cell = UpstreamCell::default();
+        let can_move = continued.is_some();
         let builder = self.callbacks.register(prepare(Host::builder(config.clone())), &cell);
+        let builder = continued.into_iter().flatten().fold(builder, |builder, (name, session)| {
+            builder.continue_remote_session(name, session)
+        });
         let host = builder.start().await.map_err(|error| {
             tracing::error!(%error, share = share.as_str(), "servers not started");
             RpcError::new(code::INTERNAL_ERROR, "the servers of this client did not start")
         })?;
         let upstream = Arc::new(Upstream::new(host, wider, self.servers.stoppable(), permits));
+        upstream.set_can_move(can_move);
         // The cell is new.
         drop(cell.set(Arc::downgrade(&upstream)));
-        self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream));
+        let client = scope.client();
+        self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream, client));
         Ok((upstream, in_use))
     }
 
@@ -415,13 +441,17 @@ impl GatewayInner {
         self.shut_down_hosts(ended.into_iter().collect());
     }
 
-    /// Ends the hosts of a principal and of its sessions.
+    /// Ends the hosts of a principal, and of its sessions that have no owner of their own.
     pub(super) fn end_principal(&self, principal: &Principal) {
         let ended = {
             let mut scopes = self.sharing.scopes();
-            scopes.views.retain(|(of, _, _), _| of != principal);
+            let is_ended = |of: &Principal, client: Option<u64>| {
+                of == principal && (client.is_none() || self.sharing.principal.is_some())
+            };
+            scopes.views.retain(|(of, client, _), _| !is_ended(of, *client));
             let is_of_principal = |scope: &Scope| match scope {
-                Scope::Principal(of) | Scope::Session(of, _) => of == principal,
+                Scope::Principal(of) => of == principal,
+                Scope::Session(of, client) => is_ended(of, *client),
                 Scope::Singleton => false,
             };
             // A start that is in progress ends its host.
@@ -556,7 +586,10 @@ impl GatewayInner {
         };
         let mut hosts = lock(&self.sharing.ending).clone();
         for cell in cells {
-            hosts.extend(cell.wait().await.clone().ok());
+            if let Ok(upstream) = cell.wait().await {
+                upstream.leave_remote_sessions();
+                hosts.push(upstream.clone());
+            }
         }
         join_all(hosts.iter().map(|upstream| upstream.shut_down())).await
     }

@@ -46,6 +46,9 @@ pub(crate) struct SessionRecord {
     /// Whether the session has a state that no other replica has: servers of its own, or
     /// subscriptions.
     pub(crate) has_state: bool,
+    /// The remote sessions that are all of this state, sealed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remote_sessions: Option<String>,
 }
 
 /// A call that was sent to its server.

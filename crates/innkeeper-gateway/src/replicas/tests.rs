@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use indexmap::IndexMap;
+use innkeeper_host::RemoteSession;
 use innkeeper_host::config::{Rate, RateConfig};
 use innkeeper_protocol::RequestId;
 use innkeeper_testkit::RedisServer;
@@ -196,6 +198,7 @@ async fn a_session_that_ended_leaves_nothing() {
         capabilities: RawValue::from_string("{}".to_owned()).unwrap(),
         log_level: None,
         has_state: false,
+        remote_sessions: None,
     };
     assert!(first.store_session(&owned, "abc", &stored).await.unwrap());
     assert_eq!(second.find_session("abc").await.unwrap().unwrap().principal, "ada");
@@ -298,4 +301,65 @@ async fn the_record_of_a_call_stays_while_another_replica_may_pass_the_call_on_a
     while !ids().await.is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Returns the session of a server as a host would store it.
+fn remote_sessions() -> IndexMap<String, RemoteSession> {
+    let session = r#"{"session_id":"id-of-the-server","endpoint":"","initialize_id":1,
+        "initialize_request":"","initialize_result":{}}"#;
+    IndexMap::from([("notes".to_owned(), serde_json::from_str(session).unwrap())])
+}
+
+/// Attack: remote | whoever writes to Redis puts the sealed remote sessions of one session into the record of
+/// another, or changes them | no replica opens them | Isolation
+#[tokio::test]
+async fn sealed_sessions_open_for_their_own_session_at_each_replica_with_the_secret() {
+    let cluster = Cluster::start(2).await;
+    let [first, second] = &cluster.replicas[..] else { panic!() };
+    let owner = SealedFor { session: "abc", principal: "ada", endpoint: "_" };
+    let sessions = remote_sessions();
+    let sealed = first.seal_sessions(owner, &sessions).unwrap();
+    let opened = second.open_sessions(owner, &sealed).unwrap();
+    assert!(opened["notes"].is_same(&sessions["notes"]));
+    assert!(!sealed.contains("id-of-the-server") && !format!("{opened:?}").contains("id-of"));
+    for other in [
+        SealedFor { session: "abd", ..owner },
+        SealedFor { principal: "bob", ..owner },
+        SealedFor { endpoint: "tools", ..owner },
+        SealedFor { session: "ab", principal: "cada", ..owner },
+    ] {
+        assert!(second.open_sessions(other, &sealed).is_none(), "{other:?}");
+    }
+    for index in 0..sealed.len() {
+        let mut changed = sealed.clone().into_bytes();
+        changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(changed).unwrap();
+        assert!(second.open_sessions(owner, &changed).is_none(), "{index}");
+    }
+    let options =
+        ReplicaOptions { secret: Secret::new("another secret"), ..first.0.options.clone() };
+    let redis = Arc::new(RedisClient::new(&cluster.server.url()).unwrap());
+    let stranger = Replicas::join(redis, options).await.unwrap();
+    assert!(stranger.open_sessions(owner, &sealed).is_none());
+}
+
+#[tokio::test]
+async fn sessions_above_the_maximum_length_are_not_sealed() {
+    let cluster = Cluster::start(1).await;
+    let owner = SealedFor { session: "abc", principal: "ada", endpoint: "_" };
+    let seal = |count: usize| {
+        let [session] =
+            <[_; 1]>::try_from(remote_sessions().into_values().collect::<Vec<_>>()).unwrap();
+        let all = (0..count).map(|number| (format!("{number:05}"), session.clone()));
+        cluster.replicas[0].seal_sessions(owner, &all.collect())
+    };
+    let (mut largest, mut above) = (0, 8_000);
+    while above - largest > 1 {
+        let middle = usize::midpoint(largest, above);
+        *if seal(middle).is_some() { &mut largest } else { &mut above } = middle;
+    }
+    assert!(largest > 100, "{largest}");
+    let sealed = seal(largest).unwrap();
+    assert_eq!(cluster.replicas[0].open_sessions(owner, &sealed).unwrap().len(), largest);
+    assert!(seal(largest + 1).is_none());
 }

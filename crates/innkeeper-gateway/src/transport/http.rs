@@ -10,7 +10,9 @@ mod modern;
 mod placement;
 mod response;
 mod session;
+mod session_end;
 mod sse;
+mod take_over;
 
 use std::sync::Arc;
 
@@ -39,6 +41,7 @@ use response::{rejected, rpc_error_response};
 use session::Sessions;
 use sse::SseSessions;
 pub(crate) use sse::{MESSAGES_PATH, open_stream, receive_message};
+use take_over::TakeOverLocks;
 
 /// The state of the HTTP transport.
 #[derive(Debug)]
@@ -48,8 +51,9 @@ pub(crate) struct HttpTransport {
     pub(crate) finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
     pub(crate) bodies: BodyReader,
-    /// Held while a session of another replica is taken over.
-    taking_over: tokio::sync::Mutex<()>,
+    taking_over: TakeOverLocks,
+    /// Held while sessions are handed over.
+    handing_over: tokio::sync::Mutex<()>,
 }
 
 /// A request of a client for an endpoint.
@@ -130,7 +134,8 @@ impl HttpTransport {
             finished_streams: FinishedStreams::new(),
             sse_sessions: SseSessions::default(),
             bodies,
-            taking_over: tokio::sync::Mutex::default(),
+            taking_over: TakeOverLocks::default(),
+            handing_over: tokio::sync::Mutex::default(),
         }
     }
 }

@@ -69,6 +69,40 @@ pub(crate) struct HandshakeResult {
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) server_info: Option<Box<RawValue>>,
     pub(crate) instructions: Option<String>,
+    /// The result of `initialize`.
+    pub(crate) initialize_result: Option<Box<RawValue>>,
+}
+
+/// Verifies that the server still knows a session that another host started, in place of a handshake.
+/// If the server forgot the session, the transport starts another one.
+pub(crate) async fn continue_session(
+    session: &Session,
+    server: &Arc<str>,
+    (initialized, revision): (&InitializeResult, Revision),
+    deadline: Instant,
+) -> Result<HandshakeResult, CallError> {
+    let (started, params) = (Instant::now(), json!({}));
+    let outgoing = OutgoingRequest::new(session.next_id(), method::PING, &params, deadline);
+    let response = session.request(outgoing).await;
+    let outcome = response.as_ref().map_or_else(|error| error.kind().as_str(), |_| "ok");
+    tracing::info!(server = &**server, method = method::PING, outcome, "session continued");
+    match response {
+        Ok(_) => {}
+        // The server knows the session and has no `ping`.
+        Err(RequestError::ErrorResponse(error)) if error.code == code::METHOD_NOT_FOUND => {}
+        Err(error) => {
+            let timeout = deadline.saturating_duration_since(started);
+            return Err(call_error(server, error, method::PING, timeout));
+        }
+    }
+    Ok(HandshakeResult {
+        revision,
+        meta: None,
+        capabilities: initialized.capabilities.clone(),
+        server_info: Some(initialized.server_info_raw.clone()),
+        instructions: initialized.instructions.clone(),
+        initialize_result: None,
+    })
 }
 
 /// Agrees with the server on an era and a revision before the deadline.
@@ -230,6 +264,7 @@ impl Handshake<'_> {
             capabilities: discovered.capabilities,
             server_info: discovered.server_info,
             instructions: discovered.instructions,
+            initialize_result: None,
         })
     }
 
@@ -248,6 +283,7 @@ impl Handshake<'_> {
             capabilities: discovered.capabilities,
             server_info: Some(discovered.server_info_raw),
             instructions: discovered.instructions,
+            initialize_result: Some(raw.to_owned()),
         })
     }
 }

@@ -181,6 +181,22 @@ impl StartFailureReason {
         matches!(source, ProtocolError::HttpStatus { status: 400 | 404 | 405, .. })
     }
 
+    /// Returns whether the server rejected a request of the start.
+    pub(crate) fn is_rejection(&self) -> bool {
+        let Self::Call(error) = self else { return false };
+        match &**error {
+            CallError::Server { .. } => true,
+            CallError::Protocol { source, .. } => {
+                matches!(source, ProtocolError::HttpStatus { status: 400..=499, .. })
+            }
+            CallError::Routing(_)
+            | CallError::Validation { .. }
+            | CallError::Timeout { .. }
+            | CallError::Unavailable { .. }
+            | CallError::Withheld { .. } => false,
+        }
+    }
+
     /// Returns the expired timeout, if the start failed because of one.
     pub(crate) fn elapsed_timeout(&self) -> Option<Duration> {
         match self {

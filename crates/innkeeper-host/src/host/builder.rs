@@ -2,6 +2,7 @@
 
 mod runner_check;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex};
 
@@ -22,6 +23,7 @@ use crate::guard;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
 use crate::registry::{self, Registry};
 use crate::reload::Reloader;
+use crate::remote_session::RemoteSession;
 use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
 use crate::server::launch::Launcher;
@@ -75,6 +77,7 @@ pub struct HostBuilder {
     pub(crate) opener: Option<Arc<dyn EndpointOpener>>,
     pub(crate) limits: SessionLimits,
     connectors: Connectors,
+    continued_sessions: HashMap<String, RemoteSession>,
 }
 
 impl HostBuilder {
@@ -97,6 +100,7 @@ impl HostBuilder {
             opener: None,
             limits: SessionLimits::default(),
             connectors: Connectors::default(),
+            continued_sessions: HashMap::new(),
         }
     }
 
@@ -255,6 +259,23 @@ impl HostBuilder {
         self
     }
 
+    /// Continues a session of another host with a remote server ([`Host::remote_sessions`]), in place of the
+    /// handshake of the first start. The server keeps what it knows of the session. The other host must no
+    /// longer use the session.
+    ///
+    /// The host begins a session of its own if the server has another address or other configured headers
+    /// than the session, or if the server forgot the session: [`RemoteSession::is_same`] tells. If the start fails, the
+    /// session is not ended at the server. A session for an unknown server is ignored.
+    #[must_use]
+    pub fn continue_remote_session(
+        mut self,
+        server: impl Into<String>,
+        session: RemoteSession,
+    ) -> Self {
+        self.continued_sessions.insert(server.into(), session);
+        self
+    }
+
     /// Reloads the configuration whenever its files change, as [`Host::reload`] does.
     ///
     /// A changed server keeps its settings until the next restart. The host starts nothing that
@@ -325,6 +346,7 @@ impl HostBuilder {
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
+        let Self { mut continued_sessions, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -332,7 +354,11 @@ impl HostBuilder {
         let servers =
             endpoint_resolution::prepare_start(config.servers.values(), &environment, &connectors)?;
         guard::prepare(config.servers.values());
-        let servers = servers.into_iter().map(|settings| Arc::new(Server::new(settings)));
+        let servers = servers.into_iter().map(|settings| {
+            let server = Server::new(settings);
+            server.status().continued_session = continued_sessions.remove(&*server.name);
+            Arc::new(server)
+        });
         let bare = config.host.allow_bare_names;
         let invalid = registry::invalid_servers(&config);
         let registry =

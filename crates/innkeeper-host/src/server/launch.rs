@@ -32,7 +32,7 @@ use crate::tasks::BackgroundTasks;
 use crate::telemetry::{NetworkAttributes, Telemetry};
 use crate::text::display_safe;
 use crate::transport::auth::AuthManager;
-use crate::transport::{RemoteEndpoint, TransportKind};
+use crate::transport::{HttpSessionState, RemoteEndpoint, TransportKind};
 use clock::StartClock;
 pub(crate) use clock::StartDeadline;
 use innkeeper_process::{ProcessSpec, Supervisor};
@@ -112,9 +112,18 @@ impl Endpoint {
 pub(crate) struct StartedServer {
     pub(crate) instance: ServerInstance,
     pub(crate) session: Session,
+    /// The state of a session over Streamable HTTP.
+    pub(crate) http_session: Option<Arc<HttpSessionState>>,
     pub(crate) stderr: StderrTail,
     stderr_ended: oneshot::Receiver<()>,
     pub(crate) capabilities: ServerCapabilities,
+}
+
+impl StartedServer {
+    /// Returns whether the connection continues a session of another host.
+    fn is_continued(&self) -> bool {
+        self.http_session.as_ref().is_some_and(|session| session.continued().is_some())
+    }
 }
 
 impl Drop for StartedServer {
@@ -132,6 +141,12 @@ struct LaunchFailure {
     stderr: String,
 }
 
+impl LaunchFailure {
+    fn before_handshake(reason: StartFailureReason) -> Self {
+        Self { phase: StartPhase::Launch, reason, stderr: String::new() }
+    }
+}
+
 impl Launcher {
     async fn launch(
         &self,
@@ -145,13 +160,19 @@ impl Launcher {
             Endpoint::Remote(remote) => self.connect(server, remote),
             Endpoint::InProcess(source) => self.connect_in_process(server, source, clock).await,
         }
-        .map_err(|reason| LaunchFailure {
-            phase: StartPhase::Launch,
-            reason,
-            stderr: String::new(),
-        })?;
+        .map_err(LaunchFailure::before_handshake)?;
         server.status().launch_kill_handle = running.instance.kill_handle();
         let mut ready = self.make_ready(server, endpoint, &mut running, opening, clock).await;
+        if let (Endpoint::Remote(remote), Err((StartPhase::Handshake, reason))) = (endpoint, &ready)
+            && running.is_continued()
+            && reason.is_rejection()
+        {
+            // Some servers report an unknown session with another status than 404.
+            tracing::warn!(server = &*server.name, "session not continued, starting another one");
+            server.status().continued_session = None;
+            running = self.connect(server, remote).map_err(LaunchFailure::before_handshake)?;
+            ready = self.make_ready(server, endpoint, &mut running, opening, clock).await;
+        }
         if let (Endpoint::Remote(remote), Err((StartPhase::Handshake, reason))) = (endpoint, &ready)
             && remote.kind == TransportKind::Http
             && reason.suggests_legacy_http()
@@ -159,11 +180,7 @@ impl Launcher {
             tracing::info!(server = &*server.name, "falling back to the HTTP+SSE transport");
             let by_sse = Endpoint::Remote(remote.with_sse());
             let older = self.connect(server, &remote.with_sse());
-            let mut older = older.map_err(|reason| LaunchFailure {
-                phase: StartPhase::Launch,
-                reason,
-                stderr: String::new(),
-            })?;
+            let mut older = older.map_err(LaunchFailure::before_handshake)?;
             let opening = HandshakeProbe::InitializeOnly;
             let tried = self.make_ready(server, &by_sse, &mut older, opening, clock).await;
             // If the fallback fails too, the first error is more specific.

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::{RequestError, SessionState};
 use crate::error::UnavailableReason;
+use crate::event::HostEvent;
 
 /// Interval of the checks whether a request is still pending.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -108,6 +109,7 @@ impl InboundSink {
     /// its subscriptions.
     pub(crate) fn mark_reinitialized(&self) {
         self.0.change_notifier.mark_reinitialized();
+        self.0.events.publish(HostEvent::Reinitialized { server: self.0.server.clone() });
     }
 
     /// Closes the session.

@@ -151,7 +151,7 @@ impl EndpointOpener for Simulation {
             peer.run().await;
             drop((open, alive));
         });
-        Ok(TransportHandle { session, ended })
+        Ok(TransportHandle { session, http_session: None, ended })
     }
 }
 

@@ -8,6 +8,7 @@ mod post;
 mod reinitialize;
 mod response_error;
 mod session;
+mod session_state;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use events::StreamEnd;
 use session::{HttpSession, NegotiatedEra};
 
 pub(super) use response_error::{describe_error, send_error, status_error};
+pub(crate) use session_state::HttpSessionState;
 
 /// Maximum number of pending outgoing notifications and responses. No caller waits for them, so
 /// further ones to a server that accepts none are dropped. `maxConcurrent` limits requests.
@@ -39,12 +41,17 @@ pub(super) async fn run(
     target: Arc<HttpTarget>,
     inbound: InboundSink,
     outbound: OutboundReceiver,
+    state: Arc<HttpSessionState>,
     alive: oneshot::Sender<()>,
 ) {
-    let http_session = Arc::new(HttpSession::new(target, inbound));
+    let http_session = Arc::new(HttpSession::new(target, inbound, state));
     let mut posts = TaskGroup::new();
     let mut requests: HashMap<u64, AbortHandle> = HashMap::new();
-    loop {
+    let mut is_open = true;
+    if http_session.state.continued().is_some() {
+        is_open = open_stream(&http_session, &mut posts, &outbound).await;
+    }
+    while is_open {
         let command = tokio::select! {
             biased;
             Some(done) = posts.next() => {
@@ -89,13 +96,7 @@ pub(super) async fn run(
                             _ = post::notify(&http_session, &method, body) => {}
                             () = outbound.closed() => break,
                         }
-                        // Some servers lose messages that they send before the stream is open.
-                        let (opened, open) = oneshot::channel();
-                        posts.spawn(listen::listen(http_session.clone(), opened));
-                        tokio::select! {
-                            _ = timeout(STREAM_OPEN_TIMEOUT, open) => {}
-                            () = outbound.closed() => break,
-                        }
+                        is_open = open_stream(&http_session, &mut posts, &outbound).await;
                     }
                     MessageKind::Notification { .. } | MessageKind::Response if !has_capacity => {
                         let server = http_session.inbound.server();
@@ -120,6 +121,21 @@ pub(super) async fn run(
     drop(posts);
     http_session.end_session().await;
     drop(alive);
+}
+
+/// Opens the stream for messages of the server: some servers lose messages that they send before it is
+/// open. Returns whether the session is still open.
+async fn open_stream(
+    http_session: &Arc<HttpSession>,
+    posts: &mut TaskGroup<Option<u64>>,
+    outbound: &OutboundReceiver,
+) -> bool {
+    let (opened, open) = oneshot::channel();
+    posts.spawn(listen::listen(http_session.clone(), opened));
+    tokio::select! {
+        _ = timeout(STREAM_OPEN_TIMEOUT, open) => true,
+        () = outbound.closed() => false,
+    }
 }
 
 /// Returns the body of the `notifications/cancelled` notification.

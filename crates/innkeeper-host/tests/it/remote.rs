@@ -1,5 +1,6 @@
 //! Remote servers: responses and transport failures.
 
+mod continued;
 mod limits;
 mod load;
 mod malformed;

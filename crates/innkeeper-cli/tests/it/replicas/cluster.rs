@@ -175,6 +175,16 @@ impl Cluster {
         let servers = servers.map(|server| with_settings(server.journal(&journal)));
         let mut config = mcp_json(servers);
         config["serve"] = serve.clone();
+        Self::start_in(directory, count, store, &config).await
+    }
+
+    /// Starts replicas with a configuration.
+    pub(super) async fn start_config(count: usize, store: &str, config: &Value) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), count, store, config).await
+    }
+
+    async fn start_in(directory: TempDir, count: usize, store: &str, config: &Value) -> Self {
+        let path = directory.path();
         fs::write(path.join("mcp.json"), config.to_string()).unwrap();
         fs::write(path.join(".env"), format!("ada={ADA_KEY}\nbob={BOB_KEY}\n")).unwrap();
         let starting = (0..count).map(|_| Replica::start(path, store));

@@ -25,7 +25,7 @@ use crate::gateway::GatewayInner;
 use crate::metrics::{ClientTransport, RejectionReason};
 use crate::owned_calls::{OwnedCalls, request_json};
 use crate::quota::Reservation;
-use crate::replicas::{OwnedKey, session_names};
+use crate::replicas::OwnedKey;
 use crate::sink::MessageSink;
 use crate::store_error::StoreError;
 
@@ -470,93 +470,4 @@ pub(super) async fn delete(from: &HttpRequest<'_>) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
-}
-
-impl HttpTransport {
-    /// Ends a session: its requests, its streams and its subscriptions.
-    pub(crate) fn end_session(&self, id: &str) {
-        if let Some(session) = self.sessions.remove(id) {
-            self.close_and_release(&session);
-        }
-    }
-
-    fn close_and_release(&self, session: &Session) {
-        self.close_session(session);
-        if let Some(releasing) = self.release(session) {
-            self.gateway.tasks.spawn(async move {
-                if let Err(error) = releasing.await {
-                    tracing::debug!(%error, "the record of an ended session stays until it expires");
-                }
-            });
-        }
-    }
-
-    /// Forgets a session of this replica in Redis.
-    fn release(
-        &self,
-        session: &Session,
-    ) -> Option<impl Future<Output = Result<(), StoreError>> + Send + 'static> {
-        let ownership = session.ownership.clone()?;
-        let replicas = self.gateway.replication.as_ref()?.replicas.clone();
-        let names = session_names(&session.id);
-        let is_own = matches!(ownership.key, OwnedKey::Session(_)) && !ownership.is_lost();
-        if !is_own {
-            return None;
-        }
-        Some(async move { replicas.release(&ownership, Some(names)).await })
-    }
-
-    /// Ends the sessions without activity, and keeps the others for the other replicas.
-    pub(crate) fn end_idle_sessions(&self) {
-        let idle_time = self.gateway.options.idle_session;
-        for session in self.sessions.remove_idle(idle_time) {
-            self.close_and_release(&session);
-        }
-        self.finished_streams.remove_ended();
-        if let Some(replication) = &self.gateway.replication {
-            let sessions = self.sessions.to_keep(idle_time / 8);
-            let replicas = replication.replicas.clone();
-            let (mut keys, is_ending) =
-                (self.gateway.keys_with_servers(), self.gateway.has_ending_hosts());
-            keys.extend(self.sessions.keys());
-            self.gateway.tasks.spawn(async move {
-                for session in sessions {
-                    session.keep(&replicas).await;
-                }
-                replicas.keep_used(|key| is_ending || keys.contains(key)).await;
-            });
-        }
-    }
-
-    /// Gives up the sessions without a request in flight, so that other replicas continue them.
-    pub(crate) async fn hand_over_inactive(&self) {
-        let Some(replication) = &self.gateway.replication else { return };
-        for session in self.sessions.remove_inactive() {
-            let ownership = session.ownership.as_ref();
-            let ownership = ownership
-                .filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
-            if let Some(ownership) = ownership
-                && let Err(error) = replication.replicas.release(ownership, None).await
-            {
-                tracing::warn!(%error, "session not handed over");
-            }
-            self.close_session(&session);
-        }
-    }
-
-    /// Ends the sessions that other replicas can own.
-    pub(crate) fn end_lost_sessions(&self) {
-        for session in self.sessions.remove_lost() {
-            self.close_session(&session);
-        }
-    }
-
-    fn close_session(&self, session: &Session) {
-        session.client.disconnect();
-        session.general.close();
-        if let Some(subscription) = session.subscription.get() {
-            self.gateway.end_subscriptions(subscription);
-        }
-        self.gateway.end_client(&session.client);
-    }
 }

@@ -5,21 +5,22 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use innkeeper_host::LogLevel;
 use innkeeper_protocol::http::SESSION_ID;
-use innkeeper_protocol::{RequestId, Revision, skim};
+use innkeeper_protocol::{RequestId, skim};
 use serde_json::value::RawValue;
 
 use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
 use super::response::{rejected, rpc_error_response};
-use super::session::{NewSession, Session};
+use super::session::Session;
+use super::take_over::take_over;
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
-use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::gateway::Replication;
+use crate::gateway::{PrivateState, Replication};
 use crate::owned_calls::OwnedCalls;
-use crate::replicas::{EntryKind, LogEntry, OwnedKey, Ownership, SessionRecord, StreamLog};
+use crate::replicas::{
+    EntryKind, LogEntry, OwnedKey, Ownership, SealedFor, SessionRecord, StreamLog,
+};
 use crate::sealed_state::replica_of;
 use crate::stored_results;
 
@@ -33,7 +34,7 @@ pub(super) enum Place {
     },
 }
 
-type Found<T> = Result<T, Box<Response<Body>>>;
+pub(super) type Found<T> = Result<T, Box<Response<Body>>>;
 
 /// Returns the session of a request.
 ///
@@ -91,79 +92,6 @@ pub(super) fn no_session() -> Response<Body> {
     rpc_error_response(StatusCode::NOT_FOUND, None, &error)
 }
 
-/// Returns a session that this replica owns now.
-async fn take_over(
-    from: &HttpRequest<'_>,
-    replication: &Replication,
-    id: &str,
-    ownership: Arc<Ownership>,
-) -> Found<Place> {
-    let HttpRequest { transport, endpoint, principal, .. } = from;
-    // Requests at the same time take the session over once.
-    let _one = transport.taking_over.lock().await;
-    if let Some(session) = transport.sessions.find(id, principal, *endpoint)
-        && session.ownership.as_ref().is_some_and(|owned| Arc::ptr_eq(owned, &ownership))
-    {
-        return Ok(Place::Here(session));
-    }
-    let record = replication.replicas.find_session(id).await;
-    let record = record.map_err(|error| Box::new(unavailable(&error)))?;
-    let label = transport.gateway.replica_label(*endpoint);
-    let belongs =
-        |record: &SessionRecord| record.principal == **principal.id() && record.endpoint == label;
-    let Some(record) = record.filter(belongs) else { return Err(Box::new(no_session())) };
-    let ended = || Place::Ended { id: id.into(), ownership: ownership.clone() };
-    if record.has_state {
-        return Ok(ended());
-    }
-    let Some(identity) = identity(&record) else { return Ok(ended()) };
-    let general = replication.replicas.read_log(id, 0).await;
-    let mut general = general.map_err(|error| Box::new(unavailable(&error)))?;
-    // The stream of the last owner has ended, that of the session has not.
-    general.entries.retain(|entry| entry.kind != EntryKind::Closed);
-    let new = NewSession {
-        id: id.into(),
-        principal: principal.clone(),
-        endpoint: *endpoint,
-        ownership: Some((ownership, replication.stream_queue.clone())),
-        general: EventStream::restored(0, general),
-    };
-    let session = transport.sessions.restore(new).map_err(|rejection| {
-        use axum::response::IntoResponse as _;
-        Box::new(rejection.into_response())
-    })?;
-    let client = &session.client;
-    // The client is new.
-    client.initialize(identity);
-    drop(client.initialized.set(()));
-    let level = record.log_level.as_deref();
-    if let Some(level) = LogLevel::ALL.into_iter().find(|known| Some(known.as_str()) == level) {
-        client.set_log_level(level);
-    }
-    match transport.gateway.add_legacy_subscriber(client).await {
-        Ok(subscription) => {
-            let subscription = Arc::new(subscription);
-            session.subscription.get_or_init(|| subscription);
-        }
-        Err(error) => {
-            transport.end_session(&session.id);
-            return Err(Box::new(rpc_error_response(
-                StatusCode::SERVICE_UNAVAILABLE,
-                None,
-                &error,
-            )));
-        }
-    }
-    transport.gateway.metrics.count_taken_over();
-    tracing::info!(moves = session.moves(), "session of another replica continues here");
-    Ok(Place::Here(session))
-}
-
-fn identity(record: &SessionRecord) -> Option<ClientIdentity> {
-    let revision = record.revision.parse::<Revision>().ok()?;
-    Some(ClientIdentity { revision, capabilities: record.capabilities.clone().into() })
-}
-
 /// Stores what the next owner of a session needs. Returns whether this replica still owns the
 /// session; a store that does not respond has the last stored state.
 pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
@@ -172,21 +100,50 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
     else {
         return true;
     };
+    let _one = session.storing.lock().await;
     let has_subscriptions =
         session.subscription.get().is_some_and(|one| one.subscriber.has_resources());
+    let private = transport.gateway.private_state(&session.client);
+    let principal = session.client.principal.id().to_string();
+    let endpoint = transport.gateway.replica_label(session.client.endpoint);
+    let owner = SealedFor { session: &session.id, principal: &principal, endpoint: &endpoint };
+    let remote_sessions = match &private {
+        PrivateState::Remote(sessions) if !has_subscriptions => {
+            replication.replicas.seal_sessions(owner, sessions)
+        }
+        // The record of the running servers stays.
+        PrivateState::Ended => return false,
+        PrivateState::Remote(_) | PrivateState::Bound | PrivateState::None => None,
+    };
+    let can_move = remote_sessions.is_some();
     let record = SessionRecord {
-        principal: session.client.principal.id().to_string(),
-        endpoint: transport.gateway.replica_label(session.client.endpoint),
+        principal,
+        endpoint,
         revision: identity.revision.as_str().to_owned(),
         capabilities: (*identity.capabilities).to_owned(),
         log_level: session.client.log_level().map(|level| level.as_str().to_owned()),
-        has_state: transport.gateway.has_private_servers() || has_subscriptions,
+        has_state: !matches!(private, PrivateState::None) || has_subscriptions,
+        remote_sessions,
     };
     match replication.replicas.store_session(ownership, &session.id, &record).await {
-        Ok(is_owner) => is_owner,
+        Ok(is_owner) => {
+            if is_owner {
+                transport.gateway.set_can_move(&session.client, can_move);
+            }
+            is_owner
+        }
         Err(error) => {
             tracing::warn!(%error, "session not stored");
             false
+        }
+    }
+}
+
+impl HttpTransport {
+    /// Stores the session of a client again.
+    pub(crate) async fn store_session_of(&self, client: u64) {
+        if let Some(session) = self.sessions.of_client(client) {
+            store_session(self, &session).await;
         }
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Session {
     stream_queue: Option<StreamQueue>,
     /// When Redis was last told to keep the session.
     kept: Mutex<Instant>,
+    /// Held while the record of the session is stored, so that no older record replaces a newer one.
+    pub(crate) storing: tokio::sync::Mutex<()>,
     streams: Mutex<VecDeque<Arc<EventStream>>>,
     next_stream: AtomicU64,
     /// The open event streams and the requests in flight.
@@ -212,6 +214,12 @@ impl Sessions {
 
     /// Creates a session with a reserved place.
     pub(crate) fn create(&self, slot: Reservation, new: NewSession) -> Arc<Session> {
+        let session = Self::build(slot, new);
+        self.insert(&session);
+        session
+    }
+
+    fn build(slot: Reservation, new: NewSession) -> Arc<Session> {
         let NewSession { id, principal, endpoint, ownership, general } = new;
         let (ownership, stream_queue) = ownership.unzip();
         let moves = ownership.as_ref().map_or(0, |ownership: &Arc<Ownership>| ownership.moves);
@@ -219,30 +227,40 @@ impl Sessions {
         let general = Arc::new(general);
         let client = Client::new(principal, endpoint, MessageSink::Stream(general.clone()));
         client.start_questions_after(first);
-        let session = Arc::new(Session {
+        Arc::new(Session {
             _slot: slot,
-            id: id.clone(),
+            id,
             client: Arc::new(client),
             subscription: OnceLock::new(),
-            general: general.clone(),
+            general,
             ownership,
             stream_queue,
             kept: Mutex::new(Instant::now()),
+            storing: tokio::sync::Mutex::default(),
             streams: Mutex::default(),
             next_stream: AtomicU64::new(first + 1),
             active: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
-        });
-        session.store(&general, None);
-        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
-        by_id.insert(id, session.clone());
-        session
+        })
     }
 
-    /// Creates a session that another replica had.
+    /// Adds a session: requests find it from now on.
+    pub(crate) fn insert(&self, session: &Arc<Session>) {
+        session.store(&session.general, None);
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        by_id.insert(session.id.clone(), session.clone());
+    }
+
+    /// Creates a session that another replica had. No request finds it before [`Self::insert`].
     pub(crate) fn restore(&self, new: NewSession) -> Result<Arc<Session>, Rejection> {
         let slot = self.slots.reserve(&new.principal, 1).map_err(no_slot)?;
-        Ok(self.create(slot, new))
+        Ok(Self::build(slot, new))
+    }
+
+    /// Returns the session of a client.
+    pub(crate) fn of_client(&self, client: u64) -> Option<Arc<Session>> {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        by_id.values().find(|session| session.client.number == client).cloned()
     }
 
     /// Removes and returns the sessions that other replicas can own.

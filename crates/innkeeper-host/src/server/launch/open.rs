@@ -37,6 +37,7 @@ impl Launcher {
         Ok(StartedServer {
             instance: ServerInstance::Child(process),
             session,
+            http_session: None,
             stderr,
             stderr_ended,
             capabilities: ServerCapabilities::default(),
@@ -51,11 +52,14 @@ impl Launcher {
     ) -> Result<StartedServer, StartFailureReason> {
         let (context, limits) = (self.session_context(server), self.session_limits(server));
         let config = server.config();
+        let remote = remote.continuing(server.status().continued_session.clone());
         let transport =
-            self.opener.connect(remote, context, limits, &self.sign_in, config.oauth.as_ref());
-        let TransportHandle { session, ended } =
+            self.opener.connect(&remote, context, limits, &self.sign_in, config.oauth.as_ref());
+        let TransportHandle { session, http_session, ended } =
             transport.map_err(|error| StartFailureReason::Spawn(error.to_string().into()))?;
-        Ok(connected_server(ServerInstance::Connection(Some(ended)), session))
+        let mut server = connected_server(ServerInstance::Connection(Some(ended)), session);
+        server.http_session = http_session;
+        Ok(server)
     }
 
     /// Connects to a server in the process of the application.
@@ -121,6 +125,7 @@ fn connected_server(instance: ServerInstance, session: Session) -> StartedServer
     StartedServer {
         instance,
         session,
+        http_session: None,
         stderr: StderrTail::default(),
         stderr_ended,
         capabilities: ServerCapabilities::default(),

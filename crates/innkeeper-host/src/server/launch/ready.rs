@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::catalog::CatalogEntry;
 use crate::connection::call_permits::CallPermits;
 use crate::connection::handshake::{
-    HandshakeClient, HandshakeProbe, HandshakeResult, perform_handshake,
+    HandshakeClient, HandshakeProbe, HandshakeResult, continue_session, perform_handshake,
 };
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{read_all, report_missing, report_quarantined};
@@ -48,19 +48,14 @@ impl Launcher {
             server_seen = install::wait_for_server_process(instance, session, watch, clock).await?;
         }
         self.events.publish(HostEvent::Handshake { server: server.name.clone() });
-        let capabilities = self.callbacks.capabilities(&server.name);
-        let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
-        let StartedServer { instance, session, .. } = &mut *running;
-        let handshake = if server_seen {
-            let handshake = perform_handshake(session, client, opening, clock.deadline());
-            let handshake = run_while_alive(instance, clock, handshake).await;
-            handshake.map_err(|reason| (StartPhase::Handshake, reason))?
-        } else {
-            let handshake =
-                perform_handshake(session, client, opening, install::latest_deadline(clock));
-            install::handshake_during_install(instance, session, clock, handshake).await?
-        };
-        let HandshakeResult { revision, meta, capabilities, server_info, instructions } = handshake;
+        let handshake = self.negotiate(server, running, opening, server_seen, clock).await?;
+        let HandshakeResult { revision, meta, capabilities, server_info, instructions, .. } =
+            handshake;
+        if let (Some(http_session), Some(result)) =
+            (&running.http_session, handshake.initialize_result)
+        {
+            http_session.set_initialize_result(result);
+        }
         running.capabilities = capabilities;
         let config = server.config();
         let cache = Arc::new(Cache::new(config.cache));
@@ -111,5 +106,33 @@ impl Launcher {
             CatalogEntry::new(connection, &server.config(), server_details, listing, &mut excluded);
         report_quarantined(&self.events, &server.name, &excluded);
         Ok(entry)
+    }
+
+    /// Performs the handshake, or verifies that the server still knows the session of another host.
+    async fn negotiate(
+        &self,
+        server: &Server,
+        running: &mut StartedServer,
+        opening: HandshakeProbe,
+        server_seen: bool,
+        clock: &mut StartClock,
+    ) -> Result<HandshakeResult, (StartPhase, StartFailureReason)> {
+        let capabilities = self.callbacks.capabilities(&server.name);
+        let client = HandshakeClient { server: &server.name, info: &self.client, capabilities };
+        let StartedServer { instance, session, http_session, .. } = &mut *running;
+        let continued = http_session.as_ref().and_then(|state| state.continued());
+        if let Some(continued) = continued {
+            let continuing = continue_session(session, &server.name, continued, clock.deadline());
+            let continuing = run_while_alive(instance, clock, continuing).await;
+            continuing.map_err(|reason| (StartPhase::Handshake, reason))
+        } else if server_seen {
+            let handshake = perform_handshake(session, client, opening, clock.deadline());
+            let handshake = run_while_alive(instance, clock, handshake).await;
+            handshake.map_err(|reason| (StartPhase::Handshake, reason))
+        } else {
+            let handshake =
+                perform_handshake(session, client, opening, install::latest_deadline(clock));
+            install::handshake_during_install(instance, session, clock, handshake).await
+        }
     }
 }

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 
 use super::post::{PostRequest, handle_response};
 use super::session::HttpSession;
+use super::session_state::HttpSessionState;
 use crate::callback::CallbackRegistry;
 use crate::event::EventPublisher;
 use crate::session::{OutgoingRequest, Session, SessionContext, SessionLimits};
@@ -93,7 +94,7 @@ async fn request_outcome(
     let mut pending_request = std::pin::pin!(pending_request);
     assert!(pending_request.as_mut().now_or_never().is_none(), "response before the request");
 
-    let http_session = HttpSession::new(unused_target(), inbound);
+    let http_session = HttpSession::new(unused_target(), inbound, unused_state());
     let (name, param_headers, body) = (None, Vec::new(), Bytes::new());
     let request = PostRequest {
         id: REQUEST_ID,
@@ -110,6 +111,11 @@ async fn request_outcome(
         Ok(result) => result.into_inner().get().to_owned(),
         Err(error) => format!("{error:?}"),
     })
+}
+
+/// Returns the state of a session before its handshake.
+pub(super) fn unused_state() -> Arc<HttpSessionState> {
+    Arc::new(HttpSessionState::new(String::new()))
 }
 
 /// Returns a target to which the test sends nothing.

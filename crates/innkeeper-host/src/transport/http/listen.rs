@@ -56,6 +56,20 @@ pub(super) async fn listen(
                 }
                 backoff.double();
             }
+            // The server forgot the session that another host started, or offers no stream at this
+            // path. The next request tells.
+            ListenOutcome::Rejected(StatusCode::NOT_FOUND)
+                if http_session.state.is_continued(session.as_ref()) =>
+            {
+                http_session.wait_session_change(session.as_ref()).await;
+                continue;
+            }
+            // The stream of the host that started the session is still open.
+            ListenOutcome::Rejected(StatusCode::CONFLICT)
+                if http_session.state.is_continued(session.as_ref()) =>
+            {
+                backoff.double();
+            }
             // The server offers no stream, unless the session changed in the meantime.
             ListenOutcome::Rejected(_) | ListenOutcome::NoStream
                 if http_session.session_id() == session =>

@@ -11,7 +11,8 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::events::{ResumeState, read_events};
-use super::session::{HttpSession, InitializeRequest};
+use super::session::HttpSession;
+use super::session_state::InitializeRequest;
 use super::{NegotiatedEra, StreamEnd, send_error, status_error};
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::session::RequestError;

@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::post::strip_bom;
-use super::session::{CONTROL_TIMEOUT, HttpSession, InitializeRequest};
+use super::session::{CONTROL_TIMEOUT, HttpSession};
+use super::session_state::InitializeRequest;
 use super::status_error;
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::session::RequestError;
@@ -69,7 +70,7 @@ impl HttpSession {
     pub(super) async fn reinitialize(&self, expired: &HeaderValue) -> Result<(), RequestError> {
         let _turn = self.reinitialize_lock.lock().await;
         let init_request =
-            self.initialize_request().filter(|_| self.session_id().as_ref() == Some(expired));
+            self.state.initialize_request().filter(|_| self.session_id().as_ref() == Some(expired));
         let Some(init_request) = init_request else { return Ok(()) };
         let server = self.inbound.server();
         tracing::warn!(server, "session expired, re-initializing");
@@ -177,7 +178,7 @@ fn check_revision(result: &RawValue, agreed: Option<Revision>) -> Result<(), Rei
 
 #[cfg(test)]
 mod tests {
-    use super::super::fuzz::unused_target;
+    use super::super::fuzz::{unused_state, unused_target};
     use super::*;
     use crate::callback::CallbackRegistry;
     use crate::event::EventPublisher;
@@ -227,7 +228,7 @@ mod tests {
         let limits = SessionLimits { max_line_bytes: 200, ..SessionLimits::default() };
         let (session, inbound, _outbound) = Session::over_transport(owner, limits);
         session.set_revision(Revision::V2025_11_25);
-        let http_session = HttpSession::new(unused_target(), inbound);
+        let http_session = HttpSession::new(unused_target(), inbound, unused_state());
         let read = async |bytes: usize| {
             let result = r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25"}}"#;
             let body = format!("{}{result}", " ".repeat(bytes - result.len())).into_bytes();

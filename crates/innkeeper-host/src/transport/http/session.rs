@@ -1,16 +1,19 @@
-//! The state of one Streamable HTTP session: target, era, session id, `initialize` request.
+//! One Streamable HTTP session with its target: builds and sends its requests, and ends it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use innkeeper_config::Secret;
 use innkeeper_protocol::{Revision, http};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use super::super::HttpTarget;
+use super::super::sent_secrets::SentSecrets;
+use super::session_state::{HttpSessionState, InitializeRequest};
 use crate::session::{InboundSink, RequestError};
 
 /// The accepted content types.
@@ -34,20 +37,12 @@ pub(in crate::transport) enum NegotiatedEra {
     Modern,
 }
 
-/// The `initialize` request that started the session.
-#[derive(Clone, Debug)]
-pub(super) struct InitializeRequest {
-    pub(super) id: u64,
-    pub(super) body: Bytes,
-}
-
 /// One Streamable HTTP session.
 #[derive(Debug)]
 pub(super) struct HttpSession {
     target: Arc<HttpTarget>,
     pub(super) inbound: InboundSink,
-    session_id: watch::Sender<Option<HeaderValue>>,
-    initialize_request: Mutex<Option<InitializeRequest>>,
+    pub(super) state: Arc<HttpSessionState>,
     /// Locked during a re-initialization: one at a time.
     pub(super) reinitialize_lock: tokio::sync::Mutex<()>,
     /// The permits for outgoing notifications and responses.
@@ -57,20 +52,19 @@ pub(super) struct HttpSession {
 }
 
 impl HttpSession {
-    pub(super) fn new(target: Arc<HttpTarget>, inbound: InboundSink) -> Self {
+    pub(super) fn new(
+        target: Arc<HttpTarget>,
+        inbound: InboundSink,
+        state: Arc<HttpSessionState>,
+    ) -> Self {
         Self {
             target,
             inbound,
-            session_id: watch::Sender::default(),
-            initialize_request: Mutex::default(),
+            state,
             reinitialize_lock: tokio::sync::Mutex::default(),
             notification_permits: Semaphore::new(MAX_CONCURRENT_NOTIFICATIONS),
             accepted: Notify::new(),
         }
-    }
-
-    fn lock_initialize_request(&self) -> MutexGuard<'_, Option<InitializeRequest>> {
-        self.initialize_request.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn era(&self) -> NegotiatedEra {
@@ -83,24 +77,17 @@ impl HttpSession {
 
     /// Returns the id of the current session.
     pub(super) fn session_id(&self) -> Option<HeaderValue> {
-        self.session_id.borrow().clone()
+        self.state.id()
     }
 
     /// Resolves when the current session is not `session`.
     pub(super) async fn wait_session_change(&self, session: Option<&HeaderValue>) {
-        // `self` owns the sender, so the wait cannot fail.
-        drop(self.session_id.subscribe().wait_for(|now| now.as_ref() != session).await);
-    }
-
-    /// Returns the request that started the session.
-    pub(super) fn initialize_request(&self) -> Option<InitializeRequest> {
-        self.lock_initialize_request().clone()
+        self.state.wait_change(session).await;
     }
 
     /// Stores the session of a successful `initialize`.
     pub(super) fn set_session(&self, init_request: InitializeRequest, headers: &HeaderMap) {
-        *self.lock_initialize_request() = Some(init_request);
-        self.session_id.send_replace(headers.get(http::SESSION_ID).cloned());
+        self.state.set(init_request, headers.get(http::SESSION_ID));
     }
 
     /// Builds a request with the common headers and the session id.
@@ -124,9 +111,12 @@ impl HttpSession {
 
     /// Sends a request with credentials.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        let response = self.target.send(request).await?;
+        let mut response = self.target.send(request).await?;
         if response.status().is_success() {
             self.accepted.notify_waiters();
+        } else if let Some(Ok(id)) = self.session_id().as_ref().map(HeaderValue::to_str) {
+            // Servers quote the id in the error for an unknown session.
+            SentSecrets::attach(&mut response, &Secret::new(id));
         }
         Ok(response)
     }
@@ -142,10 +132,10 @@ impl HttpSession {
         self.build_request(Method::POST, session).header(CONTENT_TYPE, json).body(body)
     }
 
-    /// Ends the session on the server, if there is one.
+    /// Ends the session on the server, if there is one that no other host continues.
     pub(super) async fn end_session(&self) {
         let session = self.session_id();
-        if let Some(session) = session {
+        if let Some(session) = session.filter(|session| !self.state.is_handed_over(session)) {
             let ended = self.target.send_once(self.build_request(Method::DELETE, Some(&session)));
             let status = timeout(CONTROL_TIMEOUT, ended).await.ok().and_then(Result::ok);
             let status = status.map(|response| response.status());
@@ -154,6 +144,7 @@ impl HttpSession {
             }) {
                 tracing::debug!(server = self.inbound.server(), "session end not confirmed");
             }
+            self.state.clear();
         }
     }
 }

@@ -58,7 +58,7 @@ async fn notifications_wait_up_to_the_limit_and_further_ones_and_cancellations_a
     let (session, inbound, outbound) = Session::over_transport(owner, SessionLimits::default());
     session.set_revision(Revision::V2025_11_25);
     let (alive, _ended) = oneshot::channel();
-    tasks.spawn(run(target(&server), inbound, outbound, alive));
+    tasks.spawn(run(target(&server), inbound, outbound, fuzz::unused_state(), alive));
     let limit = MAX_PENDING_NOTIFICATIONS as u64;
     for n in 0..=limit {
         session.notify_with(PROGRESS, Some(&json!({ "n": n }))).unwrap();

@@ -154,6 +154,7 @@ fn event_summary(event: &HostEvent) -> String {
         HostEvent::Ready { tools, .. } => format!("ready {tools}"),
         HostEvent::Unavailable { .. } => "unavailable".to_owned(),
         HostEvent::Stopped { .. } => "stopped".to_owned(),
+        HostEvent::Reinitialized { .. } => "reinitialized".to_owned(),
         HostEvent::CatalogChanged { .. } => "changed".to_owned(),
         HostEvent::Quarantined { .. } => "quarantined".to_owned(),
         HostEvent::CallRetry { attempt, .. } => format!("call retried {attempt}"),
