@@ -149,6 +149,49 @@ pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
     }
 }
 
+/// Whether a text that starts with the marker of a call syntax can be a call, as far as its first
+/// bytes show: `No` if the lexer rejects the text within `max_chars` characters and the rejected
+/// text has no effect on the text after it; `Partial` if more text decides.
+pub(crate) fn match_call_start(lexer_kind: LexerKind, text: &str, max_chars: usize) -> PrefixMatch {
+    match lexer_kind {
+        LexerKind::BareJson => json_calls::match_object_start(text, max_chars),
+        LexerKind::Pythonic => pythonic::match_list_start(text, max_chars),
+        LexerKind::Fence => fence::match_block_start(text, max_chars),
+        LexerKind::ToolCall
+        | LexerKind::Function
+        | LexerKind::TaggedJson { .. }
+        | LexerKind::SeparatedJson
+        | LexerKind::Mistral
+        | LexerKind::NameFirst { .. }
+        | LexerKind::Invoke { .. }
+        | LexerKind::Xtml
+        | LexerKind::Gemma
+        | LexerKind::React => PrefixMatch::Yes,
+    }
+}
+
+/// Whether a call can continue with `next` after its marker. If not, the text is not a call, as in
+/// [`match_call_start`].
+pub(crate) fn may_follow(lexer_kind: LexerKind, next: u8) -> bool {
+    match lexer_kind {
+        LexerKind::BareJson => b" \t\r\n\"'".contains(&next),
+        LexerKind::Pythonic => {
+            !next.is_ascii() || next.is_ascii_alphanumeric() || b" \t\r\n{[\"_.-/".contains(&next)
+        }
+        LexerKind::ToolCall
+        | LexerKind::Function
+        | LexerKind::TaggedJson { .. }
+        | LexerKind::SeparatedJson
+        | LexerKind::Mistral
+        | LexerKind::NameFirst { .. }
+        | LexerKind::Invoke { .. }
+        | LexerKind::Xtml
+        | LexerKind::Gemma
+        | LexerKind::Fence
+        | LexerKind::React => true,
+    }
+}
+
 /// The result of a comparison of a text with an expected prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PrefixMatch {
@@ -159,13 +202,14 @@ pub(crate) enum PrefixMatch {
 
 /// Compares the start of `text`, which may be incomplete, with `expected`.
 pub(crate) fn match_prefix(text: &str, expected: &str) -> PrefixMatch {
-    let both = text.len().min(expected.len());
-    if text.as_bytes()[..both] != expected.as_bytes()[..both] {
-        PrefixMatch::No
-    } else if both == expected.len() {
+    // Most texts differ in the first bytes, where a loop is faster than a call of `memcmp`.
+    let equal = text.bytes().zip(expected.bytes()).take_while(|(text, byte)| text == byte).count();
+    if equal == expected.len() {
         PrefixMatch::Yes
-    } else {
+    } else if equal == text.len() {
         PrefixMatch::Partial
+    } else {
+        PrefixMatch::No
     }
 }
 

@@ -13,6 +13,7 @@ mod open_call;
 mod reasoning;
 mod text;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::Tools;
@@ -118,6 +119,8 @@ enum ParseMode {
 pub struct ToolCallParser {
     tools: Arc<Tools>,
     markers: Markers,
+    /// The markers that count in a fenced block that is not a call.
+    fence_markers: Markers,
     limits: ParserLimits,
     mode: ParseMode,
     context: TextContext,
@@ -145,6 +148,7 @@ impl ToolCallParser {
         let max_undecided_chars = max_undecided_chars.clamp(1, usize::MAX / 4);
         Self {
             tools,
+            fence_markers: markers.in_fence(),
             markers,
             limits: ParserLimits {
                 max_call_bytes: max_call_bytes.max(4 * max_undecided_chars),
@@ -183,7 +187,9 @@ impl ToolCallParser {
             return;
         }
         let read = self.parse(rest, None, sink);
-        self.held.push_str(&rest[read..]);
+        if read < rest.len() {
+            self.held.push_str(&rest[read..]);
+        }
     }
 
     /// Ends the text and emits the remaining events. Held text becomes text, and an open call
@@ -247,15 +253,10 @@ impl ToolCallParser {
         while at < input.len() || text_end.is_some() && !asked_at_end {
             let rest = &input[at..];
             asked_at_end = rest.is_empty();
-            let progress = match &mut self.mode {
-                ParseMode::Text => self.parse_text(rest, text_end, sink),
-                ParseMode::Reasoning(_) => self.parse_reasoning(rest, text_end, sink),
-                ParseMode::HeldCall(_) => self.parse_held_call(rest, text_end, sink),
-                ParseMode::CallSection(_) => self.parse_call_section(rest, text_end, sink),
-                ParseMode::OpenCall(_) => self.parse_open_call(rest, text_end, sink),
-                ParseMode::OpaqueJson(_) => self.parse_opaque_json(rest, sink),
-                ParseMode::HarmonyHeader(_) => self.parse_harmony_header(rest, text_end, sink),
-                ParseMode::HarmonyBody(_) => self.parse_harmony_body(rest, text_end, sink),
+            let progress = if matches!(self.mode, ParseMode::Text) {
+                self.parse_text(rest, text_end, sink)
+            } else {
+                self.parse_section(rest, text_end, sink)
             };
             at += progress.consumed;
             if !progress.can_continue {
@@ -263,6 +264,27 @@ impl ToolCallParser {
             }
         }
         at
+    }
+
+    /// Parses a part of a section that is not text for the user. A function of its own, because
+    /// most chunks are text and do not need its stack frame.
+    #[inline(never)]
+    fn parse_section(
+        &mut self,
+        rest: &str,
+        text_end: Option<TextEnd>,
+        sink: &mut ParseEventSink<'_>,
+    ) -> ParseProgress {
+        match &mut self.mode {
+            ParseMode::Text => self.parse_text(rest, text_end, sink),
+            ParseMode::Reasoning(_) => self.parse_reasoning(rest, text_end, sink),
+            ParseMode::HeldCall(_) => self.parse_held_call(rest, text_end, sink),
+            ParseMode::CallSection(_) => self.parse_call_section(rest, text_end, sink),
+            ParseMode::OpenCall(_) => self.parse_open_call(rest, text_end, sink),
+            ParseMode::OpaqueJson(_) => self.parse_opaque_json(rest, sink),
+            ParseMode::HarmonyHeader(_) => self.parse_harmony_header(rest, text_end, sink),
+            ParseMode::HarmonyBody(_) => self.parse_harmony_body(rest, text_end, sink),
+        }
     }
 
     /// Emits the text that was held for a decision.
@@ -339,11 +361,11 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 /// Returns the parse mode in which the prompt ends.
 fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
     let prompt = options.prompt.as_deref().unwrap_or_default();
-    let reasoning = markers.iter().find_map(|marker| match marker.kind {
+    let open_reasoning = markers.iter().filter_map(|marker| match marker.kind {
         MarkerKind::ReasoningStart { end_texts, allows_calls } => {
             let after = &prompt[prompt.rfind(marker.text)?..];
             let open = end_texts.iter().all(|end| !after.contains(end));
-            open.then(|| ReasoningState::new(markers, end_texts, allows_calls))
+            open.then_some((marker.text.len(), end_texts, allows_calls))
         }
         MarkerKind::StrayReasoningEnd
         | MarkerKind::Markup
@@ -351,8 +373,10 @@ fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
         | MarkerKind::Call(_)
         | MarkerKind::HarmonyHeader => None,
     });
-    match reasoning {
-        Some(reasoning) => ParseMode::Reasoning(reasoning),
+    match open_reasoning.min_by_key(|(length, ..)| Reverse(*length)) {
+        Some((_, end_texts, allows_calls)) => {
+            ParseMode::Reasoning(ReasoningState::new(markers, end_texts, allows_calls))
+        }
         None if options.format == Format::Harmony || prompt.ends_with("<|start|>assistant") => {
             ParseMode::HarmonyHeader(HarmonyHeader::from_prompt_end())
         }

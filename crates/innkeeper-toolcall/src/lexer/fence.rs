@@ -1,6 +1,6 @@
 //! Lexer for fenced blocks whose entire body is one or more calls.
 
-use super::json_calls::JsonCalls;
+use super::json_calls::{JsonCalls, match_value_start};
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_CALLS, PrefixMatch, leading_whitespace_len,
     match_prefix,
@@ -13,6 +13,39 @@ pub(crate) const FENCE: &str = "```";
 
 /// Maximum length of the language name after the opening marker.
 const MAX_LANGUAGE_CHARS: usize = 20;
+
+/// Maximum length of an undecided start of a block that is compared again with more text. A lexer
+/// reads a longer start.
+const MAX_HELD_BYTES: usize = 64;
+
+/// Whether a fenced block can be a call: the opening line is complete, and a bracket with a key of
+/// a call follows.
+pub(super) fn match_block_start(text: &str, max_chars: usize) -> PrefixMatch {
+    let undecided = if text.len() > max_chars.min(MAX_HELD_BYTES) {
+        PrefixMatch::Yes
+    } else {
+        PrefixMatch::Partial
+    };
+    let mut header = text[FENCE.len()..].bytes().enumerate();
+    let body = loop {
+        match header.next() {
+            Some((offset, b'\n')) => break &text[FENCE.len() + offset + 1..],
+            Some((offset, byte)) if offset < MAX_LANGUAGE_CHARS && is_language_char(byte) => {}
+            Some(_) => return PrefixMatch::No,
+            None => return undecided,
+        }
+    };
+    let body = &body[leading_whitespace_len(body)..];
+    match body.as_bytes().first() {
+        Some(b'{' | b'[') => match_value_start(body),
+        Some(_) => PrefixMatch::No,
+        None => undecided,
+    }
+}
+
+fn is_language_char(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b" \t\r_+-".contains(&byte)
+}
 
 /// The lexer state after the opening marker.
 #[derive(Debug, Default)]
@@ -29,16 +62,14 @@ pub(crate) struct Fence {
 
 impl Fence {
     fn lex_first_line(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
-        for (offset, letter) in input.char_indices() {
-            match letter {
-                '\n' => {
+        for (offset, byte) in input.bytes().enumerate() {
+            match byte {
+                b'\n' => {
                     *at = offset + 1;
                     self.header_read = true;
                     return None;
                 }
-                _ if letter.is_ascii_alphanumeric() || " \t\r_+-".contains(letter) => {
-                    self.language_chars += 1;
-                }
+                _ if is_language_char(byte) => self.language_chars += 1,
                 _ => return Some(LexStatus::NotACall { used: offset }),
             }
             if self.language_chars > MAX_LANGUAGE_CHARS {

@@ -22,6 +22,36 @@ const ARGUMENTS_KEYS: &[&str] =
 /// Names of other members that a call may have.
 const METADATA_KEYS: &[&str] = &["type", "id", "call_id", "tool_call_id", "index"];
 
+/// Whether `{` can start a call: a quoted key or the end of the text follows.
+pub(super) fn match_object_start(text: &str, max_chars: usize) -> PrefixMatch {
+    let bytes = text.as_bytes();
+    let after = 1 + bytes
+        .iter()
+        .take(max_chars)
+        .skip(1)
+        .take_while(|byte| b" \t\r\n".contains(byte))
+        .count();
+    match bytes.get(after) {
+        Some(b'"' | b'\'') | None => PrefixMatch::Yes,
+        Some(_) if after < max_chars => PrefixMatch::No,
+        Some(_) => PrefixMatch::Yes,
+    }
+}
+
+/// Whether `text`, which starts with a bracket, can be the body of a fenced block that is a call.
+pub(super) fn match_value_start(text: &str) -> PrefixMatch {
+    let object = text.strip_prefix('{').map(|rest| &rest[leading_whitespace_len(rest)..]);
+    let key = object.and_then(|rest| {
+        let quote = rest.as_bytes().first().filter(|byte| b"\"'".contains(byte))?;
+        let end = memchr::memchr(*quote, &rest.as_bytes()[1..])?;
+        rest.get(1..=end)
+    });
+    match key {
+        Some(key) if !key.contains('\\') && CallKey::from_text(key).is_none() => PrefixMatch::No,
+        Some(_) | None => PrefixMatch::Yes,
+    }
+}
+
 /// The position of the JSON in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JsonPlacement {
@@ -47,6 +77,17 @@ enum CallKey {
     Name,
     Arguments,
     Metadata,
+}
+
+impl CallKey {
+    fn from_text(key: &str) -> Option<Self> {
+        match key {
+            _ if NAME_KEYS.contains(&key) => Some(Self::Name),
+            _ if ARGUMENTS_KEYS.contains(&key) => Some(Self::Arguments),
+            _ if METADATA_KEYS.contains(&key) => Some(Self::Metadata),
+            _ => None,
+        }
+    }
 }
 
 /// A lexer for JSON objects `{"name", "arguments"}` or lists of these objects.
@@ -201,16 +242,12 @@ impl JsonCalls {
     }
 
     fn on_key(&mut self, key: &str, at: usize) -> Option<LexStatus> {
-        self.last_key = if NAME_KEYS.contains(&key) {
-            CallKey::Name
-        } else if ARGUMENTS_KEYS.contains(&key) {
-            CallKey::Arguments
-        } else if self.placement == JsonPlacement::Bare && !METADATA_KEYS.contains(&key) {
+        let call_key = CallKey::from_text(key);
+        if call_key.is_none() && self.placement == JsonPlacement::Bare {
             self.is_opaque = true;
             return Some(LexStatus::NotACall { used: at });
-        } else {
-            CallKey::Metadata
-        };
+        }
+        self.last_key = call_key.unwrap_or(CallKey::Metadata);
         None
     }
 

@@ -5,13 +5,43 @@
 use super::json_calls::JsonCalls;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, OpaqueJson,
-    RawCall, leading_whitespace_len,
+    PrefixMatch, RawCall, leading_whitespace_len,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
 use crate::lexer::json_scanner::MAX_DEPTH;
 use crate::parse::Completeness;
+
+/// Whether `[` can start a call: a name with a bracket, JSON or the end of the text follows. A list
+/// of numbers is plain text.
+pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
+    let max_chars = max_chars.min(MAX_NAME_BYTES);
+    let bytes = text.as_bytes();
+    let first = 1 + bytes
+        .iter()
+        .take(max_chars)
+        .skip(1)
+        .take_while(|byte| b" \t\r\n".contains(byte))
+        .count();
+    let rest = &bytes[first..bytes.len().min(max_chars)];
+    let is_number = |byte: &u8| byte.is_ascii_digit() || b" ,.-".contains(byte);
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-/".contains(byte);
+    let is_plain = match rest.first() {
+        // The lexer reads the name as text, but `Action:` on its own line is a marker.
+        _ if bytes[1..first].contains(&b'\n') => false,
+        Some(b'0'..=b'9' | b'-') => rest.iter().find(|byte| !is_number(byte)) == Some(&b']'),
+        Some(b'{' | b'[' | b'"') | None => false,
+        Some(_) => match rest.iter().position(|byte| !is_name(byte)) {
+            Some(end) if rest[end] == b'(' => end == 0,
+            Some(end) => {
+                rest[end].is_ascii() && ![&b"null"[..], b"true", b"false"].contains(&&rest[..end])
+            }
+            None => false,
+        },
+    };
+    if is_plain { PrefixMatch::No } else { PrefixMatch::Yes }
+}
 
 /// A lexer for one list.
 #[derive(Default)]
@@ -288,4 +318,15 @@ fn parse_char_code(
         number = number * 16 + letters.next()?.1.to_digit(16)?;
     }
     char::from_u32(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_in_the_name_of_a_list_is_left_to_the_lexer() {
+        assert_eq!(match_list_start("[\nAction: add\n", 200), PrefixMatch::Yes);
+        assert_eq!(match_list_start("[Action: add\n", 200), PrefixMatch::No);
+    }
 }

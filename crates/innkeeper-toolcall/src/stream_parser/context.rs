@@ -35,57 +35,80 @@ impl TextContext {
         self.tail.clear();
     }
 
-    /// Returns the current line, including `fresh`, which is not yet emitted.
-    fn line(&self, fresh: &str) -> Vec<u8> {
-        let fresh = fresh.as_bytes();
-        let fresh = &fresh[fresh.len().saturating_sub(MAX_LINE_BYTES)..];
-        let remaining = MAX_LINE_BYTES - fresh.len();
-        let mut line = self.tail[self.tail.len().saturating_sub(remaining)..].to_vec();
-        line.extend_from_slice(fresh);
-        let from = memchr::memrchr(b'\n', &line).map_or(0, |end| end + 1);
-        line.split_off(from)
+    /// Returns the current line in two parts; the second part is not yet emitted.
+    fn line<'t>(&'t self, fresh: &'t str) -> [&'t [u8]; 2] {
+        let fresh = last_bytes(fresh.as_bytes(), MAX_LINE_BYTES);
+        if let Some(end) = memchr::memrchr(b'\n', fresh) {
+            return [&[], &fresh[end + 1..]];
+        }
+        let tail = last_bytes(&self.tail, MAX_LINE_BYTES - fresh.len());
+        let from = memchr::memrchr(b'\n', tail).map_or(0, |end| end + 1);
+        [&tail[from..], fresh]
     }
 
     /// Whether only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self, fresh: &str) -> bool {
-        self.line(fresh).iter().all(u8::is_ascii_whitespace)
+        self.line(fresh).into_iter().flatten().all(u8::is_ascii_whitespace)
     }
 
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
-        self.line(fresh).iter().all(|byte| b" \t\r>-*+.)0123456789".contains(byte))
+        let is_block_mark = |byte: &u8| b" \t\r>-*+.)0123456789".contains(byte);
+        self.line(fresh).into_iter().flatten().all(is_block_mark)
     }
 
-    /// Whether this position is in back-ticks.
-    pub(super) fn in_code(&self, fresh: &str) -> bool {
+    /// Whether this position is in back-ticks or in a quotation.
+    pub(super) fn is_quoted(&self, fresh: &str) -> bool {
         let line = self.line(fresh);
-        let runs = line.split(|byte| *byte != b'`').filter(|run| !run.is_empty()).count();
-        runs % 2 == 1
+        in_code(line) || in_quotes(line)
     }
+}
 
-    /// Whether this position is in a quotation that started on the same line, or the line is a
-    /// quotation.
-    pub(super) fn in_quotes(&self, fresh: &str) -> bool {
-        let line = self.line(fresh);
-        let line = String::from_utf8_lossy(&line);
-        let mut open = None;
-        let mut before = ' ';
-        for letter in line.chars() {
-            let closes = open == Some(letter);
-            open = match letter {
-                _ if closes => None,
-                _ if open.is_some() => open,
-                // An apostrophe follows a letter; an opening quotation mark does not.
-                '"' | '\'' if !before.is_alphanumeric() => Some(letter),
-                '“' => Some('”'),
-                '„' => Some('“'),
-                '«' => Some('»'),
-                _ => open,
-            };
-            before = letter;
-        }
-        open.is_some() || line.trim_start().starts_with('>')
+/// Whether the end of a line is in back-ticks.
+fn in_code(line: [&[u8]; 2]) -> bool {
+    if line.iter().all(|part| memchr::memchr(b'`', part).is_none()) {
+        return false;
     }
+    let (mut runs, mut in_run) = (0, false);
+    for byte in line.into_iter().flatten() {
+        let is_tick = *byte == b'`';
+        runs += usize::from(is_tick && !in_run);
+        in_run = is_tick;
+    }
+    runs % 2 == 1
+}
+
+/// Whether the end of a line is in a quotation that started on the same line, or the line is a
+/// quotation.
+fn in_quotes(line: [&[u8]; 2]) -> bool {
+    if line.iter().all(|part| part.is_ascii() && memchr::memchr2(b'"', b'\'', part).is_none()) {
+        let first = line.into_iter().flatten().find(|byte| !char::from(**byte).is_whitespace());
+        return first == Some(&b'>');
+    }
+    let line = line.concat();
+    let line = String::from_utf8_lossy(&line);
+    let mut open = None;
+    let mut before = ' ';
+    for letter in line.chars() {
+        let closes = open == Some(letter);
+        open = match letter {
+            _ if closes => None,
+            _ if open.is_some() => open,
+            // An apostrophe follows a letter; an opening quotation mark does not.
+            '"' | '\'' if !before.is_alphanumeric() => Some(letter),
+            '“' => Some('”'),
+            '„' => Some('“'),
+            '«' => Some('»'),
+            _ => open,
+        };
+        before = letter;
+    }
+    open.is_some() || line.trim_start().starts_with('>')
+}
+
+/// Returns the last `count` bytes, or all.
+fn last_bytes(bytes: &[u8], count: usize) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(count)..]
 }
 
 #[cfg(test)]
@@ -100,18 +123,18 @@ mod tests {
 
     #[test]
     fn an_apostrophe_opens_no_quotation_and_a_line_end_closes_one() {
-        assert!(!context_after("I'll call ").in_quotes("it's "));
-        assert!(context_after("say \"").in_quotes(""));
-        assert!(context_after("say ").in_quotes("'x"));
-        assert!(!context_after("say \"hi\" ").in_quotes(""));
-        assert!(!context_after("say \"\n").in_quotes("then "));
+        assert!(!context_after("I'll call ").is_quoted("it's "));
+        assert!(context_after("say \"").is_quoted(""));
+        assert!(context_after("say ").is_quoted("'x"));
+        assert!(!context_after("say \"hi\" ").is_quoted(""));
+        assert!(!context_after("say \"\n").is_quoted("then "));
     }
 
     #[test]
     fn back_ticks_count_on_their_own_line_only() {
-        assert!(context_after("use `").in_code("x "));
-        assert!(!context_after("use `x` ").in_code(""));
-        assert!(!context_after("use `\n").in_code("x"));
+        assert!(context_after("use `").is_quoted("x "));
+        assert!(!context_after("use `x` ").is_quoted(""));
+        assert!(!context_after("use `\n").is_quoted("x"));
     }
 
     #[test]
@@ -124,8 +147,8 @@ mod tests {
     #[test]
     fn what_lies_further_back_than_the_limit_is_forgotten() {
         let long_line = format!("\"{}", "x".repeat(MAX_LINE_BYTES));
-        assert!(!context_after(&long_line).in_quotes(""));
+        assert!(!context_after(&long_line).is_quoted(""));
         let near = format!("\"{}", "x".repeat(MAX_LINE_BYTES - 1));
-        assert!(context_after(&near).in_quotes(""));
+        assert!(context_after(&near).is_quoted(""));
     }
 }

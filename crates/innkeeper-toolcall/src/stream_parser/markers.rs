@@ -1,9 +1,14 @@
-//! Search for markers by first characters, followed by a comparison.
+//! Search for markers by their first two bytes, followed by a comparison.
+//!
+//! The search compares blocks of bytes and gives a bit per position, so that a stop does not start
+//! the search again. A prefilter of a search library would stop at the same bytes, and an automaton
+//! over all markers reads one byte at a time.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::format::{Marker, MarkerKind};
-use crate::lexer::{PrefixMatch, match_prefix};
+use crate::format::{LexerKind, Marker, MarkerKind};
+use crate::lexer::{PrefixMatch, match_prefix, may_follow};
 
 /// Maximum number of first bytes whose markers have different second bytes or no second byte.
 const MAX_SINGLES: usize = 3;
@@ -14,27 +19,40 @@ const MAX_PAIRS: usize = 2;
 /// A byte that never occurs in UTF-8, for unused slots.
 const UNUSED_BYTE: u8 = 0xff;
 
-/// Number of bytes per block; a multiple of the width of every vector register.
-const BLOCK_BYTES: usize = 64;
+/// Number of bytes of a block whose candidates are located together: the narrowest vector register.
+const BLOCK_BYTES: usize = 16;
+
+/// Number of blocks that are skipped together if they have no candidate.
+const WIDE_BLOCKS: usize = 4;
+
+/// The same byte in each place of a block, so that a comparison needs no preparation.
+type Block = [u8; BLOCK_BYTES];
+
+/// Number of slots by which groups of markers are found. Several bytes share a slot.
+const GROUP_SLOTS: usize = 64;
 
 /// The markers of one parser mode.
 #[derive(Debug, Clone)]
 pub(super) struct Markers {
-    /// All markers, grouped by their first byte, longest first.
+    /// All markers, grouped by their first two bytes, longest first.
     all: Vec<Marker>,
     /// First bytes that are candidates without their second byte.
-    singles: [u8; MAX_SINGLES],
+    singles: [Block; MAX_SINGLES],
     /// First and second bytes that together are candidates: an `A` alone occurs in every paragraph.
-    pairs: [[u8; 2]; MAX_PAIRS],
-    /// The range in `all` of the markers with each first byte.
-    groups: Vec<(u8, Range<usize>)>,
+    pairs: [[Block; 2]; MAX_PAIRS],
+    /// The ranges in `all` of the markers with the same first two bytes.
+    groups: Vec<Range<usize>>,
+    /// A bit per group that a first byte may belong to.
+    groups_by_first: [u32; GROUP_SLOTS],
+    /// A bit per group that a second byte may belong to.
+    groups_by_second: [u32; GROUP_SLOTS],
 }
 
 /// The result of a marker comparison at a position.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum MarkerMatch {
+pub(super) enum MarkerMatch<'m> {
     /// This marker, and no longer marker.
-    Marker(Marker),
+    Marker(&'m Marker),
     /// The text ends before a decision.
     Partial,
     /// No marker.
@@ -43,37 +61,57 @@ pub(super) enum MarkerMatch {
 
 impl Markers {
     pub(super) fn new(mut all: Vec<Marker>) -> Self {
-        let first = |marker: &Marker| marker.text.bytes().next();
+        all.retain(|marker| !marker.text.is_empty());
+        let start = |marker: &Marker| {
+            let bytes = marker.text.as_bytes();
+            (bytes[0], bytes.get(1).copied())
+        };
         // The longest marker comes first, because the first match is used.
-        all.sort_by_key(|marker| (first(marker), std::cmp::Reverse(marker.text.len())));
-        let mut groups: Vec<(u8, Range<usize>)> = Vec::new();
-        let mut at = 0;
-        for group in all.chunk_by(|current, next| first(current) == first(next)) {
-            let range = at..at + group.len();
-            at = range.end;
-            groups.extend(group.first().and_then(first).map(|letter| (letter, range)));
-        }
+        all.sort_by_key(|marker| {
+            let (first, second) = start(marker);
+            (first, second.is_none(), second, Reverse(marker.text.len()))
+        });
+        let mut groups: Vec<Range<usize>> = Vec::new();
+        let [mut groups_by_first, mut groups_by_second] = [[0; GROUP_SLOTS]; 2];
         let (mut singles, mut pairs) = (Vec::new(), Vec::new());
-        for (letter, range) in &groups {
-            let mut seconds = all[range.clone()].iter().map(|marker| marker.text.as_bytes().get(1));
-            let second = seconds.next().flatten();
-            match second {
-                Some(second) if seconds.all(|other| other == Some(second)) => {
-                    pairs.push([*letter, *second]);
+        for same_first in all.chunk_by(|current, next| start(current).0 == start(next).0) {
+            let single = singles.len();
+            for group in same_first.chunk_by(|current, next| start(current) == start(next)) {
+                let from = groups.last().map_or(0, |range| range.end);
+                let bit = 1 << groups.len();
+                groups.push(from..from + group.len());
+                let (first, second) = start(&group[0]);
+                groups_by_first[group_slot(first)] |= bit;
+                let mut add = |second: u8| groups_by_second[group_slot(second)] |= bit;
+                match (second, group[0].kind) {
+                    (Some(second), _) => add(second),
+                    (None, MarkerKind::Call(lexer_kind)) => {
+                        (0..=u8::MAX).filter(|next| may_follow(lexer_kind, *next)).for_each(add);
+                    }
+                    (None, _) => (0..=u8::MAX).for_each(add),
                 }
-                Some(_) | None => singles.push(*letter),
+                match second {
+                    Some(second) if group.len() == same_first.len() => pairs.push([first, second]),
+                    _ => singles.push(first),
+                }
             }
+            singles.truncate(single + 1);
         }
         // Pairs over the limit become candidates by their first byte alone.
         while pairs.len() > MAX_PAIRS {
-            singles.extend(pairs.pop().map(|[letter, _]| letter));
+            singles.extend(pairs.pop().map(|[first, _]| first));
         }
-        debug_assert!(singles.len() <= MAX_SINGLES, "too many first bytes of markers: {groups:?}");
+        debug_assert!(singles.len() <= MAX_SINGLES, "too many first bytes of markers: {singles:?}");
         singles.resize(MAX_SINGLES, UNUSED_BYTE);
         pairs.resize(MAX_PAIRS, [UNUSED_BYTE; 2]);
-        let singles = std::array::from_fn(|at| singles[at]);
-        let pairs = std::array::from_fn(|at| pairs[at]);
-        Self { all, singles, pairs, groups }
+        Self {
+            all,
+            singles: std::array::from_fn(|at| [singles[at]; BLOCK_BYTES]),
+            pairs: std::array::from_fn(|at| pairs[at].map(|byte| [byte; BLOCK_BYTES])),
+            groups,
+            groups_by_first,
+            groups_by_second,
+        }
     }
 
     /// Returns the markers of the accepted kinds and the end markers of a section.
@@ -92,50 +130,57 @@ impl Markers {
         Self::new(retained.copied().chain(end_markers).collect())
     }
 
-    /// Returns the position of the first candidate at or after `from`.
-    pub(super) fn find_candidate(&self, text: &str, from: usize) -> Option<usize> {
-        let bytes = text.as_bytes().get(from..)?;
-        let shifted = bytes.get(1..)?;
-        let blocks = bytes.chunks_exact(BLOCK_BYTES).zip(shifted.chunks_exact(BLOCK_BYTES));
-        let clean =
-            blocks.take_while(|(block, shifted)| !self.may_start_in_block(block, shifted)).count();
-        let skipped = clean * BLOCK_BYTES;
-        let mut shifted = shifted[skipped..].iter();
-        let mut rest = bytes[skipped..].iter();
-        // The last byte has no successor yet and may start a marker that continues in the next
-        // chunk.
-        let hit = rest.position(|byte| self.may_start_with(*byte, shifted.next().copied()));
-        hit.map(|offset| from + skipped + offset)
+    /// Returns the markers that have an effect in a fenced block that is not a call.
+    pub(super) fn in_fence(&self) -> Self {
+        let fence = MarkerKind::Call(LexerKind::Fence);
+        let retained = self.all.iter().filter(|marker| !marker.in_prose || marker.kind == fence);
+        Self::new(retained.copied().collect())
     }
 
-    /// Whether a marker may start in a block. `shifted` is the block one byte later. The loop has
-    /// no branches, so that the compiler can vectorize it.
-    fn may_start_in_block(&self, block: &[u8], shifted: &[u8]) -> bool {
-        let mut hit = false;
-        for (byte, next) in block.iter().zip(shifted) {
-            for single in self.singles {
-                hit |= *byte == single;
+    /// Returns the positions at or after `from` at which a marker may start.
+    #[inline]
+    pub(super) fn candidates<'s>(&'s self, text: &'s str, from: usize) -> Candidates<'s> {
+        Candidates { markers: self, bytes: text.as_bytes(), bits: 0, start: 0, next: from }
+    }
+
+    /// Returns a bit per byte of at most `BLOCK_BYTES` bytes. The last byte has no successor yet and
+    /// may start a marker that continues in the next chunk.
+    #[inline]
+    fn last_bits(&self, bytes: &[u8]) -> u64 {
+        let Some(last) = bytes.last() else { return 0 };
+        // A number stays in registers.
+        let block = match bytes.first_chunk() {
+            Some(block) => u128::from_le_bytes(*block),
+            None => bytes.iter().rev().fold(0, |block, byte| block << 8 | u128::from(*byte)),
+        };
+        let (block, next) = (block.to_le_bytes(), (block >> 8).to_le_bytes());
+        let at_last = self.pairs.iter().any(|[first, _]| first[0] == *last);
+        flag_bits(self.flags(&block, &next)) | u64::from(at_last) << (bytes.len() - 1)
+    }
+
+    /// Returns 8 bits per byte of a block, which are not 0 where a marker may start. `next` is the
+    /// block one byte later. The code has no branches, so that the compiler can vectorize it.
+    #[inline]
+    fn flags(&self, block: &Block, next: &Block) -> u128 {
+        u128::from_le_bytes(std::array::from_fn(|lane| {
+            let mut hit = false;
+            for single in &self.singles {
+                hit |= block[lane] == single[lane];
             }
-            for [first, second] in self.pairs {
-                hit |= (*byte == first) & (*next == second);
+            for [first, second] in &self.pairs {
+                hit |= (block[lane] == first[lane]) & (next[lane] == second[lane]);
             }
-        }
-        hit
+            if hit { u8::MAX } else { 0 }
+        }))
     }
 
-    fn may_start_with(&self, byte: u8, next: Option<u8>) -> bool {
-        self.singles.contains(&byte)
-            || self
-                .pairs
-                .iter()
-                .any(|[first, second]| *first == byte && next.is_none_or(|next| next == *second))
-    }
-
-    /// Returns the markers with the first byte of `text`, or all markers for an empty text.
-    fn candidates(&self, text: &str) -> &[Marker] {
-        let Some(letter) = text.bytes().next() else { return &self.all };
-        let group = self.groups.iter().find(|(first, _)| *first == letter);
-        group.map_or(&[], |(_, range)| &self.all[range.clone()])
+    /// Returns a bit per group that the first two bytes may belong to.
+    #[inline]
+    fn groups_of(&self, bytes: &[u8]) -> u32 {
+        let groups = |by_byte: &[u32; GROUP_SLOTS], byte: Option<&u8>| {
+            byte.map_or(u32::MAX, |byte| by_byte[group_slot(*byte)])
+        };
+        groups(&self.groups_by_first, bytes.first()) & groups(&self.groups_by_second, bytes.get(1))
     }
 
     /// Returns the marker at the start of `text`, among the markers that are significant at this
@@ -144,13 +189,19 @@ impl Markers {
         &self,
         text: &str,
         ended: bool,
-        matters: impl Fn(Marker) -> bool,
-    ) -> MarkerMatch {
-        for marker in self.candidates(text) {
-            match match_prefix(text, marker.text) {
-                PrefixMatch::Yes if matters(*marker) => return MarkerMatch::Marker(*marker),
-                PrefixMatch::Partial if !ended && matters(*marker) => return MarkerMatch::Partial,
-                PrefixMatch::Yes | PrefixMatch::Partial | PrefixMatch::No => {}
+        matters: impl Fn(&Marker) -> bool,
+    ) -> MarkerMatch<'_> {
+        let mut groups = self.groups_of(text.as_bytes());
+        while let Some(range) = self.groups.get(groups.trailing_zeros() as usize) {
+            groups &= groups - 1;
+            for marker in &self.all[range.clone()] {
+                match match_prefix(text, marker.text) {
+                    PrefixMatch::Yes if matters(marker) => return MarkerMatch::Marker(marker),
+                    PrefixMatch::Partial if !ended && matters(marker) => {
+                        return MarkerMatch::Partial;
+                    }
+                    PrefixMatch::Yes | PrefixMatch::Partial | PrefixMatch::No => {}
+                }
             }
         }
         MarkerMatch::Nothing
@@ -159,6 +210,96 @@ impl Markers {
     /// Iterates over all markers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Marker> {
         self.all.iter()
+    }
+}
+
+/// Returns a bit per flag of a block.
+#[inline]
+fn flag_bits(flags: u128) -> u64 {
+    const LOWEST_BITS: u64 = u64::MAX / 0xff;
+    // Moves the lowest bit of each byte to the highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let gather = |half: u64| (half & LOWEST_BITS).wrapping_mul(GATHER) >> 56;
+    gather(flags as u64) | gather((flags >> 64) as u64) << 8
+}
+
+/// Returns the slot of a byte.
+fn group_slot(byte: u8) -> usize {
+    usize::from(byte) % GROUP_SLOTS
+}
+
+/// The positions in a text at which a marker may start, as far as two bytes show.
+#[derive(Debug)]
+pub(super) struct Candidates<'s> {
+    markers: &'s Markers,
+    bytes: &'s [u8],
+    /// A bit per byte from `start`, which is 1 for a candidate that was not returned.
+    bits: u64,
+    start: usize,
+    /// The end of the bytes that `bits` describes.
+    next: usize,
+}
+
+impl Candidates<'_> {
+    /// Finds the next candidates, up to the last `BLOCK_BYTES` bytes or fewer.
+    fn advance(&mut self) {
+        let mut rest = &self.bytes[self.next..];
+        // The last byte of a block needs its successor.
+        while rest.len() > WIDE_BLOCKS * BLOCK_BYTES {
+            let (blocks, _) = rest.as_chunks();
+            let (shifted, _) = rest[1..].as_chunks();
+            let flags = |at: usize| self.markers.flags(&blocks[at], &shifted[at]);
+            // Numbers, because the compiler compares arrays of numbers byte by byte.
+            let [first, second, third, fourth] = [flags(0), flags(1), flags(2), flags(3)];
+            if first | second | third | fourth != 0 {
+                let bits = flag_bits(first)
+                    | flag_bits(second) << BLOCK_BYTES
+                    | flag_bits(third) << (2 * BLOCK_BYTES)
+                    | flag_bits(fourth) << (3 * BLOCK_BYTES);
+                return self.set_bits(bits, rest.len(), WIDE_BLOCKS * BLOCK_BYTES);
+            }
+            rest = &rest[WIDE_BLOCKS * BLOCK_BYTES..];
+        }
+        while let (Some(block), Some(next)) = (rest.first_chunk(), rest[1..].first_chunk()) {
+            let bits = flag_bits(self.markers.flags(block, next));
+            if bits != 0 {
+                return self.set_bits(bits, rest.len(), BLOCK_BYTES);
+            }
+            rest = &rest[BLOCK_BYTES..];
+        }
+        self.next = self.bytes.len() - rest.len();
+    }
+
+    /// Sets the bits of the first `length` bytes of the last `rest` bytes.
+    fn set_bits(&mut self, bits: u64, rest: usize, length: usize) {
+        self.bits = bits;
+        self.start = self.bytes.len() - rest;
+        self.next = self.start + length;
+    }
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        loop {
+            while self.bits != 0 {
+                let at = self.start + self.bits.trailing_zeros() as usize;
+                self.bits &= self.bits - 1;
+                if self.markers.groups_of(&self.bytes[at..]) != 0 {
+                    return Some(at);
+                }
+            }
+            let rest = self.bytes.get(self.next..)?;
+            match rest.len() {
+                0 => return None,
+                1..=BLOCK_BYTES => {
+                    self.set_bits(self.markers.last_bits(rest), rest.len(), rest.len());
+                }
+                _ => self.advance(),
+            }
+        }
     }
 }
 
@@ -172,14 +313,16 @@ mod tests {
         for name in Format::names() {
             let markers = Markers::new(Format::from_name(name).unwrap().markers());
             for marker in markers.iter() {
-                for before in
-                    (0..4).chain(BLOCK_BYTES - 2..=BLOCK_BYTES + 2).chain([3 * BLOCK_BYTES - 1])
+                let wide = WIDE_BLOCKS * BLOCK_BYTES;
+                for before in (0..4)
+                    .chain(BLOCK_BYTES - 2..=BLOCK_BYTES + 2)
+                    .chain(wide - 2..=wide + 2)
+                    .chain([2 * wide + 3 * BLOCK_BYTES - 1])
                 {
-                    let text =
-                        format!("{}{}", "An x".repeat(BLOCK_BYTES).split_at(before).0, marker.text);
+                    let text = format!("{}{}", &"An x".repeat(wide)[..before], marker.text);
                     let cuts = before + 1..=text.len();
                     for end in cuts.filter(|end| text.is_char_boundary(*end)) {
-                        let candidate = markers.find_candidate(&text[..end], 0);
+                        let candidate = markers.candidates(&text[..end], 0).next();
                         assert_eq!(candidate, Some(before), "{name}: {:?} to {end}", marker.text);
                     }
                 }
@@ -190,8 +333,8 @@ mod tests {
     #[test]
     fn a_first_letter_with_a_second_that_no_marker_has_is_passed_over() {
         let markers = Markers::new(Format::Detect.markers());
-        assert_eq!(markers.find_candidate("An A, `x` and an Ant", 0), None);
-        assert_eq!(markers.find_candidate("An A", 0), Some(3));
-        assert_eq!(markers.find_candidate("An Action", 1), Some(3));
+        assert_eq!(markers.candidates("An A, `x` and an Ant", 0).next(), None);
+        assert_eq!(markers.candidates("An A", 0).next(), Some(3));
+        assert_eq!(markers.candidates("An Action", 1).next(), Some(3));
     }
 }

@@ -13,14 +13,15 @@ const MAX_NOISE_BYTES: usize = 4096;
 /// The state inside reasoning.
 #[derive(Debug, Clone)]
 pub(super) struct ReasoningState {
-    markers: Markers,
+    markers: Box<Markers>,
 }
 
 impl ReasoningState {
     /// Creates the state for reasoning that ends at one of `end_texts`. In some formats the model
     /// may omit the end before a call.
     pub(super) fn new(markers: &Markers, end_texts: &[&'static str], calls: bool) -> Self {
-        Self { markers: markers.subset(end_texts, |kind| calls && starts_marked_call(kind)) }
+        let markers = markers.subset(end_texts, |kind| calls && starts_marked_call(kind));
+        Self { markers: Box::new(markers) }
     }
 }
 
@@ -57,7 +58,7 @@ impl HeldCall {
 /// A section that contains only calls.
 #[derive(Debug)]
 pub(super) struct CallSection {
-    markers: Markers,
+    markers: Box<Markers>,
     /// Text of the section that is not a call.
     noise: String,
     has_calls: bool,
@@ -66,7 +67,7 @@ pub(super) struct CallSection {
 impl CallSection {
     pub(super) fn new(markers: &Markers, end_text: &'static str) -> Self {
         Self {
-            markers: markers.subset(&[end_text], starts_marked_call),
+            markers: Box::new(markers.subset(&[end_text], starts_marked_call)),
             noise: String::new(),
             has_calls: false,
         }
@@ -100,9 +101,7 @@ impl ToolCallParser {
         let ParseMode::Reasoning(reasoning) = &self.mode else {
             return ParseProgress::continue_after(0);
         };
-        let mut from = 0;
-        while let Some(at) = reasoning.markers.find_candidate(input, from) {
-            from = at + 1;
+        for at in reasoning.markers.candidates(input, 0) {
             let marker =
                 match reasoning.markers.match_start(&input[at..], text_end.is_some(), |_| true) {
                     MarkerMatch::Nothing => continue,
@@ -110,7 +109,7 @@ impl ToolCallParser {
                         emit(&input[..at], sink, ParseEvent::Reasoning);
                         return ParseProgress::wait_after(at);
                     }
-                    MarkerMatch::Marker(marker) => marker,
+                    MarkerMatch::Marker(marker) => *marker,
                 };
             emit(&input[..at], sink, ParseEvent::Reasoning);
             match marker.kind {
@@ -202,9 +201,7 @@ impl ToolCallParser {
         else {
             return ParseProgress::continue_after(0);
         };
-        let mut from = 0;
-        while let Some(at) = section.markers.find_candidate(input, from) {
-            from = at + 1;
+        for at in section.markers.candidates(input, 0) {
             match section.markers.match_start(&input[at..], text_end.is_some(), |_| true) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {
@@ -213,6 +210,7 @@ impl ToolCallParser {
                     return ParseProgress::wait_after(at);
                 }
                 MarkerMatch::Marker(marker) => {
+                    let marker = *marker;
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
                         section.flush_noise(false, sink);

@@ -1,6 +1,8 @@
 //! Parser for text outside of calls and reasoning.
 
-use super::markers::MarkerMatch;
+use std::cell::LazyCell;
+
+use super::markers::{MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
 use super::{
@@ -8,6 +10,7 @@ use super::{
 };
 use crate::event::{ParseEvent, TextEnd};
 use crate::format::{LexerKind, Marker, MarkerKind};
+use crate::lexer::{PrefixMatch, match_call_start};
 
 impl ToolCallParser {
     pub(super) fn parse_text(
@@ -16,26 +19,36 @@ impl ToolCallParser {
         text_end: Option<TextEnd>,
         sink: &mut ParseEventSink<'_>,
     ) -> ParseProgress {
-        let mut from = 0;
-        while let Some(at) = self.markers.find_candidate(input, from) {
-            from = at + 1;
-            let fresh = &input[..at];
-            let matters =
-                |marker| self.is_significant(marker, fresh) || self.closes_fence(marker, fresh);
-            match self.markers.match_start(&input[at..], text_end.is_some(), matters) {
+        let mut markers = self.text_markers();
+        let mut candidates = markers.candidates(input, 0);
+        while let Some(at) = candidates.next() {
+            let (fresh, rest) = input.split_at(at);
+            // A short rest can be the start of many markers.
+            let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
+            let matters = |marker: &Marker| self.is_significant(marker, fresh, rest, || *quoted);
+            match markers.match_start(rest, text_end.is_some(), matters) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {
                     self.emit_visible_text(fresh, sink);
                     return ParseProgress::wait_after(at);
                 }
-                MarkerMatch::Marker(marker) if self.closes_fence(marker, fresh) => {
-                    self.context.in_fence = false;
-                    from = at + marker.text.len();
-                }
-                MarkerMatch::Marker(marker) => {
-                    self.emit_visible_text(fresh, sink);
-                    return ParseProgress::continue_after(at + self.enter_marker(marker, sink));
-                }
+                MarkerMatch::Marker(marker) => match self.match_call_start(marker, rest) {
+                    PrefixMatch::No => {
+                        let from = at + marker.text.len();
+                        self.context.in_fence = !self.context.in_fence;
+                        markers = self.text_markers();
+                        candidates = markers.candidates(input, from);
+                    }
+                    PrefixMatch::Partial if text_end.is_none() => {
+                        self.emit_visible_text(fresh, sink);
+                        return ParseProgress::wait_after(at);
+                    }
+                    PrefixMatch::Partial | PrefixMatch::Yes => {
+                        let marker = *marker;
+                        self.emit_visible_text(fresh, sink);
+                        return ParseProgress::continue_after(at + self.enter_marker(marker, sink));
+                    }
+                },
             }
         }
         self.emit_visible_text(input, sink);
@@ -65,20 +78,47 @@ impl ToolCallParser {
         }
     }
 
-    /// Whether a marker has an effect at its position. `fresh` is the preceding text that is not
-    /// yet emitted.
-    fn is_significant(&self, marker: Marker, fresh: &str) -> bool {
+    /// Returns the markers that may have an effect at the current position.
+    fn text_markers(&self) -> &Markers {
+        if self.context.in_fence { &self.fence_markers } else { &self.markers }
+    }
+
+    /// Whether the text that starts with a marker can be a call, as far as the text shows. A fence
+    /// inside a block ends the block.
+    fn match_call_start(&self, marker: &Marker, rest: &str) -> PrefixMatch {
+        match marker.kind {
+            MarkerKind::Call(LexerKind::Fence) if self.context.in_fence => PrefixMatch::No,
+            MarkerKind::Call(lexer_kind) => {
+                match_call_start(lexer_kind, rest, self.limits.max_undecided_chars)
+            }
+            MarkerKind::ReasoningStart { .. }
+            | MarkerKind::StrayReasoningEnd
+            | MarkerKind::Markup
+            | MarkerKind::CallSection { .. }
+            | MarkerKind::HarmonyHeader => PrefixMatch::Yes,
+        }
+    }
+
+    /// Whether a marker at the start of `rest` has an effect. `fresh` is the preceding text that is
+    /// not yet emitted.
+    fn is_significant(
+        &self,
+        marker: &Marker,
+        fresh: &str,
+        rest: &str,
+        quoted: impl Fn() -> bool,
+    ) -> bool {
         if !marker.in_prose {
             return true;
         }
-        if self.context.in_fence
-            || self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_))
-        {
+        if self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_)) {
             return false;
         }
-        let quoted = || self.context.in_code(fresh) || self.context.in_quotes(fresh);
         match marker.kind {
             MarkerKind::Call(LexerKind::Fence) => self.context.is_at_block_start(fresh),
+            MarkerKind::Call(LexerKind::BareJson | LexerKind::Pythonic) => {
+                self.match_call_start(marker, rest) != PrefixMatch::No && !quoted()
+            }
             MarkerKind::Call(LexerKind::React) | MarkerKind::ReasoningStart { .. } => {
                 self.context.is_at_line_start(fresh)
             }
@@ -88,12 +128,6 @@ impl ToolCallParser {
             | MarkerKind::CallSection { .. }
             | MarkerKind::HarmonyHeader => !quoted(),
         }
-    }
-
-    /// Whether a fenced block that is not a call ends here.
-    fn closes_fence(&self, marker: Marker, fresh: &str) -> bool {
-        let fence = marker.kind == MarkerKind::Call(LexerKind::Fence);
-        fence && self.context.in_fence && self.context.is_at_block_start(fresh)
     }
 
     /// Enters the mode that a marker starts. Returns the number of consumed bytes.

@@ -94,6 +94,7 @@ const SEARCHES: &[BenchParser] = &[
     BenchParser::Memchr3,
     BenchParser::ToolParserCrate,
 ];
+const THREE_BYTE_SEARCH: &[BenchParser] = &[BenchParser::Innkeeper, BenchParser::Memchr3];
 
 /// Chunk size of calls: about one token.
 const TOKEN_CHUNK_BYTES: usize = 4;
@@ -137,6 +138,8 @@ pub(super) const UNCLOSED: &str = "unclosed, 100 MB";
 pub(super) const PROSE_SHORT: &str = "prose, 16 B chunks";
 pub(super) const PROSE_SHORT_PACKAGE: &str = "prose, 16 B chunks, 2 MB";
 pub(super) const PROSE_LONG: &str = "prose, 4 kB chunks";
+pub(super) const CODE_SHORT: &str = "prose with code, 16 B chunks";
+pub(super) const CODE_LONG: &str = "prose with code, 4 kB chunks";
 
 /// All cases. The package gets a shorter text where the full text would take minutes; its speed
 /// does not depend on the length.
@@ -172,18 +175,6 @@ pub(super) const CASES: &[ParserCase] = &[
         LONG_CHUNK_BYTES,
         &[BenchParser::Innkeeper, BenchParser::AiSdkPackage],
     ),
-    text_case(
-        "prose with code, 16 B chunks",
-        TextShape::Marked,
-        16 << 20,
-        SHORT_CHUNK_BYTES,
-        INNKEEPER_ONLY,
-    ),
-    text_case(
-        "prose with code, 4 kB chunks",
-        TextShape::Marked,
-        16 << 20,
-        LONG_CHUNK_BYTES,
-        INNKEEPER_ONLY,
-    ),
+    text_case(CODE_SHORT, TextShape::Marked, 16 << 20, SHORT_CHUNK_BYTES, THREE_BYTE_SEARCH),
+    text_case(CODE_LONG, TextShape::Marked, 16 << 20, LONG_CHUNK_BYTES, THREE_BYTE_SEARCH),
 ];

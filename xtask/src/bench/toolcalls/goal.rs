@@ -3,7 +3,8 @@
 use super::super::goal::GoalBound;
 use super::super::report::{Samples, format_number};
 use super::cases::{
-    BenchParser, CASES, HERMES_64, PROSE_LONG, PROSE_SHORT_PACKAGE, TextShape, UNCLOSED, XML_64,
+    BenchParser, CASES, CODE_LONG, CODE_SHORT, HERMES_64, PROSE_LONG, PROSE_SHORT_PACKAGE,
+    TextShape, UNCLOSED, XML_64,
 };
 
 /// The heading row and one row per goal.
@@ -37,6 +38,16 @@ pub(super) fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
             "prose, 16 B chunks ÷ @ai-sdk-tool/parser",
             rate(PROSE_SHORT_PACKAGE, BenchParser::AiSdkPackage),
             GoalBound::AtLeast(20.0),
+        ),
+        (
+            "prose with code, 16 B chunks ÷ memchr3",
+            rate(CODE_SHORT, BenchParser::Memchr3),
+            GoalBound::AtLeast(0.15),
+        ),
+        (
+            "prose with code, 4 kB chunks ÷ memchr3",
+            rate(CODE_LONG, BenchParser::Memchr3),
+            GoalBound::AtLeast(0.1),
         ),
     ];
     let mut rows = vec![["figure", "measured", "goal", ""].map(str::to_owned).to_vec()];
