@@ -103,8 +103,14 @@ pub(crate) fn eventually(description: &str, mut holds: impl FnMut() -> bool) {
     panic!("waited {TEST_TIMEOUT:?} in vain for {description}");
 }
 
-/// Returns the supervisor that Cargo builds for the tests.
+/// Returns the supervisor that the library contains; on another architecture, the program that Cargo
+/// builds for the tests.
 pub(crate) fn shim() -> Supervisor {
+    Supervisor::embedded().unwrap_or_else(fallback_shim)
+}
+
+/// Returns the supervisor inside of an ordinary program, which Cargo builds for the tests.
+pub(crate) fn fallback_shim() -> Supervisor {
     Supervisor::executable(innkeeper_testkit::built_program("innkeeper-shim"))
 }
 

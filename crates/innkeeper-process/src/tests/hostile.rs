@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::{ExitStatus, Supervisor, spawn};
 use super::*;
-use crate::shim::tree::ProcessStat;
+use crate::tree::ProcessStat;
 
 /// Six processes that ignore all termination signals: in the group, in separate sessions, and as
 /// daemons whose parents have exited.
@@ -206,9 +206,20 @@ async fn a_shim_is_listed_under_its_own_name_whatever_program_it_is() {
 pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let Supervisor::Shim { program, args } = shim() else { unreachable!() };
     let copy = dir.path().join("application");
-    std::fs::copy(program, &copy).unwrap();
+    let args = match (shim(), fallback_shim()) {
+        #[cfg(innkeeper_embedded_supervisor)]
+        (Supervisor::Embedded(_), _) => {
+            std::fs::write(&copy, crate::supervisor::PROGRAM).unwrap();
+            std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+            Vec::new()
+        }
+        (_, Supervisor::Shim { program, args }) => {
+            std::fs::copy(program, &copy).unwrap();
+            args
+        }
+        _ => unreachable!(),
+    };
     if !rustix::process::geteuid().is_root() {
         return (dir, Supervisor::Shim { program: copy, args });
     }

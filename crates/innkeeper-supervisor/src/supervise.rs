@@ -1,33 +1,33 @@
-//! The main loop of the shim: waits for events and terminates the tree.
+//! The main loop of the supervisor: waits for events and terminates the tree.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use alloc::vec::Vec;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::{self, Errno};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::signals::Signals;
-use super::wire::{KILL, SEND_FLAGS, ShimReport, TERMINATE};
-use super::{launch, tree};
-use crate::ExitStatus;
+use crate::launch::{self, ReceivedLaunch};
+use crate::launch_request::LaunchRequest;
+use crate::signals::Signals;
+use crate::system::{clock_milliseconds, close_inherited_on_exec, standard_input};
+use crate::wire::{KILL, MainExit, Report, SEND_FLAGS, TERMINATE};
 
-/// Maximum time that descendants may outlive the main process after a termination request. A host
+/// Milliseconds that descendants may outlive the main process after a termination request. A host
 /// kills the server at the end of its grace period, which is earlier unless set to more than a
 /// minute.
-const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
+const LINGER_MILLISECONDS: u64 = 30_000;
 
-/// Pause between two rounds of kills while the rounds have an effect.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(1);
+/// Milliseconds between two rounds of kills while the rounds have an effect.
+const INITIAL_BACKOFF_MILLISECONDS: u64 = 1;
 
-/// Maximum pause between two rounds, for processes that cannot be killed: stuck in the kernel or
-/// running as another user.
-const MAX_BACKOFF: Duration = Duration::from_millis(250);
+/// Maximum milliseconds between two rounds, for processes that cannot be killed: stuck in the kernel
+/// or running as another user.
+const MAX_BACKOFF_MILLISECONDS: u64 = 250;
 
-/// Interval of process counts in a tree with a process limit: a chain of forks cannot grow beyond
-/// the reach of one round of kills in this time.
-const COUNT_INTERVAL: Duration = Duration::from_millis(200);
+/// Milliseconds between process counts in a tree with a process limit: a chain of forks cannot grow
+/// beyond the reach of one round of kills in this time.
+const COUNT_MILLISECONDS: u64 = 200;
 
 /// Maximum number of processes reaped before the next round of kills, so that a tree that starts
 /// processes quickly cannot delay the round.
@@ -35,24 +35,33 @@ const REAP_BATCH: usize = 1024;
 
 /// Process name in process lists; Linux keeps 15 bytes.
 #[cfg(target_os = "linux")]
-const PROCESS_NAME: &str = "innkeeper-shim";
+const PROCESS_NAME: &core::ffi::CStr = c"innkeeper-shim";
 
-/// Runs the supervisor until the tree is gone.
-pub(super) fn run() -> io::Result<()> {
+/// Runs the supervisor until the tree is gone. Standard input is the control socket. Leaves the
+/// session, and changes signals and settings of the whole process: the process does nothing else.
+///
+/// # Errors
+/// Standard input is not the socket of a host, or the host sent no launch.
+pub fn run() -> Result<(), Errno> {
     let signals = Signals::install()?;
     isolate()?;
     let host_pidfd = open_host_pidfd();
-    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let Some(received) = launch::receive(&control)? else { return Ok(()) };
-    control.set_nonblocking(true)?;
-    let max_processes = received.request.processes;
-    match launch::start(received) {
-        Err((stage, errno)) => send_report(&control, ShimReport::Failed(stage, errno)),
+    let control = standard_input();
+    let Some(received) = launch::receive(control)? else { return Ok(()) };
+    let ReceivedLaunch { body, streams } = received;
+    let launch = LaunchRequest::parse(&body).ok_or(Errno::BADMSG)?;
+    let flags = rustix::fs::fcntl_getfl(control)?;
+    rustix::fs::fcntl_setfl(control, flags | rustix::fs::OFlags::NONBLOCK)?;
+    let max_processes = launch.max_processes;
+    match launch::start(&launch, streams) {
+        Err((stage, error)) => {
+            send_report(control, Report::Failed(stage, error.raw_os_error()));
+        }
         Ok(main_pid) => {
-            send_report(
-                &control,
-                ShimReport::Started(main_pid.as_raw_nonzero().get().unsigned_abs()),
-            );
+            drop(launch);
+            drop(body);
+            let id = main_pid.as_raw_nonzero().get().unsigned_abs();
+            send_report(control, Report::Started(id));
             let phase = SupervisionPhase::Serving;
             let main_ended = false;
             Supervision {
@@ -71,18 +80,18 @@ pub(super) fn run() -> io::Result<()> {
 }
 
 /// Leaves the terminal, closes inherited files for the server, becomes the subreaper of the tree,
-/// and hides the shim's environment (the host's) from the server.
+/// and hides the supervisor's environment from the server.
 ///
 /// Only the new session is mandatory: a tree in the host's session could access the host's
 /// terminal. Other failures are ignored.
 fn isolate() -> io::Result<()> {
-    close_fds::set_fds_cloexec(3, &[]);
+    close_inherited_on_exec();
     rustix::process::setsid()?;
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
         // Distinguish a program that is its own supervisor from the host process.
-        drop(std::fs::write("/proc/self/comm", PROCESS_NAME));
+        let _ = rustix::thread::set_name(PROCESS_NAME);
         let _ = set_child_subreaper(Some(rustix::process::getpid()));
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
@@ -103,7 +112,7 @@ fn open_host_pidfd() -> Option<OwnedFd> {
 }
 
 /// Sends a report; ignores a failure, because the host is then gone.
-fn send_report(control: &UnixStream, report: ShimReport) {
+fn send_report(control: BorrowedFd<'_>, report: Report) {
     let _ = rustix::net::send(control, report.to_line().as_bytes(), SEND_FLAGS);
 }
 
@@ -114,14 +123,14 @@ enum SupervisionPhase {
     /// The tree has received a termination request.
     Terminating,
     /// The main process has exited after a termination request; the rest has time until the
-    /// deadline.
-    Lingering { deadline: Instant },
-    /// The tree is being killed; `backoff` is the pause after the next round.
-    Killing { backoff: Duration },
+    /// deadline, in milliseconds of the clock.
+    Lingering { deadline: u64 },
+    /// The tree is being killed; `backoff` is the pause after the next round in milliseconds.
+    Killing { backoff: u64 },
 }
 
-struct Supervision {
-    control: UnixStream,
+struct Supervision<'a> {
+    control: BorrowedFd<'a>,
     signals: Signals,
     host_pidfd: Option<OwnedFd>,
     main_pid: Pid,
@@ -132,46 +141,47 @@ struct Supervision {
     phase: SupervisionPhase,
 }
 
-impl Supervision {
+impl Supervision<'_> {
     fn run(mut self) {
         while self.reap() {
             self.enforce_process_limit();
             let wait = match self.phase {
                 SupervisionPhase::Serving | SupervisionPhase::Terminating => {
-                    self.max_processes.map(|_| COUNT_INTERVAL)
+                    self.max_processes.map(|_| COUNT_MILLISECONDS)
                 }
                 SupervisionPhase::Lingering { deadline: until } => {
-                    Some(until.saturating_duration_since(now()))
+                    Some(until.saturating_sub(clock_milliseconds()))
                 }
                 SupervisionPhase::Killing { backoff: delay } => {
                     self.kill_round();
-                    self.phase =
-                        SupervisionPhase::Killing { backoff: (delay * 2).min(MAX_BACKOFF) };
+                    let backoff = (delay * 2).min(MAX_BACKOFF_MILLISECONDS);
+                    self.phase = SupervisionPhase::Killing { backoff };
                     Some(delay)
                 }
             };
             self.wait_for_event(wait);
-            if matches!(self.phase, SupervisionPhase::Lingering { deadline } if deadline <= now()) {
+            if matches!(self.phase, SupervisionPhase::Lingering { deadline } if deadline <= clock_milliseconds())
+            {
                 self.start_killing();
             }
         }
         // Without adoption, only the process group identifies the rest of the server.
         #[cfg(not(target_os = "linux"))]
         let _ = rustix::process::kill_process_group(self.main_pid, Signal::KILL);
-        send_report(&self.control, ShimReport::Gone);
+        send_report(self.control, Report::Gone);
     }
 
     /// Reaps exited processes; returns whether processes of the tree remain.
     fn reap(&mut self) -> bool {
         for _ in 0..REAP_BATCH {
-            match rustix::io::retry_on_intr(|| rustix::process::wait(WaitOptions::NOHANG)) {
+            match io::retry_on_intr(|| rustix::process::wait(WaitOptions::NOHANG)) {
                 Ok(Some((pid, status))) => {
                     if pid == self.main_pid {
-                        send_report(&self.control, ShimReport::Exited(exit_status(status)));
+                        send_report(self.control, Report::Exited(main_exit(status)));
                         self.handle_main_exit();
                     }
                     if let SupervisionPhase::Killing { backoff: delay } = &mut self.phase {
-                        *delay = INITIAL_BACKOFF;
+                        *delay = INITIAL_BACKOFF_MILLISECONDS;
                     }
                 }
                 Ok(None) => return true,
@@ -185,7 +195,8 @@ impl Supervision {
         self.main_ended = true;
         match self.phase {
             SupervisionPhase::Terminating => {
-                self.phase = SupervisionPhase::Lingering { deadline: now() + LINGER_TIMEOUT }
+                let deadline = clock_milliseconds().saturating_add(LINGER_MILLISECONDS);
+                self.phase = SupervisionPhase::Lingering { deadline };
             }
             SupervisionPhase::Serving | SupervisionPhase::Lingering { .. } => self.start_killing(),
             SupervisionPhase::Killing { .. } => {}
@@ -199,33 +210,38 @@ impl Supervision {
             return;
         }
         let mut count = 0;
-        tree::for_each_descendant(rustix::process::getpid(), |_| count += 1);
+        for_each_descendant(|_| count += 1);
         if count > allowed {
-            send_report(&self.control, ShimReport::TooManyProcesses);
+            send_report(self.control, Report::TooManyProcesses);
             self.start_killing();
         }
     }
 
     fn start_killing(&mut self) {
         if !matches!(self.phase, SupervisionPhase::Killing { .. }) {
-            self.phase = SupervisionPhase::Killing { backoff: INITIAL_BACKOFF };
+            self.phase = SupervisionPhase::Killing { backoff: INITIAL_BACKOFF_MILLISECONDS };
         }
     }
 
-    /// Waits for an event, at most for `limit`.
-    fn wait_for_event(&mut self, limit: Option<Duration>) {
+    /// Waits for an event, at most for `limit` milliseconds.
+    fn wait_for_event(&mut self, limit: Option<u64>) {
         let killing = matches!(self.phase, SupervisionPhase::Killing { .. });
-        let mut watched = vec![PollFd::new(&self.signals.child, PollFlags::IN)];
-        if !killing {
-            watched.push(PollFd::new(&self.control, PollFlags::IN));
-            watched.push(PollFd::new(&self.signals.stop, PollFlags::IN));
-            watched.extend(self.host_pidfd.iter().map(|host| PollFd::new(host, PollFlags::IN)));
-        }
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: limit.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: limit.subsec_nanos().into(),
-        });
-        let polled = poll(&mut watched, limit.as_ref());
+        let limit = limit.map(timespec);
+        // While the tree is killed, only the exit of a child matters.
+        let host = self.host_pidfd.as_ref().unwrap_or(&self.signals.child);
+        let mut watched = [
+            PollFd::new(&self.signals.child, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.control, PollFlags::IN),
+            PollFd::new(&self.signals.stop, PollFlags::IN),
+            PollFd::new(host, PollFlags::IN),
+        ];
+        let count = match (killing, &self.host_pidfd) {
+            (true, _) => 1,
+            (false, None) => 3,
+            (false, Some(_)) => 4,
+        };
+        let watched = watched.get_mut(..count).unwrap_or_default();
+        let polled = poll(watched, limit.as_ref());
         let happened = |index: usize| watched.get(index).is_some_and(|fd| !fd.revents().is_empty());
         let (child, control) = (happened(0), happened(1));
         let limit_reached = happened(2) || happened(3);
@@ -237,11 +253,11 @@ impl Supervision {
         }
         match polled {
             Ok(_) if limit_reached => self.start_killing(),
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            // A shim that cannot wait cannot supervise the server.
+            Ok(_) | Err(Errno::INTR) => {}
+            // A supervisor that cannot wait cannot supervise the server.
             Err(_) => {
                 self.start_killing();
-                std::thread::sleep(INITIAL_BACKOFF);
+                let _ = rustix::thread::nanosleep(&timespec(INITIAL_BACKOFF_MILLISECONDS));
             }
         }
     }
@@ -249,12 +265,17 @@ impl Supervision {
     /// Handles commands of the host; the exit of the host terminates the tree.
     fn handle_command(&mut self) {
         let mut commands = [0; 64];
-        match self.control.read(&mut commands) {
+        match io::read(self.control, &mut commands) {
             Ok(0) => self.start_killing(),
-            Ok(count) if commands[..count].contains(&KILL) => self.start_killing(),
-            Ok(count) if commands[..count].contains(&TERMINATE) => self.terminate(),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(count) => {
+                let commands = commands.get(..count).unwrap_or_default();
+                if commands.contains(&KILL) {
+                    self.start_killing();
+                } else if commands.contains(&TERMINATE) {
+                    self.terminate();
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.start_killing(),
         }
     }
@@ -264,7 +285,8 @@ impl Supervision {
         if matches!(self.phase, SupervisionPhase::Serving) {
             self.phase = SupervisionPhase::Terminating;
         }
-        let members = tree::descendants(rustix::process::getpid());
+        let mut members = Vec::new();
+        for_each_descendant(|pid| members.push(pid));
         for signal in [Signal::TERM, Signal::CONT] {
             self.signal_all(&members, signal);
         }
@@ -273,7 +295,7 @@ impl Supervision {
     /// Stops every process as soon as it is found, so that it cannot fork, then kills all of them.
     fn kill_round(&self) {
         let mut members = Vec::new();
-        tree::for_each_descendant(rustix::process::getpid(), |pid| {
+        for_each_descendant(|pid| {
             let _ = rustix::process::kill_process(pid, Signal::STOP);
             members.push(pid);
         });
@@ -291,15 +313,27 @@ impl Supervision {
     }
 }
 
-fn exit_status(status: WaitStatus) -> ExitStatus {
+/// Calls the closure for every process of the tree.
+#[cfg(target_os = "linux")]
+fn for_each_descendant(visit: impl FnMut(Pid)) {
+    crate::tree::for_each_descendant(rustix::process::getpid(), visit);
+}
+
+/// Finds no process: this system does not list the processes of a tree.
+#[cfg(not(target_os = "linux"))]
+fn for_each_descendant(_visit: impl FnMut(Pid)) {}
+
+fn main_exit(status: WaitStatus) -> MainExit {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => ExitStatus::Code(code),
-        (None, Some(signal)) => ExitStatus::Signal(signal),
-        (None, None) => ExitStatus::Unknown,
+        (Some(code), _) => MainExit::Code(code),
+        (None, Some(signal)) => MainExit::Signal(signal),
+        (None, None) => MainExit::Unknown,
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the shim has no runtime and no test clock")]
-fn now() -> Instant {
-    Instant::now()
+fn timespec(milliseconds: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(milliseconds / 1_000).unwrap_or(i64::MAX),
+        tv_nsec: (milliseconds % 1_000 * 1_000_000) as _,
+    }
 }
