@@ -1,17 +1,18 @@
 //! The supervisor of a server's process tree.
 
 #[cfg(innkeeper_embedded_supervisor)]
-#[path = "supervisor/embedded.rs"]
 mod embedded;
 #[cfg(not(innkeeper_embedded_supervisor))]
-#[path = "supervisor/not_embedded.rs"]
-mod embedded;
+mod not_embedded;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+#[cfg(innkeeper_embedded_supervisor)]
 pub use embedded::EmbeddedSupervisor;
+#[cfg(not(innkeeper_embedded_supervisor))]
+pub use not_embedded::EmbeddedSupervisor;
 
 #[cfg(all(test, innkeeper_embedded_supervisor))]
 pub(crate) use embedded::PROGRAM;

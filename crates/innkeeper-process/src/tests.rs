@@ -166,6 +166,16 @@ pub(crate) fn shell(script: &str) -> Child {
     Command::new("sh").arg("-c").arg(script).stdout(Stdio::piped()).spawn().unwrap()
 }
 
+/// Refuses a system call for this thread and its child processes, like another kernel.
+pub(crate) fn refuse_call(number: i64, error: i32) {
+    use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+    let rules = [(number, Vec::new())].into();
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    let target = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).unwrap();
+    apply_filter(&seccompiler::BpfProgram::try_from(filter).unwrap()).unwrap();
+}
+
 /// Runs one ignored test of this binary in a separate process.
 #[expect(clippy::disallowed_methods, reason = "a host that can be killed is another process")]
 pub(crate) fn spawn_test_process(test: &str, env: &[(&str, &str)]) -> Child {

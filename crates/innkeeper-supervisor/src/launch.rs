@@ -11,7 +11,7 @@ use rustix::process::{Pid, WaitOptions};
 use crate::confine::confine;
 use crate::launch_request::{LaunchRequest, MAX_LAUNCH_BYTES, PREFIX_BYTES};
 use crate::signals::Signals;
-use crate::system::{Forked, ProgramVectors, exit, fork};
+use crate::system::{Forked, ProgramVectors, exit, fork, open_pipe};
 use crate::wire::LaunchStage;
 
 /// Exit code of a process that did not become the server.
@@ -89,20 +89,6 @@ fn read_exact(file: BorrowedFd<'_>, mut space: &mut [u8]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Opens a pipe whose ends the server does not inherit.
-pub(crate) fn open_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    #[cfg(target_os = "linux")]
-    return rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
-    #[cfg(not(target_os = "linux"))]
-    {
-        let (reader, writer) = rustix::pipe::pipe()?;
-        for end in [&reader, &writer] {
-            io::fcntl_setfd(end, io::FdFlags::CLOEXEC)?;
-        }
-        Ok((reader, writer))
-    }
 }
 
 /// Starts the server in its own process group, and closes the supervisor's copies of its streams.

@@ -10,8 +10,8 @@
 //! is the same supervisor inside of an ordinary program, for systems where the small program is not
 //! available.
 //!
-//! This is the only crate of the project with unsafe code: in `system.rs`, `signals.rs` and
-//! `freestanding.rs`.
+//! This is the only crate of the project with unsafe code: in `system.rs`, `launch.rs`, `signals.rs`
+//! and `freestanding.rs`.
 
 #![cfg_attr(not(test), no_std)]
 

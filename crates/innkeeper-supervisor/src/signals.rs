@@ -117,7 +117,7 @@ mod portable {
 
     /// Opens a pipe, and keeps its end for writing open for the handlers.
     fn open_pipe(kept: &AtomicI32) -> io::Result<OwnedFd> {
-        let (reader, writer) = crate::launch::open_pipe()?;
+        let (reader, writer) = crate::system::open_pipe()?;
         for end in [&reader, &writer] {
             rustix::fs::fcntl_setfl(end, rustix::fs::OFlags::NONBLOCK)?;
         }

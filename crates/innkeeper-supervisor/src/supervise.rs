@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use crate::launch::{self, ReceivedLaunch};
 use crate::launch_request::LaunchRequest;
 use crate::signals::Signals;
-use crate::system::{clock_milliseconds, close_inherited_on_exec, standard_input};
+use crate::system::{clock_milliseconds, close_on_exec, standard_input};
 use crate::wire::{KILL, MainExit, Report, SEND_FLAGS, TERMINATE};
 
 /// Milliseconds that descendants may outlive the main process after a termination request. A host
@@ -85,7 +85,7 @@ pub fn run() -> Result<(), Errno> {
 /// Only the new session is mandatory: a tree in the host's session could access the host's
 /// terminal. Other failures are ignored.
 fn isolate() -> io::Result<()> {
-    close_inherited_on_exec();
+    close_inherited();
     rustix::process::setsid()?;
     #[cfg(target_os = "linux")]
     {
@@ -96,6 +96,31 @@ fn isolate() -> io::Result<()> {
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
     Ok(())
+}
+
+/// First descriptor after the standard streams.
+const FIRST_INHERITED: i32 = 3;
+
+/// Closes each file that the supervisor inherited when the server is executed.
+#[cfg(target_os = "linux")]
+fn close_inherited() {
+    if crate::system::close_range_on_exec(FIRST_INHERITED).is_err() {
+        crate::tree::for_each_descriptor(|descriptor| {
+            if descriptor >= FIRST_INHERITED {
+                close_on_exec(descriptor);
+            }
+        });
+    }
+}
+
+/// Closes each file that the supervisor inherited when the server is executed.
+#[cfg(not(target_os = "linux"))]
+fn close_inherited() {
+    /// Maximum number of descriptors to mark.
+    const MAX_DESCRIPTORS: u64 = 1 << 16;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.unwrap_or(MAX_DESCRIPTORS).min(MAX_DESCRIPTORS);
+    (FIRST_INHERITED..i32::try_from(limit).unwrap_or(FIRST_INHERITED)).for_each(close_on_exec);
 }
 
 /// Returns a descriptor that becomes readable when the host exits. A process forked by the host can

@@ -78,6 +78,20 @@ pub fn exit(code: i32) -> ! {
     raw::exit(code)
 }
 
+/// Opens a pipe whose ends the server does not inherit.
+pub(crate) fn open_pipe() -> io::Result<(rustix::fd::OwnedFd, rustix::fd::OwnedFd)> {
+    #[cfg(target_os = "linux")]
+    return rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let (reader, writer) = rustix::pipe::pipe()?;
+        for end in [&reader, &writer] {
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC)?;
+        }
+        Ok((reader, writer))
+    }
+}
+
 /// Returns standard input, which the host opened for the supervisor.
 pub(crate) fn standard_input() -> BorrowedFd<'static> {
     // SAFETY: no code of the supervisor closes standard input. A closed one only makes calls fail.
@@ -90,23 +104,20 @@ pub(crate) fn clock_milliseconds() -> u64 {
     seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)
 }
 
-/// Closes each inherited file descriptor after the standard streams when this process executes the
-/// server.
-pub(crate) fn close_inherited_on_exec() {
-    const FIRST: u32 = 3;
-    /// Maximum number of descriptors to mark on a system without a call for all.
-    const MAX_DESCRIPTORS: u64 = 1 << 16;
-    #[cfg(target_os = "linux")]
-    if linux::close_range_on_exec(FIRST).is_ok() {
-        return;
-    }
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    for number in FIRST..u32::try_from(limit.unwrap_or(u64::MAX).min(MAX_DESCRIPTORS)).unwrap_or(0)
-    {
-        // SAFETY: a number that is not open only makes the call fail.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(number.cast_signed()) };
-        let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
-    }
+/// Marks every descriptor from this number on, so that the server does not inherit it.
+///
+/// # Errors
+/// The kernel is older than Linux 5.11.
+#[cfg(target_os = "linux")]
+pub(crate) fn close_range_on_exec(first: i32) -> io::Result<()> {
+    linux::close_range_on_exec(first.unsigned_abs())
+}
+
+/// Marks a descriptor, so that the server does not inherit it; has no effect on a closed one.
+pub(crate) fn close_on_exec(descriptor: i32) {
+    // SAFETY: the borrow lasts for one call, which a closed descriptor only makes fail.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let _ = io::fcntl_setfd(descriptor, io::FdFlags::CLOEXEC);
 }
 
 #[cfg(target_os = "linux")]
@@ -367,9 +378,12 @@ mod raw {
         #[cfg(target_os = "linux")]
         // SAFETY: libc returns the address of this thread's error number.
         let location = unsafe { libc::__errno_location() };
-        #[cfg(target_vendor = "apple")]
+        #[cfg(any(target_vendor = "apple", target_os = "freebsd"))]
         // SAFETY: libc returns the address of this thread's error number.
         let location = unsafe { libc::__error() };
+        #[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd"))]
+        // SAFETY: libc returns the address of this thread's error number.
+        let location = unsafe { libc::__errno() };
         // SAFETY: the address is valid as long as the thread.
         Errno::from_raw_os_error(unsafe { *location })
     }

@@ -178,6 +178,13 @@ fn open(directory: impl AsFd, path: core::fmt::Arguments<'_>, flags: OFlags) -> 
     rustix::fs::openat(directory, path.as_str(), flags, Mode::empty()).ok()
 }
 
+/// Calls the closure for every open file descriptor of this process, except standard input.
+pub(crate) fn for_each_descriptor(mut visit: impl FnMut(i32)) {
+    if let Some(directory) = open(CWD, format_args!("/proc/self/fd"), OFlags::DIRECTORY) {
+        for_each_number(&directory, |number| visit(number.as_raw_nonzero().get()));
+    }
+}
+
 /// Calls the closure for every entry of a directory whose name is a number.
 fn for_each_number(directory: &OwnedFd, mut visit: impl FnMut(Pid)) {
     let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
@@ -274,6 +281,22 @@ mod tests {
         rustix::process::kill_process(sleeper, rustix::process::Signal::KILL).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn an_open_file_is_found_among_the_descriptors_and_a_closed_one_is_not() {
+        use std::os::fd::AsRawFd;
+        let is_found = |number: i32| {
+            let mut found = false;
+            for_each_descriptor(|descriptor| found |= descriptor == number);
+            found
+        };
+        // No other test of this binary opens so many files.
+        let file = rustix::io::fcntl_dupfd_cloexec(tempfile::tempfile().unwrap(), 900).unwrap();
+        let number = file.as_raw_fd();
+        assert!(is_found(number));
+        drop(file);
+        assert!(!is_found(number));
     }
 
     #[test]

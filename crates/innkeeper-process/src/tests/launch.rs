@@ -69,13 +69,27 @@ async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() 
 /// descriptor | Secrets stay with their owner
 #[tokio::test]
 async fn a_file_that_the_application_left_open_does_not_reach_the_server() {
-    let tag = ProcessTag::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
-    let (_process, mut pipes) = start(&tag.script("ls -l /proc/$$/fd; echo end")).await;
-    let listing = read_output(&mut pipes).await;
-    assert!(listing.ends_with("end\n") && listing.contains("pipe:"), "{listing}");
-    assert!(!listing.contains(file.path().to_str().unwrap()), "{listing}");
+    let check = async || {
+        let tag = ProcessTag::new();
+        let (_process, mut pipes) = start(&tag.script("ls -l /proc/$$/fd; echo end")).await;
+        let listing = read_output(&mut pipes).await;
+        assert!(listing.ends_with("end\n") && listing.contains("pipe:"), "{listing}");
+        assert!(!listing.contains(file.path().to_str().unwrap()), "{listing}");
+    };
+    check().await;
+    // Like a kernel before Linux 5.9.
+    refuse_call(libc::SYS_close_range, libc::ENOSYS);
+    check().await;
+}
+
+#[test]
+fn a_system_that_executes_no_file_in_memory_has_no_embedded_supervisor() {
+    // Like the setting `vm.memfd_noexec=2`.
+    refuse_call(libc::SYS_memfd_create, libc::EACCES);
+    assert_eq!(Supervisor::embedded(), None);
+    assert!(!matches!(Supervisor::available(), Supervisor::Embedded(_)));
 }
 
 #[tokio::test]
@@ -141,13 +155,13 @@ fn this_library_contains_its_supervisor_where_it_says_so() {
 }
 
 #[tokio::test]
-async fn the_embedded_supervisor_runs_as_long_as_its_servers_and_leaves_no_file() {
+async fn a_server_outlives_the_value_of_its_embedded_supervisor() {
     let tag = ProcessTag::new();
     let supervisor = shim();
-    let clone = supervisor.clone();
+    let launch = tag.script("echo; exec sleep 600");
+    let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
     drop(supervisor);
-    let (mut process, _pipes) = spawn(&tag.script("sleep 600"), &clone, None).await.unwrap();
-    drop(clone);
+    read_line(&mut pipes).await;
     process.kill();
     assert_eq!(expect_exit(&mut process).await, ExitStatus::Signal(9));
     expect_tree_gone(&mut process).await;
