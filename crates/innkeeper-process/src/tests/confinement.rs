@@ -44,7 +44,7 @@ async fn stdout_of(launch: &ProcessSpec) -> String {
 async fn a_confined_server_gets_the_same_arguments_environment_directory_and_signals() {
     let dir = tempfile::tempdir().unwrap();
     let script = "printf '<%s>' \"$0\" \"$@\"; pwd -P; env -0 | sort -z | grep -zv ^INNKEEPER_TREE=; (cd /proc/$$/fd; echo *)
-        grep -E '^(Sig(Blk|Ign|Cgt)|NSpid)' /proc/$$/status | grep -v NSpid; yes | head -1; echo $?";
+        while read -r line; do case $line in Sig[BIC]*) echo \"$line\";; esac; done </proc/$$/status; yes | head -1; echo $?";
     let tag = ProcessTag::new();
     let mut launch = tag.script(script);
     launch.args.extend(["; rm -rf \"$HOME\"", "$(id)", "--", "", "ä\n"].map(OsString::from));

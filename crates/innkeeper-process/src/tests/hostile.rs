@@ -201,9 +201,8 @@ async fn a_shim_is_listed_under_its_own_name_whatever_program_it_is() {
     assert_eq!(name, "innkeeper-shim\n");
 }
 
-/// Copies the shim under another name. Root can inspect every process, so if root runs the test,
-/// the shim runs as another user.
-pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
+/// Copies the shim under another name.
+pub(super) fn renamed_shim() -> (tempfile::TempDir, Supervisor) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = dir.path().join("application");
@@ -220,9 +219,17 @@ pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
         }
         _ => unreachable!(),
     };
+    (dir, Supervisor::Shim { program: copy, args })
+}
+
+/// Copies the shim under another name. Root can inspect every process, so if root runs the test,
+/// the shim runs as another user.
+pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
+    let (dir, supervisor) = renamed_shim();
     if !rustix::process::geteuid().is_root() {
-        return (dir, Supervisor::Shim { program: copy, args });
+        return (dir, supervisor);
     }
+    let Supervisor::Shim { program: copy, args } = supervisor else { unreachable!() };
     let mut lead = ["--reuid=65534", "--clear-groups"].map(OsString::from).to_vec();
     lead.extend([copy.into()].into_iter().chain(args));
     (dir, Supervisor::Shim { program: "/usr/bin/setpriv".into(), args: lead })

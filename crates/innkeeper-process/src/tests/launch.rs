@@ -84,6 +84,30 @@ async fn a_file_that_the_application_left_open_does_not_reach_the_server() {
     check().await;
 }
 
+#[tokio::test]
+async fn a_host_that_ignores_signals_does_not_make_its_servers_ignore_them() {
+    let (_dir, embedded) = super::hostile::renamed_shim();
+    for supervisor in [embedded, fallback_shim()] {
+        let Supervisor::Shim { program, args } = supervisor else { unreachable!() };
+        let ignoring = "trap '' HUP INT TERM CHLD PIPE; exec \"$0\" \"$@\"";
+        let lead = [OsString::from("-c"), ignoring.into(), program.into()];
+        let args = lead.into_iter().chain(args).collect();
+        let supervisor = Supervisor::Shim { program: "/bin/sh".into(), args };
+        let tag = ProcessTag::new();
+        // A shell changes its own signals.
+        let launch = tag.program("/bin/grep", &["-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+        let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+        for name in ["SigBlk:\t", "SigIgn:\t"] {
+            let line = read_line(&mut pipes).await;
+            let set = u64::from_str_radix(line.strip_prefix(name).unwrap(), 16).unwrap();
+            // The functions of libc that start a process ignore two of its own signals, 32 and 33.
+            assert_eq!(set & 0x7fff_ffff, 0, "{line}");
+        }
+        assert_eq!(expect_exit(&mut process).await, ExitStatus::Code(0));
+        expect_tree_gone(&mut process).await;
+    }
+}
+
 #[test]
 fn a_system_that_executes_no_file_in_memory_has_no_embedded_supervisor() {
     // Like the setting `vm.memfd_noexec=2`.
