@@ -58,7 +58,7 @@ impl BenchClient for InnkeeperClient {
         let children = self.echo_server.is_none();
         assert!(
             !children || self.host.status().values().all(contained),
-            "innkeeper-shim is not in the program's directory"
+            "a server has no supervisor"
         );
         let catalog = self.host.catalog();
         assert_eq!(catalog.servers().count(), self.servers, "a server is not in the catalog");

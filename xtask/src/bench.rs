@@ -136,8 +136,7 @@ fn interleave<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
 
 fn build(args: &BenchArgs) -> TaskResult<PathBuf> {
     let target = repository_root().join("target/bench");
-    // The shim is installed beside the host's program, as in a released application.
-    let innkeeper_args = "--features innkeeper --package innkeeper-process";
+    let innkeeper_args = "--features innkeeper";
     for client in
         ["--features rmcp"].into_iter().chain(args.include_innkeeper.then_some(innkeeper_args))
     {

@@ -43,6 +43,10 @@ const NEXTEST_ARGS: &str = "run --locked --workspace --features xtask/soak --pro
 const CHECK_BENCHMARKS_ARGS: &str = "check --locked --manifest-path bench/Cargo.toml \
      --no-default-features --features innkeeper -p innkeeper-bench --target-dir target";
 
+/// The lint of the program without libc, which the lint of the workspace sees as an ordinary program.
+const LINT_SUPERVISOR_ARGS: &str = "clippy --locked --profile supervisor --package innkeeper-supervisor --lib --bins \
+     --target-dir target/supervisor -- -D warnings";
+
 /// Separate workspaces, which are formatted if they exist.
 const SEPARATE_WORKSPACES: &[&str] =
     &["bench/Cargo.toml", "bench/parser/Cargo.toml", "fuzz/Cargo.toml"];
@@ -77,6 +81,9 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     steps.run("lint", || {
         let lint = "clippy --locked --workspace --all-targets --features xtask/soak -- -D warnings";
         Program::cargo(lint).run()
+    });
+    steps.run("lint of the small supervisor", || {
+        Program::cargo(LINT_SUPERVISOR_ARGS).env("RUSTFLAGS", "--cfg innkeeper_freestanding").run()
     });
     steps.run("benchmarks compile", || Program::cargo(CHECK_BENCHMARKS_ARGS).run());
     steps.run("documentation", || {

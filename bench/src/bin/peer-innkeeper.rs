@@ -1,5 +1,4 @@
-//! The host in a separate process, with `innkeeper-shim` in the same directory as in a released
-//! application.
+//! The host in a separate process, as in a released application.
 
 fn main() -> std::process::ExitCode {
     innkeeper_bench::program::run_client::<innkeeper_bench::innkeeper_client::InnkeeperClient>(

@@ -295,9 +295,10 @@ impl HostPreparation {
     }
 }
 
-/// Returns this executable as the supervisor of the servers.
+/// Returns the supervisor of the servers: the program that the library contains, else this
+/// executable.
 pub(crate) fn supervisor() -> Result<Supervisor, CliError> {
-    Supervisor::this_program().map_err(|error| {
+    Supervisor::embedded().map_or_else(Supervisor::this_program, Ok).map_err(|error| {
         CliError::failure("cannot determine the executable path").with_source(error)
     })
 }

@@ -62,8 +62,8 @@ mod simulation;
 pub use innkeeper_config::name::split_name;
 pub use innkeeper_config::{Config, ConfigError, Environment};
 pub use innkeeper_process::{
-    ExitStatus, ProcessContainment, ProcessLimit, ProcessTable, ProcessUsage, Supervisor,
-    host_process, inherited_environment, shim,
+    EmbeddedSupervisor, ExitStatus, ProcessContainment, ProcessLimit, ProcessTable, ProcessUsage,
+    Supervisor, host_process, inherited_environment, shim,
 };
 
 pub use cache::CacheScope;

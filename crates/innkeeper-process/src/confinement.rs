@@ -55,7 +55,7 @@ impl Confinement {
         let nowhere = match supervisor {
             _ if cfg!(windows) => Some("limits are not supported on Windows"),
             Supervisor::Group => Some("requires `innkeeper-shim`, which was not found"),
-            Supervisor::Shim { .. } => None,
+            Supervisor::Embedded(_) | Supervisor::Shim { .. } => None,
         };
         let elsewhere = (!cfg!(target_os = "linux")).then_some("not enforced on this system");
         let ResourceLimits { memory, cpu_seconds, open_files, file_size, processes } = self.limits;
@@ -89,7 +89,7 @@ impl SandboxSpec {
 
 #[cfg(target_os = "linux")]
 fn restricts_network() -> bool {
-    crate::shim::system_calls::CAN_FILTER || crate::shim::landlock::restricts_network()
+    crate::unix::sandbox::restricts_network()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -52,7 +52,7 @@ mod linux {
     use rustix::process::Pid;
 
     use super::LaunchProbe;
-    use crate::shim::tree;
+    use crate::tree;
 
     /// Maximum size in bytes of a command line: Linux allows at most 6 MiB.
     const MAX_COMMAND_LINE_BYTES: u64 = 6 << 20;

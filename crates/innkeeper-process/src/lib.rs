@@ -15,6 +15,8 @@ mod server_process;
 pub mod shim;
 mod stop;
 mod supervisor;
+#[cfg(unix)]
+mod tree;
 mod tree_tag;
 #[cfg(unix)]
 mod unix;
@@ -47,7 +49,7 @@ pub use program::resolve;
 pub use runner_settings::is_package_runner;
 pub use server_process::{KillHandle, ServerProcess};
 pub use stop::{ProcessStopStage, StopTimes, stop};
-pub use supervisor::Supervisor;
+pub use supervisor::{EmbeddedSupervisor, Supervisor};
 pub use tree_tag::TreeTag;
 #[cfg(unix)]
 pub use unix::{SweepTarget, sweep};

@@ -1,28 +1,8 @@
-//! The supervisor program of one server's process tree, between host and server.
+//! The entry of a program that runs as the supervisor of one server's process tree.
 //!
-//! The shim starts the server, adopts every orphaned descendant, and terminates all of them on
-//! request of the host, when the server's main process exits, and when the host is gone.
-
-#[cfg(target_os = "linux")]
-mod capabilities;
-#[cfg(unix)]
-mod confine;
-#[cfg(target_os = "linux")]
-pub(crate) mod landlock;
-#[cfg(unix)]
-mod launch;
-#[cfg(unix)]
-mod signals;
-#[cfg(target_os = "linux")]
-mod sockets;
-#[cfg(unix)]
-mod supervise;
-#[cfg(target_os = "linux")]
-pub(crate) mod system_calls;
-#[cfg(unix)]
-pub(crate) mod tree;
-#[cfg(unix)]
-pub(crate) mod wire;
+//! The supervisor itself is the crate `innkeeper-supervisor`. On the systems where the library
+//! [contains](crate::Supervisor::embedded) a small program of that crate, no other program is
+//! necessary; this entry is for other systems.
 
 use std::ffi::OsString;
 use std::io;
@@ -31,13 +11,7 @@ use std::process::ExitCode;
 /// First argument that makes a program run as the supervisor.
 pub const FLAG: &str = "__shim";
 
-/// Argument after [`FLAG`] that makes a program apply limits and a sandbox to itself and then
-/// become the server. The supervisor starts itself with this flag for servers with limits or a
-/// sandbox.
-#[cfg(unix)]
-const CONFINE_FLAG: &str = "__confine";
-
-/// Variables of the host that a shim and a confining process receive. Other variables of the host may be secrets, which a
+/// Variables of the host that a shim receives. Other variables of the host may be secrets, which a
 /// server could read in `/proc` until the shim hides itself.
 ///
 /// `PATH` finds a program without a path, `LD_LIBRARY_PATH` its libraries, and a program that is
@@ -45,7 +19,7 @@ const CONFINE_FLAG: &str = "__confine";
 #[cfg(unix)]
 const SHIM_VARIABLES: &[&str] = &["PATH", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
 
-/// Returns the variables of this process for a shim or a confining process.
+/// Returns the variables of this process for a shim.
 #[cfg(unix)]
 pub(crate) fn environment() -> impl Iterator<Item = (&'static str, OsString)> {
     SHIM_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)))
@@ -67,11 +41,11 @@ pub(crate) fn environment() -> impl Iterator<Item = (&'static str, OsString)> {
 /// }
 /// ```
 ///
-/// Blocks until the server's whole tree is gone, or becomes the server if the server has limits.
-/// Installs signal handlers, so it must not be called for any other purpose.
+/// Blocks until the server's whole tree is gone. Changes signals and settings of the process, so it
+/// must not be called for any other purpose.
 pub fn run_if_requested(args: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.skip(1);
-    (args.next()? == FLAG).then(|| run(args))
+    (args.next()? == FLAG).then(run)
 }
 
 /// Fails in a process that was started as a supervisor and runs the application instead. Such a
@@ -86,11 +60,8 @@ pub(crate) fn check_not_requested() -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
-    if args.next().is_some_and(|role| role == CONFINE_FLAG) {
-        return confine::run(args);
-    }
-    match supervise::run() {
+fn run() -> ExitCode {
+    match innkeeper_supervisor::run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(2),
     }
@@ -98,6 +69,6 @@ fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Fails on Windows, where job objects replace the supervisor.
 #[cfg(not(unix))]
-fn run(_args: impl Iterator<Item = OsString>) -> ExitCode {
+fn run() -> ExitCode {
     ExitCode::from(2)
 }

@@ -1,8 +1,21 @@
 //! The supervisor of a server's process tree.
 
+#[cfg(innkeeper_embedded_supervisor)]
+mod embedded;
+#[cfg(not(innkeeper_embedded_supervisor))]
+mod not_embedded;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
+
+#[cfg(innkeeper_embedded_supervisor)]
+pub use embedded::EmbeddedSupervisor;
+#[cfg(not(innkeeper_embedded_supervisor))]
+pub use not_embedded::EmbeddedSupervisor;
+
+#[cfg(all(test, innkeeper_embedded_supervisor))]
+pub(crate) use embedded::PROGRAM;
 
 /// Name of the supervisor program that this package builds.
 const SHIM_PROGRAM: &str = "innkeeper-shim";
@@ -13,7 +26,9 @@ const SHIM_PROGRAM: &str = "innkeeper-shim";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Supervisor {
     /// A small process per server that terminates the server's whole tree on request, when the
-    /// server exits, and when the host exits for any reason.
+    /// server exits, and when the host exits for any reason. The library contains the program.
+    Embedded(EmbeddedSupervisor),
+    /// The same with another program, for systems where the library contains none.
     Shim {
         /// Supervisor program: `innkeeper-shim`, or a program whose `main` first calls
         /// [`run_if_requested`](crate::shim::run_if_requested).
@@ -27,6 +42,20 @@ pub enum Supervisor {
 }
 
 impl Supervisor {
+    /// Returns the supervisor that the library contains, from a file in memory.
+    ///
+    /// `None` on systems other than Linux on x86-64 and ARM64, and where the system executes no file
+    /// in memory: without `/proc`, and with the setting `vm.memfd_noexec=2`.
+    pub fn embedded() -> Option<Self> {
+        EmbeddedSupervisor::open().ok().map(Self::Embedded)
+    }
+
+    /// Returns the best supervisor that needs no code in `main`: [`Supervisor::embedded`], else
+    /// [`Supervisor::beside_this_program`].
+    pub fn available() -> Self {
+        Self::embedded().unwrap_or_else(Self::beside_this_program)
+    }
+
     /// Returns a supervisor that runs the current executable, whose `main` must call
     /// [`run_if_requested`](crate::shim::run_if_requested) first.
     ///

@@ -103,8 +103,14 @@ pub(crate) fn eventually(description: &str, mut holds: impl FnMut() -> bool) {
     panic!("waited {TEST_TIMEOUT:?} in vain for {description}");
 }
 
-/// Returns the supervisor that Cargo builds for the tests.
+/// Returns the supervisor that the library contains; on another architecture, the program that Cargo
+/// builds for the tests.
 pub(crate) fn shim() -> Supervisor {
+    Supervisor::embedded().unwrap_or_else(fallback_shim)
+}
+
+/// Returns the supervisor inside of an ordinary program, which Cargo builds for the tests.
+pub(crate) fn fallback_shim() -> Supervisor {
     Supervisor::executable(innkeeper_testkit::built_program("innkeeper-shim"))
 }
 
@@ -158,6 +164,16 @@ pub(crate) async fn expect_tree_gone(process: &mut Process) {
 #[expect(clippy::disallowed_methods, reason = "a process that the module does not track")]
 pub(crate) fn shell(script: &str) -> Child {
     Command::new("sh").arg("-c").arg(script).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// Refuses a system call for this thread and its child processes, like another kernel.
+pub(crate) fn refuse_call(number: i64, error: i32) {
+    use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
+    let rules = [(number, Vec::new())].into();
+    let refuse = SeccompAction::Errno(error.unsigned_abs());
+    let target = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, target).unwrap();
+    apply_filter(&seccompiler::BpfProgram::try_from(filter).unwrap()).unwrap();
 }
 
 /// Runs one ignored test of this binary in a separate process.

@@ -1,10 +1,16 @@
 //! Server processes on Unix, with a shim or in a process group.
 
-mod confine;
 mod group;
+mod launch;
 mod pipes;
+#[cfg(target_os = "linux")]
+pub(crate) mod sandbox;
 mod shim;
 mod sweep;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
 
 use rustix::process::Pid;
 use tokio::net::unix::pipe;
@@ -51,10 +57,15 @@ pub async fn spawn(
         return Err(SpawnError::confinement(&launch.command, reason));
     }
     Ok(match supervisor {
+        Supervisor::Embedded(supervisor) => {
+            let (process, pipes) = shim::spawn(launch, supervisor.command(), ledger).await?;
+            (Process(ProcessHandle::Shim(process)), pipes)
+        }
         Supervisor::Shim { program, args } => {
             check_not_requested()
                 .map_err(|error| SpawnError::supervisor(&launch.command, error))?;
-            let (process, pipes) = shim::spawn(launch, (program, args), ledger).await?;
+            let command = shim_command(program, args);
+            let (process, pipes) = shim::spawn(launch, command, ledger).await?;
             (Process(ProcessHandle::Shim(process)), pipes)
         }
         Supervisor::Group => {
@@ -62,6 +73,14 @@ pub async fn spawn(
             (Process(ProcessHandle::Group(process)), pipes)
         }
     })
+}
+
+/// Returns the command of a program that runs as the supervisor.
+#[expect(clippy::disallowed_methods, reason = "this is where a shim's process is made")]
+fn shim_command(program: &Path, args: &[OsString]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(crate::shim::environment());
+    command
 }
 
 impl Process {

@@ -140,17 +140,20 @@
 //!
 //! The library installs no logger, no signal handler and no panic hook, and reads the process
 //! environment only in [`Config::from_file`], [`Environment::from_process`] and
-//! [`compat::McpClient::connect`]. A supervisor receives `PATH` and `LD_LIBRARY_PATH`.
+//! [`compat::McpClient::connect`]. A supervisor that the library does not contain receives `PATH` and
+//! `LD_LIBRARY_PATH`.
 //!
 //! # Process trees
 //!
 //! A supervisor process runs each server, and stops the server's whole process tree when the host
-//! requests a stop, when the server exits, and when the host is killed. The supervisor is the
-//! program `innkeeper-shim` in the directory of the application. Alternatively, an application
-//! calls [`process::shim::run_if_requested`] first in `main` and passes
-//! [`Supervisor::this_program`] to [`HostBuilder::supervisor`]. Without a supervisor, each server
-//! runs in a process group, which a daemon can leave. [`Host::status`] reports which containment a
-//! server has.
+//! requests a stop, when the server exits, and when the host is killed. On Linux on
+//! x86-64 and ARM64, the library contains the supervisor, a program of 34 kB, and runs it from a
+//! file in memory ([`Supervisor::embedded`]). On other systems, and where the system executes no
+//! file in memory, the supervisor is the program `innkeeper-shim` in the directory of the
+//! application. Alternatively, an application calls [`process::shim::run_if_requested`] first in
+//! `main` and passes [`Supervisor::this_program`] to [`HostBuilder::supervisor`]. Without a
+//! supervisor, each server runs in a process group, which a daemon can leave. [`Host::status`]
+//! reports which containment a server has.
 //!
 //! An application that owns its process calls two more functions in `main`, as the command line
 //! does: [`process::host_process::hide`] hides the environment and the memory of the application
@@ -261,7 +264,7 @@ pub mod telemetry {
 /// Server processes: supervisor, containment, environment and exit status.
 pub mod process {
     pub use innkeeper_host::{
-        ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process,
+        EmbeddedSupervisor, ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process,
         inherited_environment, shim,
     };
 }

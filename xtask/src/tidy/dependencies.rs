@@ -37,12 +37,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         &["innkeeper-config", "innkeeper-process", "innkeeper-protocol", "innkeeper-schema"],
     ),
     ("innkeeper-mcp-client", &["innkeeper"]),
-    ("innkeeper-process", &["innkeeper-config"]),
+    ("innkeeper-process", &["innkeeper-config", "innkeeper-supervisor"]),
     // Two programs under the package names of the specification documents.
     ("innkeeper-prompt-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-protocol", &[]),
     ("innkeeper-schema", &[]),
     ("innkeeper-streaming-application", &["innkeeper", "innkeeper-mcp-client"]),
+    ("innkeeper-supervisor", &[]),
     ("innkeeper-testkit", &[]),
     ("innkeeper-toolcall", &["innkeeper-schema"]),
     // Behind a feature, for `soak` only.

@@ -104,9 +104,10 @@ impl HostBuilder {
         }
     }
 
-    /// Sets the supervisor of the process trees. Default: `innkeeper-shim` in the directory of the
-    /// running program if the file exists, else process groups, which daemons of a server can
-    /// leave.
+    /// Sets the supervisor of the process trees. Default: [`Supervisor::available`], the program
+    /// that the library contains. On systems where the library contains none, `innkeeper-shim` in
+    /// the directory of the running program if the file exists, else process groups, which daemons
+    /// of a server can leave.
     #[must_use]
     pub fn supervisor(mut self, supervisor: Supervisor) -> Self {
         self.supervisor = Some(supervisor);
@@ -368,7 +369,7 @@ impl HostBuilder {
             Some(directory) => open_ledger(directory).await,
             None => None,
         };
-        let supervisor = supervisor.unwrap_or_else(Supervisor::beside_this_program);
+        let supervisor = supervisor.unwrap_or_else(Supervisor::available);
         let opener = opener
             .unwrap_or_else(|| Arc::new(SystemOpener { supervisor: supervisor.clone(), ledger }));
         let launcher = Launcher {

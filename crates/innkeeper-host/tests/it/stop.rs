@@ -170,6 +170,18 @@ async fn without_a_shim_a_server_is_killed_with_its_process_group() {
     assert_eq!(tagged_processes(test_env.process_tag()), []);
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[tokio::test]
+async fn a_host_without_a_set_supervisor_supervises_the_trees_of_its_servers() {
+    let test_env = TestEnv::new();
+    let server = unstoppable_fixture(&test_env, "one").switch("--grandchild-ignores-sigterm");
+    let host = innkeeper_host::Host::builder(test_env.config([server])).start().await.unwrap();
+    test_env.wait_for_journal(|journal| journal.events("sleeper").len() == 1).await;
+    assert_eq!(host.status()["one"].isolation, Some(ProcessContainment::Tree));
+    host.shutdown().await;
+    assert_eq!(tagged_processes(test_env.process_tag()), []);
+}
+
 #[tokio::test]
 async fn every_call_of_shutdown_gives_the_same_report() {
     let test_env = TestEnv::new();

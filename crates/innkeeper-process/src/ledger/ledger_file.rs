@@ -49,7 +49,7 @@ impl HostHeader {
     /// them.
     #[cfg(target_os = "linux")]
     pub(super) fn for_current_host() -> Option<(String, Self)> {
-        let own_stat = crate::shim::tree::ProcessStat::read(rustix::process::getpid())?;
+        let own_stat = crate::tree::ProcessStat::read(rustix::process::getpid())?;
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
         // `getsid` of `rustix` does not support an id of 0.

@@ -95,7 +95,7 @@ fn open_owned(path: &Path) -> io::Result<File> {
 
 #[cfg(unix)]
 pub(super) fn start_time(pid: u32) -> Option<u64> {
-    crate::shim::tree::start_time(to_pid(pid)?)
+    crate::tree::start_time(to_pid(pid)?)
 }
 
 #[cfg(not(unix))]
@@ -165,7 +165,7 @@ fn terminate_trees(_header: &HostHeader, _entries: &[ProcessRecord], _end: Insta
 /// zombie leader keeps the id in use.
 #[cfg(target_os = "linux")]
 fn kill_leaderless_group(header: &HostHeader, leader: &ProcessRecord) -> usize {
-    use crate::shim::tree::{ProcessStat, all_processes};
+    use crate::tree::{ProcessStat, all_processes};
     let another =
         |pid| ProcessStat::read(pid).is_some_and(|stat| stat.start_time != leader.start_time);
     if to_pid(leader.pid).is_none_or(another) {

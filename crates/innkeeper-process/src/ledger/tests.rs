@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::ledger_file::{HostHeader, ProcessKind, ProcessRecord, format_file};
 use super::*;
-use crate::shim::tree::ProcessStat;
 use crate::tests::{ProcessTag, eventually, read_line, shell, shim, spawn_test_process};
+use crate::tree::ProcessStat;
 use crate::{Supervisor, spawn};
 
 const DIRECTORY: &str = "INNKEEPER_TEST_LEDGER";

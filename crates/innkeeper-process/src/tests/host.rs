@@ -71,7 +71,7 @@ fn nothing_survives_a_killed_host_although_a_copy_of_it_holds_its_sockets() {
     let mut host = start_host(&tag, "echo; sleep 600", "copied");
     let host_id = Pid::from_child(&host);
     let copies = || {
-        let every = crate::shim::tree::all_processes().into_iter();
+        let every = crate::tree::all_processes().into_iter();
         every.filter(|stat| stat.parent == Some(host_id)).map(|stat| stat.pid).collect::<Vec<_>>()
     };
     let below = copies();

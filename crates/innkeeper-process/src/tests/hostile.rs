@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::{ExitStatus, Supervisor, spawn};
 use super::*;
-use crate::shim::tree::ProcessStat;
+use crate::tree::ProcessStat;
 
 /// Six processes that ignore all termination signals: in the group, in separate sessions, and as
 /// daemons whose parents have exited.
@@ -201,17 +201,35 @@ async fn a_shim_is_listed_under_its_own_name_whatever_program_it_is() {
     assert_eq!(name, "innkeeper-shim\n");
 }
 
+/// Copies the shim under another name.
+pub(super) fn renamed_shim() -> (tempfile::TempDir, Supervisor) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = dir.path().join("application");
+    let args = match (shim(), fallback_shim()) {
+        #[cfg(innkeeper_embedded_supervisor)]
+        (Supervisor::Embedded(_), _) => {
+            std::fs::write(&copy, crate::supervisor::PROGRAM).unwrap();
+            std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+            Vec::new()
+        }
+        (_, Supervisor::Shim { program, args }) => {
+            std::fs::copy(program, &copy).unwrap();
+            args
+        }
+        _ => unreachable!(),
+    };
+    (dir, Supervisor::Shim { program: copy, args })
+}
+
 /// Copies the shim under another name. Root can inspect every process, so if root runs the test,
 /// the shim runs as another user.
 pub(super) fn unprivileged_renamed_shim() -> (tempfile::TempDir, Supervisor) {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let Supervisor::Shim { program, args } = shim() else { unreachable!() };
-    let copy = dir.path().join("application");
-    std::fs::copy(program, &copy).unwrap();
+    let (dir, supervisor) = renamed_shim();
     if !rustix::process::geteuid().is_root() {
-        return (dir, Supervisor::Shim { program: copy, args });
+        return (dir, supervisor);
     }
+    let Supervisor::Shim { program: copy, args } = supervisor else { unreachable!() };
     let mut lead = ["--reuid=65534", "--clear-groups"].map(OsString::from).to_vec();
     lead.extend([copy.into()].into_iter().chain(args));
     (dir, Supervisor::Shim { program: "/usr/bin/setpriv".into(), args: lead })

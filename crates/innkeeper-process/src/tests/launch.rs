@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use super::super::{LaunchProbe, ProcessContainment, SpawnError, Supervisor, spawn};
+use super::super::{LaunchProbe, ProcessContainment, SpawnError, spawn};
 use super::*;
 
 /// Writes a file with these permissions into a new directory.
@@ -17,8 +17,10 @@ fn write_file(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
 
 async fn spawn_error(launch: &ProcessSpec) -> SpawnError {
     let by_shim = spawn(launch, &shim(), None).await.unwrap_err();
-    let by_group = spawn(launch, &Supervisor::Group, None).await.unwrap_err();
-    assert_eq!(by_shim.to_string(), by_group.to_string());
+    for other in [fallback_shim(), Supervisor::Group] {
+        let error = spawn(launch, &other, None).await.unwrap_err();
+        assert_eq!(by_shim.to_string(), error.to_string());
+    }
     by_shim
 }
 
@@ -29,7 +31,7 @@ async fn spawn_error(launch: &ProcessSpec) -> SpawnError {
 async fn arguments_reach_the_server_literally() {
     let hostile =
         ["; rm -rf \"$HOME\"", "$(id)", "`id`", "a  b\n\t'\"\\", "--", "*", "ä\u{1b}[2J", ""];
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let mut launch = tag.program("/usr/bin/printf", &["<%s>"]);
         launch.args.extend(hostile.iter().map(OsString::from));
@@ -42,7 +44,7 @@ async fn arguments_reach_the_server_literally() {
 #[tokio::test]
 async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let mut launch = tag.program("/usr/bin/env", &["--", "sh", "-c", "pwd -P; env -0"]);
         launch.cwd = Some(dir.path().to_owned());
@@ -58,7 +60,7 @@ async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() 
         // The shell adds these variables itself.
         names.retain(|name| !["_", "PWD", "OLDPWD", "SHLVL"].contains(name));
         // This variable identifies the tree of a killed supervisor.
-        names.retain(|name| !(supervisor == shim() && *name == "INNKEEPER_TREE"));
+        names.retain(|name| supervisor == Supervisor::Group || *name != "INNKEEPER_TREE");
         assert_eq!(names, [TAG_VARIABLE, "PATH"]);
     }
 }
@@ -67,13 +69,51 @@ async fn the_server_gets_the_given_environment_and_directory_and_nothing_else() 
 /// descriptor | Secrets stay with their owner
 #[tokio::test]
 async fn a_file_that_the_application_left_open_does_not_reach_the_server() {
-    let tag = ProcessTag::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::empty()).unwrap();
-    let (_process, mut pipes) = start(&tag.script("ls -l /proc/$$/fd; echo end")).await;
-    let listing = read_output(&mut pipes).await;
-    assert!(listing.ends_with("end\n") && listing.contains("pipe:"), "{listing}");
-    assert!(!listing.contains(file.path().to_str().unwrap()), "{listing}");
+    let check = async || {
+        let tag = ProcessTag::new();
+        let (_process, mut pipes) = start(&tag.script("ls -l /proc/$$/fd; echo end")).await;
+        let listing = read_output(&mut pipes).await;
+        assert!(listing.ends_with("end\n") && listing.contains("pipe:"), "{listing}");
+        assert!(!listing.contains(file.path().to_str().unwrap()), "{listing}");
+    };
+    check().await;
+    // Like a kernel before Linux 5.9.
+    refuse_call(libc::SYS_close_range, libc::ENOSYS);
+    check().await;
+}
+
+#[tokio::test]
+async fn a_host_that_ignores_signals_does_not_make_its_servers_ignore_them() {
+    let (_dir, embedded) = super::hostile::renamed_shim();
+    for supervisor in [embedded, fallback_shim()] {
+        let Supervisor::Shim { program, args } = supervisor else { unreachable!() };
+        let ignoring = "trap '' HUP INT TERM CHLD PIPE; exec \"$0\" \"$@\"";
+        let lead = [OsString::from("-c"), ignoring.into(), program.into()];
+        let args = lead.into_iter().chain(args).collect();
+        let supervisor = Supervisor::Shim { program: "/bin/sh".into(), args };
+        let tag = ProcessTag::new();
+        // A shell changes its own signals.
+        let launch = tag.program("/bin/grep", &["-E", "^Sig(Blk|Ign)", "/proc/self/status"]);
+        let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+        for name in ["SigBlk:\t", "SigIgn:\t"] {
+            let line = read_line(&mut pipes).await;
+            let set = u64::from_str_radix(line.strip_prefix(name).unwrap(), 16).unwrap();
+            // The functions of libc that start a process ignore two of its own signals, 32 and 33.
+            assert_eq!(set & 0x7fff_ffff, 0, "{line}");
+        }
+        assert_eq!(expect_exit(&mut process).await, ExitStatus::Code(0));
+        expect_tree_gone(&mut process).await;
+    }
+}
+
+#[test]
+fn a_system_that_executes_no_file_in_memory_has_no_embedded_supervisor() {
+    // Like the setting `vm.memfd_noexec=2`.
+    refuse_call(libc::SYS_memfd_create, libc::EACCES);
+    assert_eq!(Supervisor::embedded(), None);
+    assert!(!matches!(Supervisor::available(), Supervisor::Embedded(_)));
 }
 
 #[tokio::test]
@@ -131,6 +171,26 @@ async fn a_program_that_is_being_written_is_told_apart() {
     assert!(matches!(error, SpawnError::Busy { .. }), "{error}");
 }
 
+#[test]
+fn this_library_contains_its_supervisor_where_it_says_so() {
+    let expected = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    assert_eq!(Supervisor::embedded().is_some(), expected);
+    assert!(!expected || matches!(Supervisor::available(), Supervisor::Embedded(_)));
+}
+
+#[tokio::test]
+async fn a_server_outlives_the_value_of_its_embedded_supervisor() {
+    let tag = ProcessTag::new();
+    let supervisor = shim();
+    let launch = tag.script("echo; exec sleep 600");
+    let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();
+    drop(supervisor);
+    read_line(&mut pipes).await;
+    process.kill();
+    assert_eq!(expect_exit(&mut process).await, ExitStatus::Signal(9));
+    expect_tree_gone(&mut process).await;
+}
+
 #[tokio::test]
 async fn a_supervisor_that_is_missing_or_is_none_fails_the_start() {
     let tag = ProcessTag::new();
@@ -155,7 +215,7 @@ async fn starts_a_server_in_a_supervisor() {
     let Some(path) = nested_report_path() else { return };
     let this_program = Supervisor::this_program().unwrap_err();
     let tag = ProcessTag::new();
-    let started = spawn(&tag.script("sleep 600"), &shim(), None).await.unwrap_err();
+    let started = spawn(&tag.script("sleep 600"), &fallback_shim(), None).await.unwrap_err();
     std::fs::write(path, format!("{this_program}\n{started}")).unwrap();
 }
 
@@ -199,7 +259,7 @@ async fn every_server_has_a_process_a_group_and_with_a_shim_a_session_of_its_own
     let (two, _pipes) = start_ready(&tag.script("echo; exec sleep 600")).await;
     assert_ne!(first.id(), two.id());
     // `getsid` panics if the session was created outside the container.
-    let session = |pid| crate::shim::tree::ProcessStat::read(pid).unwrap().session;
+    let session = |pid| crate::tree::ProcessStat::read(pid).unwrap().session;
     let own_session = session(rustix::process::getpid());
     for process in [&first, &two] {
         let pid = Pid::from_raw(process.id().try_into().unwrap());

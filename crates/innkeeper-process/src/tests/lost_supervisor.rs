@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use super::*;
 use crate::host_process::adopt_orphans;
 use crate::ledger::{Ledger, SweepReport};
-use crate::shim::tree::{ProcessStat, all_processes};
+use crate::tree::{ProcessStat, all_processes};
 
 const HOST_TAG: &str = "INNKEEPER_TEST_LOST_MARK";
 const HOST_SCRIPT: &str = "INNKEEPER_TEST_LOST_SCRIPT";
@@ -80,9 +80,8 @@ fn runs_a_server_until_it_loses_its_supervisor() {
         let shim = ProcessStat::read(main).and_then(|stat| stat.parent).unwrap();
         println!("host ready {shim}");
         process.wait_tree().await;
-        let zombies = crate::shim::tree::child_stats(rustix::process::getpid())
-            .iter()
-            .any(|stat| stat.zombie);
+        let zombies =
+            crate::tree::child_stats(rustix::process::getpid()).iter().any(|stat| stat.zombie);
         println!("tree gone, zombies: {zombies}");
         std::future::pending::<()>().await;
     });

@@ -9,7 +9,7 @@ fn open_files() -> usize {
 
 fn zombies() -> usize {
     let host_pid = Some(rustix::process::getpid());
-    crate::shim::tree::all_processes()
+    crate::tree::all_processes()
         .iter()
         .filter(|stat| stat.parent == host_pid && stat.zombie)
         .count()
@@ -18,7 +18,7 @@ fn zombies() -> usize {
 /// Proves: FR2.11, TR2.5
 #[tokio::test]
 async fn fifty_servers_one_after_the_other_leave_no_file_thread_or_zombie() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let launch = tag.script("echo; cat; sleep 0.001");
         let cycle = async |kind: usize| {

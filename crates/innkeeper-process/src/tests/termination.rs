@@ -18,7 +18,7 @@ async fn stop_by_stdin(process: &mut Process, pipes: StdioPipes, grace: Duration
 
 #[tokio::test]
 async fn the_exit_code_or_the_signal_that_ended_the_server_is_reported() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         for (script, exit) in [
             ("exit 0", ExitStatus::Code(0)),
             ("exit 3", ExitStatus::Code(3)),
@@ -64,7 +64,7 @@ async fn waiting_for_the_exit_can_be_cancelled_and_repeated() {
 /// Proves: FR2.8
 #[tokio::test]
 async fn a_server_that_leaves_at_the_end_of_its_input_gets_no_signal() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let script = "trap 'exit 9' TERM INT HUP; echo; cat >/dev/null";
         let (mut process, mut pipes) = spawn(&tag.script(script), &supervisor, None).await.unwrap();
@@ -78,7 +78,7 @@ async fn a_server_that_leaves_at_the_end_of_its_input_gets_no_signal() {
 
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let script = "trap 'exit 7' TERM; echo; while :; do sleep 0.01; done";
         let (mut process, mut pipes) = spawn(&tag.script(script), &supervisor, None).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_server_that_ignores_the_end_of_its_input_is_asked_to_end() {
 /// Proves: FR2.10, TR2.4
 #[tokio::test]
 async fn a_server_that_ignores_every_request_is_killed_within_its_grace_and_a_second() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let script = "trap '' TERM INT HUP; echo; while :; do sleep 600; done";
         let (mut process, mut pipes) = spawn(&tag.script(script), &supervisor, None).await.unwrap();
@@ -128,7 +128,7 @@ async fn the_server_behind_a_launcher_may_finish_when_the_tree_is_asked_to_end()
 /// or killed | No unbounded wait
 #[tokio::test]
 async fn a_server_that_stopped_itself_is_continued_to_end_and_can_be_killed() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let script = "trap 'exit 4' TERM; echo; kill -STOP $$; sleep 600";
         let (mut process, mut pipes) = spawn(&tag.script(script), &supervisor, None).await.unwrap();
@@ -148,7 +148,7 @@ async fn a_server_that_stopped_itself_is_continued_to_end_and_can_be_killed() {
 
 #[test]
 fn a_process_dropped_on_a_plain_thread_or_after_its_runtime_leaves_nothing() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         for on_thread in [true, false] {
             let tag = ProcessTag::new();
             let runtime =
@@ -176,7 +176,7 @@ fn a_process_dropped_on_a_plain_thread_or_after_its_runtime_leaves_nothing() {
 
 #[tokio::test]
 async fn a_killer_works_from_another_thread_and_does_not_keep_the_tree_alive() {
-    for supervisor in [shim(), Supervisor::Group] {
+    for supervisor in [shim(), fallback_shim(), Supervisor::Group] {
         let tag = ProcessTag::new();
         let launch = tag.script("trap '' TERM; echo; sleep 600 & exec sleep 600");
         let (mut process, mut pipes) = spawn(&launch, &supervisor, None).await.unwrap();

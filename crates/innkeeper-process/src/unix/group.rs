@@ -134,7 +134,7 @@ fn is_group_empty(group: Pid) -> bool {
         return true;
     }
     #[cfg(target_os = "linux")]
-    return !crate::shim::tree::all_processes()
+    return !crate::tree::all_processes()
         .iter()
         .any(|stat| stat.group == Some(group) && !stat.zombie);
     #[cfg(not(target_os = "linux"))]

@@ -1,14 +1,15 @@
 //! A server with a shim: the host side of the control socket.
 
-use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper_supervisor::wire::{
+    KILL, LaunchStage, MAX_REPORT_BYTES, MainExit, Report, SEND_FLAGS, TERMINATE,
+};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, Shutdown};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::io::Interest;
@@ -17,16 +18,13 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::sweep::{SweepTarget, sweep, sweep_deadline};
-use super::{StdioPipes, confine, pid, pipes, reap, record};
+use super::{StdioPipes, launch, pid, pipes, reap, record};
 use crate::ledger::{Ledger, LedgerEntry, ProcessKind};
-use crate::shim::wire::{
-    KILL, LaunchRequest, LaunchStage, MAX_REPORT_BYTES, SEND_FLAGS, ShimReport, TERMINATE,
-};
 use crate::tree_tag::TreeTag;
 use crate::{ExitStatus, ProcessLimit, ProcessSpec, SpawnError};
 
-/// Timeout for a shim to start the server: the shim executes two programs, which is slow only on an
-/// unresponsive file system.
+/// Timeout for a shim to start the server: executing a program is slow only on an unresponsive file
+/// system.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server process with its shim.
@@ -100,20 +98,15 @@ struct ShimChild {
 }
 
 impl ShimChild {
-    #[expect(clippy::disallowed_methods, reason = "this is where a shim's process is made")]
     fn start(
-        program: &PathBuf,
-        args: &[OsString],
+        mut command: Command,
         process_tag: TreeTag,
         ledger: Option<&Ledger>,
     ) -> io::Result<Self> {
         let (host_end, shim_end) = std::os::unix::net::UnixStream::pair()?;
         host_end.set_nonblocking(true)?;
         let control = ShimControl(Arc::new(UnixStream::from_std(host_end)?));
-        let child = Command::new(program)
-            .args(args)
-            .env_clear()
-            .envs(crate::shim::environment())
+        let child = command
             .stdin(OwnedFd::from(shim_end))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -148,7 +141,7 @@ impl ShimChild {
             };
             // A shim that exits with a failure was killed and left its tree running.
             if !is_tree_gone && !is_clean {
-                let is_same = |(server, start)| crate::shim::tree::start_time(server) == start;
+                let is_same = |(server, start)| crate::tree::start_time(server) == start;
                 let server = server.filter(|server| is_same(*server)).map(|(server, _)| server);
                 let tag = Some(&process_tag);
                 sweep(SweepTarget { session, server, tag, adopted: true }, sweep_deadline());
@@ -200,22 +193,22 @@ impl Drop for ShimChild {
 
 /// Starts a shim, sends the launch, and waits for the id of the server process.
 pub(super) async fn spawn(
-    launch: &ProcessSpec,
-    (program, args): (&PathBuf, &[OsString]),
+    spec: &ProcessSpec,
+    supervisor: Command,
     ledger: Option<&Ledger>,
 ) -> Result<(ShimProcess, StdioPipes), SpawnError> {
-    let command = launch.command.as_str();
-    let spawn_error = |error: io::Error| match error.kind() {
-        io::ErrorKind::ArgumentListTooLong => SpawnError::TooLarge { command: command.into() },
-        _ => SpawnError::supervisor(command, error),
-    };
+    let command = spec.command.as_str();
+    let spawn_error = |error: io::Error| SpawnError::supervisor(command, error);
     let tag = TreeTag::new();
-    let frame = encode_launch(launch, &tag, program, args).map_err(spawn_error)?;
+    let frame = launch::encode_launch(spec, &tag).map_err(|error| match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => SpawnError::TooLarge { command: command.into() },
+        _ => SpawnError::other(command, error),
+    })?;
     let (pipes, server_ends) = pipes::open().map_err(|error| SpawnError::other(command, error))?;
-    let shim = ShimChild::start(program, args, tag, ledger).map_err(spawn_error)?;
+    let shim = ShimChild::start(supervisor, tag, ledger).map_err(spawn_error)?;
     let buffer = Vec::with_capacity(MAX_REPORT_BYTES);
     let limit_outcome = LimitState {
-        cpu_limited: launch.confinement.limits.cpu_seconds.is_some(),
+        cpu_limited: spec.confinement.limits.cpu_seconds.is_some(),
         processes_exceeded: false,
     };
     let mut process = ShimProcess {
@@ -231,24 +224,24 @@ pub(super) async fn spawn(
         process.next_report().await
     });
     match started.await {
-        Ok(Ok(Some(ShimReport::Started(id)))) => {
+        Ok(Ok(Some(Report::Started(id)))) => {
             process.id = id;
-            process.shim.server = pid(id).map(|pid| (pid, crate::shim::tree::start_time(pid)));
+            process.shim.server = pid(id).map(|pid| (pid, crate::tree::start_time(pid)));
             process.shim.entries.extend(record(ledger, ProcessKind::Server, id, None));
             Ok((process, pipes))
         }
-        Ok(Ok(Some(ShimReport::Failed(LaunchStage::WorkingDirectory, errno)))) => {
+        Ok(Ok(Some(Report::Failed(LaunchStage::WorkingDirectory, errno)))) => {
             Err(SpawnError::WorkingDirectory {
                 command: command.into(),
                 source: io::Error::from_raw_os_error(errno),
             })
         }
-        Ok(Ok(Some(ShimReport::Failed(LaunchStage::Confinement, errno)))) => {
-            Err(SpawnError::confinement(command, confine::describe_errno(errno)))
+        Ok(Ok(Some(Report::Failed(LaunchStage::Confinement, errno)))) => {
+            Err(SpawnError::confinement(command, launch::describe_errno(errno)))
         }
-        Ok(Ok(Some(ShimReport::Failed(LaunchStage::Program, errno)))) => {
+        Ok(Ok(Some(Report::Failed(LaunchStage::Program, errno)))) => {
             let error = io::Error::from_raw_os_error(errno);
-            Err(SpawnError::from_exec(command, error, launch.program.exists()))
+            Err(SpawnError::from_exec(command, error, spec.program.exists()))
         }
         Ok(Ok(_)) => Err(spawn_error(missing_report(io::ErrorKind::UnexpectedEof))),
         Ok(Err(error)) if is_disconnect(error.kind()) => {
@@ -256,6 +249,14 @@ pub(super) async fn spawn(
         }
         Ok(Err(error)) => Err(spawn_error(error)),
         Err(_) => Err(spawn_error(missing_report(io::ErrorKind::TimedOut))),
+    }
+}
+
+fn exit_status(exit: MainExit) -> ExitStatus {
+    match exit {
+        MainExit::Code(code) => ExitStatus::Code(code),
+        MainExit::Signal(signal) => ExitStatus::Signal(signal),
+        MainExit::Unknown => ExitStatus::Unknown,
     }
 }
 
@@ -270,25 +271,6 @@ fn missing_report(kind: io::ErrorKind) -> io::Error {
     let message = "the program sent no report about the server; a program other than \
                    `innkeeper-shim` must call `run_if_requested` first in `main`";
     io::Error::new(kind, message)
-}
-
-fn encode_launch(
-    launch: &ProcessSpec,
-    tag: &TreeTag,
-    shim: &Path,
-    shim_args: &[OsString],
-) -> io::Result<Vec<u8>> {
-    let env = launch.env.iter().map(|(k, v)| (k.as_os_str().into(), v.as_os_str().into()));
-    let (name, value) = tag.variable();
-    let start = LaunchRequest {
-        program: launch.program.as_os_str().into(),
-        args: launch.args.iter().map(|arg| arg.as_os_str().into()).collect(),
-        env: env.chain([(OsStr::new(name).into(), OsStr::new(value).into())]).collect(),
-        cwd: launch.cwd.as_ref().map(|cwd| cwd.as_os_str().into()),
-        confine: confine::confine_command(&launch.confinement, tag, shim, shim_args)?,
-        processes: launch.confinement.limits.processes,
-    };
-    start.encode()
 }
 
 impl ShimControl {
@@ -377,12 +359,12 @@ impl ShimProcess {
     /// Handles the next report; returns `false` at the end of the reports.
     async fn handle_report(&mut self) -> bool {
         match self.next_report().await {
-            Ok(Some(ShimReport::Exited(exit))) => {
-                self.exit_status = Some(self.limit_state.attribute_exit(exit));
+            Ok(Some(Report::Exited(exit))) => {
+                self.exit_status = Some(self.limit_state.attribute_exit(exit_status(exit)));
             }
-            Ok(Some(ShimReport::TooManyProcesses)) => self.limit_state.processes_exceeded = true,
-            Ok(Some(ShimReport::Gone)) => self.shim.tree_gone = true,
-            Ok(Some(ShimReport::Started(_) | ShimReport::Failed(..))) => {}
+            Ok(Some(Report::TooManyProcesses)) => self.limit_state.processes_exceeded = true,
+            Ok(Some(Report::Gone)) => self.shim.tree_gone = true,
+            Ok(Some(Report::Started(_) | Report::Failed(..))) => {}
             Ok(None) | Err(_) => {
                 self.exit_status.get_or_insert(ExitStatus::Unsupervised);
                 return false;
@@ -393,11 +375,11 @@ impl ShimProcess {
 
     /// Returns the next report, `None` after the exit of the shim; cancel-safe, because received
     /// bytes are stored.
-    async fn next_report(&mut self) -> io::Result<Option<ShimReport>> {
+    async fn next_report(&mut self) -> io::Result<Option<Report>> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                let report = std::str::from_utf8(&line[..end]).ok().and_then(ShimReport::parse);
+                let report = std::str::from_utf8(&line[..end]).ok().and_then(Report::parse);
                 return report.map(Some).ok_or(io::ErrorKind::InvalidData.into());
             }
             if self.received.len() > MAX_REPORT_BYTES {

@@ -89,7 +89,7 @@ impl TreeMember {
     #[cfg(target_os = "linux")]
     fn signal(self, signal: Signal) {
         use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
-        let is_same = || crate::shim::tree::start_time(self.pid) == Some(self.start_time);
+        let is_same = || crate::tree::start_time(self.pid) == Some(self.start_time);
         let _ = match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(process) if is_same() => pidfd_send_signal(process, signal),
             Err(rustix::io::Errno::NOSYS) if is_same() => kill_process(self.pid, signal),
@@ -105,7 +105,7 @@ impl TreeMember {
 
 #[cfg(target_os = "linux")]
 fn members(target: SweepTarget<'_>) -> Vec<TreeMember> {
-    use crate::shim::tree::{all_processes, descendants};
+    use crate::tree::{all_processes, descendants};
     let SweepTarget { session, server, tag, adopted } = target;
     let own_pid = rustix::process::getpid();
     let mut below = server.map(descendants).unwrap_or_default();
@@ -146,11 +146,11 @@ fn members(left: SweepTarget<'_>) -> Vec<TreeMember> {
 /// parent. A process of a tree has a lower limit than the host; a child that the host or the
 /// application started has the limit of the host.
 #[cfg(target_os = "linux")]
-fn adopted_children() -> Vec<crate::shim::tree::ProcessStat> {
+fn adopted_children() -> Vec<crate::tree::ProcessStat> {
     use crate::tree_tag::lock_limit_of;
     let own_pid = rustix::process::getpid();
     let own_limit = lock_limit_of(own_pid).unwrap_or(u64::MAX);
-    let children = crate::shim::tree::child_stats(own_pid).into_iter();
+    let children = crate::tree::child_stats(own_pid).into_iter();
     children.filter(|stat| lock_limit_of(stat.pid).is_some_and(|limit| limit < own_limit)).collect()
 }
 

@@ -45,8 +45,7 @@ impl HostBuilder {
     /// approval. Dropping the future kills the runner.
     pub async fn check_runners(&self) -> Vec<RunnerCheck> {
         let environment = self.environment.as_ref().unwrap_or(&self.config.environment);
-        let default_supervisor = Supervisor::beside_this_program();
-        let supervisor = self.supervisor.as_ref().unwrap_or(&default_supervisor);
+        let supervisor = self.supervisor.clone().unwrap_or_else(Supervisor::available);
         let mut users: IndexMap<&str, Vec<&ServerConfig>> = IndexMap::new();
         for server in self.config.servers.values() {
             if let TransportConfig::Stdio { command, .. } = &server.transport
@@ -57,7 +56,7 @@ impl HostBuilder {
         }
         let mut checks = Vec::with_capacity(users.len());
         for (command, servers) in users {
-            let result = runner_version(command, servers[0], environment, supervisor).await;
+            let result = runner_version(command, servers[0], environment, &supervisor).await;
             let (version, problem) = match result {
                 Ok(Some(version)) => (Some(version), None),
                 // `check` reports the missing program.

@@ -4,24 +4,23 @@
 //! data by UDP.
 
 use std::collections::BTreeMap;
-use std::io;
 
-use rustix::io::Errno;
-use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule,
+};
 
 use super::system_calls::{self, CAN_FILTER};
 
 /// Local socket domains: Unix sockets and netlink.
 const LOCAL_DOMAINS: [libc::c_int; 2] = [libc::AF_UNIX, libc::AF_NETLINK];
 
-/// Permanently denies non-local sockets to this process, the program it executes and their
-/// descendants.
-pub(super) fn deny_network() -> io::Result<()> {
+/// Compiles the filter that refuses other sockets; `None` if the architecture has no filters.
+pub(super) fn compile_filter() -> Result<Option<BpfProgram>, BackendError> {
     if !CAN_FILTER {
-        return Ok(());
+        return Ok(None);
     }
-    let rule = other_domain().map_err(|_| io::Error::from(Errno::INVAL))?;
-    system_calls::apply(BTreeMap::from([(libc::SYS_socket, vec![rule])]), libc::EACCES)
+    let rules = BTreeMap::from([(libc::SYS_socket, vec![other_domain()?])]);
+    system_calls::compile(rules, libc::EACCES).map(Some)
 }
 
 fn other_domain() -> Result<SeccompRule, BackendError> {

@@ -5,16 +5,14 @@
 //! files.
 
 use std::collections::BTreeMap;
-use std::io;
 
-use rustix::io::Errno;
 use seccompiler::{
-    BackendError, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch,
 };
 
 /// Whether the filters support this CPU architecture.
-pub(crate) const CAN_FILTER: bool =
+pub(super) const CAN_FILTER: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 
 /// Bit in the numbers of the x32 system calls, a second set on the same architecture.
@@ -93,29 +91,20 @@ const IOPRIO_WHO_USER: u64 = 3;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Permanently denies the system calls to this process, the program it executes and their
-/// descendants. `writes` says whether the sandbox has a path that the server may write.
-pub(super) fn restrict(writes: bool) -> io::Result<()> {
+/// Compiles the filters. `writes` says whether the sandbox has a path that the server may write.
+pub(super) fn compile_filters(writes: bool) -> Result<Vec<BpfProgram>, BackendError> {
     if !CAN_FILTER {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let refused = refused_calls(writes).map_err(|_| io::Error::from(Errno::INVAL))?;
-    apply(refused, libc::EPERM)?;
-    let attributes = attribute_calls().map_err(|_| io::Error::from(Errno::INVAL))?;
-    // Programs that copy files ignore this error, as on a file system without attributes.
-    apply(attributes, libc::EOPNOTSUPP)
+    // Programs that copy files ignore the second error, as on a file system without attributes.
+    Ok(vec![
+        compile(refused_calls(writes)?, libc::EPERM)?,
+        compile(attribute_calls()?, libc::EOPNOTSUPP)?,
+    ])
 }
 
-/// Permanently denies the calls of these rules with an error.
-pub(super) fn apply(rules: Rules, error: libc::c_int) -> io::Result<()> {
-    let filter = compile(rules, error).map_err(|_| io::Error::from(Errno::INVAL))?;
-    seccompiler::apply_filter(&filter).map_err(|error| match error {
-        Error::Prctl(error) | Error::Seccomp(error) => error,
-        Error::EmptyFilter | Error::Backend(_) | Error::ThreadSync(_) => Errno::INVAL.into(),
-    })
-}
-
-fn compile(mut rules: Rules, error: libc::c_int) -> Result<seccompiler::BpfProgram, BackendError> {
+/// Compiles a filter that refuses the calls of these rules with an error.
+pub(super) fn compile(mut rules: Rules, error: libc::c_int) -> Result<BpfProgram, BackendError> {
     if cfg!(target_arch = "x86_64") {
         let x32: Vec<_> =
             rules.iter().map(|(call, rules)| (call | X32_SYSCALL_BIT, rules.clone())).collect();
