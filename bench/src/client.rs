@@ -20,14 +20,13 @@ pub trait BenchClient: Clone + Send + Sync + Sized + 'static {
     /// The number of tools of all servers.
     fn tool_count(&self) -> usize;
 
-    /// Calls `echo` with arguments as an application builds them; returns whether the response has
-    /// the expected number of text bytes. The check decodes nothing that the client has not
-    /// decoded.
+    /// Calls `echo` of one server with arguments as an application builds them; returns whether the
+    /// response has the expected number of text bytes.
     fn call(
         &self,
+        server: usize,
+        case: BenchCase,
         message: &str,
-        bytes: Option<usize>,
-        length: usize,
     ) -> impl Future<Output = bool> + Send;
 
     /// Shuts all servers down.
@@ -36,7 +35,7 @@ pub trait BenchClient: Clone + Send + Sync + Sized + 'static {
 
 /// Runs the calls of one case.
 pub async fn measure_calls<C: BenchClient>(work: &Workload) -> CallFigures {
-    let client = C::connect(work, 1).await;
+    let client = C::connect(work, work.called_servers()).await;
     run_calls(&client, work, WARM_UP_TIME).await;
     let calls = run_calls(&client, work, work.duration).await;
     client.close().await;
@@ -53,8 +52,10 @@ async fn run_calls<C: BenchClient>(client: &C, work: &Workload, span: Duration) 
         calls.count = calls.call_nanos.len();
     } else {
         let tasks: Vec<_> = (0..work.in_flight())
-            .map(|_| {
-                tokio::spawn(run_caller(client.clone(), work.case, Arc::clone(&message), until))
+            .map(|caller| {
+                let server = caller % work.called_servers();
+                let message = Arc::clone(&message);
+                tokio::spawn(run_caller(client.clone(), server, work.case, message, until))
             })
             .collect();
         for task in tasks {
@@ -72,11 +73,10 @@ async fn run_sequential<C: BenchClient>(
     message: Arc<str>,
     until: Instant,
 ) -> Vec<u64> {
-    let (bytes, length) = (case.bytes(), case.response_text_len());
     let mut nanos = Vec::new();
     let mut start = Instant::now();
     while start < until {
-        assert!(client.call(&message, bytes, length).await, "incomplete response");
+        assert!(client.call(0, case, &message).await, "incomplete response");
         let end = Instant::now();
         nanos.push(u64::try_from((end - start).as_nanos()).unwrap_or(u64::MAX));
         start = end;
@@ -86,14 +86,14 @@ async fn run_sequential<C: BenchClient>(
 
 async fn run_caller<C: BenchClient>(
     client: C,
+    server: usize,
     case: BenchCase,
     message: Arc<str>,
     until: Instant,
 ) -> usize {
-    let (bytes, length) = (case.bytes(), case.response_text_len());
     let mut count = 0;
     while Instant::now() < until {
-        assert!(client.call(&message, bytes, length).await, "incomplete response");
+        assert!(client.call(server, case, &message).await, "incomplete response");
         count += 1;
     }
     count

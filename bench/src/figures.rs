@@ -79,6 +79,7 @@ impl StartFigures {
             "tools": self.tools,
             "idle_kb": self.idle_kb,
             "supervisors_kb": self.supervisors_kb,
+            "total_kb": self.idle_kb + self.supervisors_kb,
             "close_ms": self.close_time.as_secs_f64() * 1e3,
         })
     }

@@ -11,13 +11,14 @@ use crate::client::BenchClient;
 use crate::http_echo::HttpEchoServer;
 use crate::log;
 use crate::secret_mask::SecretMask;
-use crate::workload::Workload;
+use crate::workload::{BenchCase, Workload};
 
 /// One host for all servers.
 #[derive(Clone, Debug)]
 pub struct InnkeeperClient {
     host: Host,
-    servers: usize,
+    /// The name of the tool of each server.
+    tools: Arc<[String]>,
     /// The HTTP server, if the server is not a child process of the host.
     echo_server: Option<Arc<HttpEchoServer>>,
 }
@@ -50,7 +51,8 @@ impl BenchClient for InnkeeperClient {
             Config::from_value(&json!({"servers": entries}), "bench", Path::new("."), &environment)
                 .expect("invalid configuration");
         let host = Host::start(config).await.expect("a server did not start");
-        Self { host, servers, echo_server }
+        let tools = (0..servers).map(|n| format!("echo{n}.echo")).collect();
+        Self { host, tools, echo_server }
     }
 
     fn tool_count(&self) -> usize {
@@ -61,17 +63,22 @@ impl BenchClient for InnkeeperClient {
             "a server has no supervisor"
         );
         let catalog = self.host.catalog();
-        assert_eq!(catalog.servers().count(), self.servers, "a server is not in the catalog");
+        assert_eq!(catalog.servers().count(), self.tools.len(), "a server is not in the catalog");
         catalog.tool_names().count()
     }
 
-    async fn call(&self, message: &str, bytes: Option<usize>, length: usize) -> bool {
+    async fn call(&self, server: usize, case: BenchCase, message: &str) -> bool {
         let mut arguments = json!({"message": message});
-        if let Some(bytes) = bytes {
+        if let Some(bytes) = case.bytes() {
             arguments["bytes"] = json!(bytes);
         }
-        let result = self.host.call_tool("echo0.echo", arguments).await.expect("the call failed");
-        result.raw().get().len() > length
+        let result = self.host.call_tool(&self.tools[server], arguments).await;
+        let (result, length) = (result.expect("the call failed"), case.response_text_len());
+        if case.reads_text() {
+            result.text().len() == length
+        } else {
+            result.raw().get().len() > length
+        }
     }
 
     async fn close(self) {

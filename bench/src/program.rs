@@ -49,9 +49,7 @@ where
         } else {
             tokio::runtime::Builder::new_current_thread()
         };
-        if work.case != BenchCase::Start
-            && !(work.multi_thread && work.case == BenchCase::Concurrent)
-        {
+        if work.case != BenchCase::Start && !(work.multi_thread && work.in_flight() > 1) {
             pin_to_one_cpu()?;
         }
         let runtime = runtime

@@ -12,7 +12,7 @@ use tokio::process::Command;
 
 use crate::client::BenchClient;
 use crate::http_echo::HttpEchoServer;
-use crate::workload::Workload;
+use crate::workload::{BenchCase, Workload};
 
 type RmcpSession = RunningService<RoleClient, ()>;
 
@@ -67,15 +67,16 @@ impl BenchClient for RmcpClient {
         self.tools
     }
 
-    async fn call(&self, message: &str, bytes: Option<usize>, length: usize) -> bool {
+    async fn call(&self, server: usize, case: BenchCase, message: &str) -> bool {
         let mut arguments = Map::new();
         arguments.insert("message".to_owned(), Value::String(message.to_owned()));
-        if let Some(bytes) = bytes {
+        if let Some(bytes) = case.bytes() {
             arguments.insert("bytes".to_owned(), Value::from(bytes));
         }
         let request = CallToolRequestParams::new("echo").with_arguments(arguments);
-        let result = self.sessions[0].call_tool(request).await.expect("the call failed");
-        result.content[0].as_text().expect("the result is not text").text.len() == length
+        let result = self.sessions[server].call_tool(request).await.expect("the call failed");
+        let text = result.content[0].as_text().expect("the result is not text");
+        text.text.len() == case.response_text_len()
     }
 
     async fn close(self) {

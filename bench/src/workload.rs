@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Length of a short message in bytes.
 const SHORT_MESSAGE_BYTES: usize = 100;
+/// Length of a medium message in bytes.
+const MEDIUM_MESSAGE_BYTES: usize = 10_000;
 /// Length of a long result in bytes.
 const LONG_RESULT_BYTES: usize = 1_000_000;
 /// Length of the longest result in bytes.
@@ -20,11 +22,15 @@ pub enum BenchCase {
     Sequential,
     /// 100 bytes per message and result, fifty calls in flight.
     Concurrent,
+    /// 100 bytes per message and result, 500 calls in flight over ten servers.
+    ManyServers,
+    /// A message of ten kilobytes and the same result, one call at a time.
+    MediumMessage,
     /// A short request with a result of one megabyte of text.
     LargeResult,
     /// A short request with a result of ten megabytes of text.
     LargestResult,
-    /// A message of one megabyte and the same result.
+    /// A message of one megabyte and the same result, which the caller passes on as it is.
     LargeMessage,
     /// Start of the servers, lists, idle time, shutdown.
     Start,
@@ -112,7 +118,16 @@ impl Workload {
 
     /// The number of concurrent calls.
     pub fn in_flight(&self) -> usize {
-        if self.case == BenchCase::Concurrent { 50 } else { 1 }
+        match self.case {
+            BenchCase::Concurrent => 50,
+            BenchCase::ManyServers => 500,
+            _ => 1,
+        }
+    }
+
+    /// The number of servers that get the calls.
+    pub fn called_servers(&self) -> usize {
+        if self.case == BenchCase::ManyServers { 10 } else { 1 }
     }
 }
 
@@ -121,6 +136,8 @@ fn from_name(name: &str) -> Option<(BenchCase, Transport)> {
     Some(match name {
         "sequential" => (BenchCase::Sequential, Transport::Stdio),
         "flight" => (BenchCase::Concurrent, Transport::Stdio),
+        "servers" => (BenchCase::ManyServers, Transport::Stdio),
+        "medium" => (BenchCase::MediumMessage, Transport::Stdio),
         "result" => (BenchCase::LargeResult, Transport::Stdio),
         "largest-result" => (BenchCase::LargestResult, Transport::Stdio),
         "message" => (BenchCase::LargeMessage, Transport::Stdio),
@@ -137,7 +154,10 @@ impl BenchCase {
     /// The `message` argument of a call.
     pub fn message(self) -> String {
         match self {
-            Self::Sequential | Self::Concurrent => message_text(SHORT_MESSAGE_BYTES),
+            Self::Sequential | Self::Concurrent | Self::ManyServers => {
+                message_text(SHORT_MESSAGE_BYTES)
+            }
+            Self::MediumMessage => message_text(MEDIUM_MESSAGE_BYTES),
             Self::LargeMessage => message_text(LONG_RESULT_BYTES),
             Self::LargeResult | Self::LargestResult | Self::Start => String::new(),
         }
@@ -148,8 +168,19 @@ impl BenchCase {
         match self {
             Self::LargeResult => Some(LONG_RESULT_BYTES),
             Self::LargestResult => Some(LONGEST_RESULT_BYTES),
-            Self::Sequential | Self::Concurrent | Self::LargeMessage | Self::Start => None,
+            Self::Sequential
+            | Self::Concurrent
+            | Self::ManyServers
+            | Self::MediumMessage
+            | Self::LargeMessage
+            | Self::Start => None,
         }
+    }
+
+    /// Whether the caller reads the text of a result. A client that cannot pass a result on decodes
+    /// it anyway.
+    pub fn reads_text(self) -> bool {
+        self != Self::LargeMessage
     }
 
     /// The number of text bytes of a correct response.

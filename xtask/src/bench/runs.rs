@@ -32,8 +32,8 @@ macro_rules! bench_runs {
     };
 }
 
-/// HTTP has no raw pipe: every client over HTTP starts from an HTTP client.
-macro_rules! http_bench_runs {
+/// HTTP has no raw pipe: every client over HTTP starts from an HTTP client. Neither have ten servers.
+macro_rules! bench_runs_without_raw_pipe {
     ($case:literal) => {
         &[
             BenchRun { case: $case, peer: RMCP, runtime: "current" },
@@ -48,14 +48,16 @@ macro_rules! http_bench_runs {
 pub(super) const BENCH_RUNS: &[&[BenchRun]] = &[
     bench_runs!("sequential"),
     bench_runs!("flight"),
+    bench_runs_without_raw_pipe!("servers"),
+    bench_runs!("medium"),
     bench_runs!("result"),
     bench_runs!("largest-result"),
     bench_runs!("message"),
     bench_runs!("start"),
-    http_bench_runs!("http"),
-    http_bench_runs!("http-events"),
-    http_bench_runs!("http-flight"),
-    http_bench_runs!("http-result"),
+    bench_runs_without_raw_pipe!("http"),
+    bench_runs_without_raw_pipe!("http-events"),
+    bench_runs_without_raw_pipe!("http-flight"),
+    bench_runs_without_raw_pipe!("http-result"),
 ];
 
 /// The title of a case and its figure columns.
@@ -63,16 +65,20 @@ pub(super) fn case_columns(case: &str) -> (&'static str, &'static [FigureColumn]
     match case {
         "sequential" => ("100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
         "flight" => ("100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
+        "servers" => ("100 B, 500 in flight over 10 servers", &[CALL_RATE, CPU_PER_CALL]),
+        "medium" => ("10 kB round trip", &[MEDIAN_MICROS, P99_MICROS]),
         "result" => ("1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "largest-result" => ("10 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
-        "message" => ("1 MB round trip", &[MEDIAN_MILLIS, PEAK_MEMORY]),
+        "message" => ("1 MB round trip, not decoded", &[MEDIAN_MILLIS, PEAK_MEMORY]),
         "http" => ("HTTP, 100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL]),
         "http-events" => {
             ("HTTP (SSE), 100 B, one at a time", &[MEDIAN_MICROS, P99_MICROS, CPU_PER_CALL])
         }
         "http-flight" => ("HTTP, 100 B, 50 in flight", &[CALL_RATE, CPU_PER_CALL]),
         "http-result" => ("HTTP, 1 MB result", &[MEDIAN_MILLIS, PEAK_MEMORY]),
-        _ => ("20 servers", &[READY_TIME, IDLE_MEMORY, SUPERVISOR_MEMORY, CLOSE_TIME]),
+        _ => {
+            ("20 servers", &[READY_TIME, IDLE_MEMORY, SUPERVISOR_MEMORY, TOTAL_MEMORY, CLOSE_TIME])
+        }
     }
 }
 
@@ -102,5 +108,7 @@ const IDLE_MEMORY: FigureColumn =
     FigureColumn { key: "idle_kb", heading: "idle memory MB", divisor: 1024.0 };
 const SUPERVISOR_MEMORY: FigureColumn =
     FigureColumn { key: "supervisors_kb", heading: "supervisors' memory MB", divisor: 1024.0 };
+const TOTAL_MEMORY: FigureColumn =
+    FigureColumn { key: "total_kb", heading: "memory of both MB", divisor: 1024.0 };
 const CLOSE_TIME: FigureColumn =
     FigureColumn { key: "close_ms", heading: "shutdown ms", divisor: 1.0 };
