@@ -13,6 +13,42 @@ pub(crate) const MAX_SCHEMA_VALUES: usize = 5_000;
 /// Maximum nesting of arrays and objects in a schema; the JSON parser has about the same limit.
 pub(crate) const MAX_SCHEMA_DEPTH: usize = 128;
 
+/// Maximum size of a schema whose text alone can show that the schema is within the limits.
+const MAX_SHORT_BYTES: usize = 4 << 10;
+
+/// Maximum number of arrays and objects of such a schema; the JSON parser reads more inside one another.
+const MAX_SHORT_CONTAINERS: usize = 100;
+
+/// Maximum number of consecutive digits that a 64-bit float can have before its decimal point.
+const MAX_DIGITS: usize = 300;
+
+/// Returns whether the text of a schema shows that the schema is within all limits, also those of its
+/// references, its cost and its patterns: it is short and has none of them. Most schemas of tools are
+/// so, and a start reads many.
+pub(crate) fn are_certainly_met(text: &str) -> bool {
+    if text.len() > MAX_SHORT_BYTES {
+        return false;
+    }
+    let (mut containers, mut digits) = (0, 0);
+    for byte in text.bytes() {
+        match byte {
+            // References, dialects and base addresses; names with escapes.
+            b'$' | b'\\' => return false,
+            // A number that may be out of range.
+            b'e' | b'E' if digits > 0 => return false,
+            b'{' | b'[' => containers += 1,
+            _ => {}
+        }
+        digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+        if digits > MAX_DIGITS {
+            return false;
+        }
+    }
+    containers <= MAX_SHORT_CONTAINERS
+        && !text.contains("\"pattern")
+        && !text.contains("\"unevaluated")
+}
+
 /// Checks the number of values, the depth, and the length of names and strings, without recursion.
 ///
 /// # Errors

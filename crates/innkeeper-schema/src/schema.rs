@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::compiled::{CompiledSchema, SchemaOutline};
 use crate::error::{CheckError, SchemaError};
-use crate::limits::MAX_SCHEMA_BYTES;
+use crate::limits::{self, MAX_SCHEMA_BYTES};
 use crate::violation::Violation;
 
 /// A JSON Schema from an untrusted source, compiled once at the first use.
@@ -46,7 +46,10 @@ impl Schema {
     /// Returns an error if the schema is too large or too costly, has references that lead out of
     /// the schema, or has an unknown dialect. A schema within the limits may still fail to compile.
     pub fn check_limits(&self) -> Result<(), SchemaError> {
-        SchemaOutline::new(&*self.source.to_value()?).map(drop)
+        match &self.source {
+            SchemaSource::Text(text) if limits::are_certainly_met(text.get()) => Ok(()),
+            source => SchemaOutline::new(&*source.to_value()?).map(drop),
+        }
     }
 
     /// Returns the parts of `value` that violate the schema, sorted by pointer, at most 32; empty if

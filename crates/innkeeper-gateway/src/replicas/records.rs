@@ -20,6 +20,10 @@ use crate::store_error::StoreError;
 /// Maximum number of records that wait for their removal. A record that is not removed expires.
 const MAX_ENDED: usize = 8_192;
 
+/// Maximum number of records of calls that another replica passed on, which wait for their removal for
+/// about a minute: some thousand calls a second.
+const MAX_BROKEN: usize = 1 << 18;
+
 /// Time in which ended calls gather for one script.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -127,7 +131,7 @@ pub(super) struct EndedCalls {
 impl Default for EndedCalls {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(MAX_ENDED);
-        let (broken, broken_receiver) = mpsc::channel(MAX_ENDED);
+        let (broken, broken_receiver) = mpsc::channel(MAX_BROKEN);
         let (receiver, broken_receiver) =
             (Mutex::new(Some(receiver)), Mutex::new(Some(broken_receiver)));
         Self { sender, receiver, broken, broken_receiver }

@@ -95,7 +95,9 @@ pub(crate) fn hidden_characters(text: &str) -> String {
 /// Returns whether a definition contains hidden text; parses it only if its spelling allows that.
 pub(crate) fn has_hidden_characters(definition: &RawValue) -> bool {
     let spelled = definition.get();
-    if !spelled.contains("\\u") && !spelled.contains(is_deceptive_char) {
+    // JSON text has no control characters but line breaks, which are no text. Most definitions are ASCII.
+    let is_plain = spelled.is_ascii() && !spelled.contains('\u{7f}');
+    if !spelled.contains("\\u") && (is_plain || !spelled.contains(is_deceptive_char)) {
         return false;
     }
     !hidden_characters(&model_visible_text(spelled)).is_empty()

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::read;
+use crate::compiled::SchemaOutline;
+use crate::limits;
 
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "ab", "c/~d"]).prop_map(str::to_owned)
@@ -72,12 +74,16 @@ fn keyword(
     .boxed()
 }
 
-fn schema() -> impl Strategy<Value = Value> {
+fn part() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![Just(json!(true)), Just(json!({"type": "integer"}))];
     let part = leaf.prop_recursive(4, 32, 3, |inner| {
         vec(keyword(inner.boxed()), 0..4).prop_map(|keywords| keywords.into_iter().collect())
     });
-    let part = part.boxed();
+    part.boxed()
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let part = part();
     let keywords = vec(keyword(part.clone()), 1..5);
     (keywords, btree_map(prop::sample::select(vec!["a", "b", "c"]), part, 2..4)).prop_map(
         |(keywords, definitions)| {
@@ -110,6 +116,14 @@ proptest! {
         }
         for violation in checked.unwrap_or_default() {
             prop_assert!(arguments.pointer(&violation.pointer).is_some(), "{:?}", violation);
+        }
+    }
+
+    #[test]
+    fn a_text_that_shows_its_limits_is_within_them(schema in part()) {
+        let text = schema.to_string();
+        if limits::are_certainly_met(&text) {
+            prop_assert!(SchemaOutline::new(&schema).is_ok(), "{}", text);
         }
     }
 

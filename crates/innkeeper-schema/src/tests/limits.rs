@@ -1,10 +1,11 @@
 //! Tests at the limits and one past them, on the smallest expected stack where depth matters.
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{fits, limit_message, only_message};
 use crate::cost::MAX_DEPTH;
-use crate::limits::MAX_SCHEMA_DEPTH;
+use crate::limits::{MAX_SCHEMA_DEPTH, are_certainly_met};
 use crate::schema::Schema;
 
 /// Runs a function on the smallest expected stack.
@@ -30,6 +31,33 @@ fn values_inside_one_another_are_taken_up_to_the_limit() {
         let deeper = Schema::from_value(schema(MAX_SCHEMA_DEPTH)).check_limits();
         assert_eq!(deeper.unwrap_err().to_string(), "more than 128 levels of nested values");
     });
+}
+
+#[test]
+fn only_a_short_text_without_references_patterns_and_large_numbers_shows_its_limits() {
+    let text = |schema: &str| RawValue::from_string(schema.to_owned()).unwrap();
+    let tool =
+        r#"{"type":"object","properties":{"e":{"type":"number","maximum":1.5}},"required":["e"]}"#;
+    assert!(are_certainly_met(tool));
+    let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    assert!(are_certainly_met(&nested(100)) && !are_certainly_met(&nested(101)));
+    let digits = |count: usize| format!(r#"{{"maximum":{}}}"#, "9".repeat(count));
+    assert!(are_certainly_met(&digits(300)) && !are_certainly_met(&digits(301)));
+    assert_eq!(Schema::from_text(text(&digits(300))).to_value().map(drop), Ok(()));
+    for other in [
+        r##"{"$ref":"#/a"}"##,
+        r#"{"\u0024ref":"https://example.com"}"#,
+        r#"{"maximum":1e400}"#,
+        r#"{"maximum":1E400}"#,
+        r#"{"properties":{"a":{"pattern":"("}}}"#,
+        r#"{"patternProperties":{"(":true}}"#,
+        r#"{"unevaluatedItems":false}"#,
+        &format!(r#"{{"title":"{}"}}"#, "x".repeat(5_000)),
+    ] {
+        assert!(!are_certainly_met(other), "{other}");
+    }
+    let unusable = Schema::from_text(text(r##"{"$ref":"#/a"}"##));
+    assert!(unusable.check_limits().is_err());
 }
 
 #[test]
