@@ -64,7 +64,7 @@ fn utf16_unit(escape: &[u8]) -> Option<u16> {
 /// Whether a raw key, as written between its quotes, decodes to `name`.
 pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
     if raw_key.len() <= name.len() {
-        return raw_key == name;
+        return raw_key == name && !raw_key.contains('\\');
     }
     // An escape sequence takes up to six bytes per byte of the character.
     raw_key.len() <= 6 * name.len()
@@ -133,6 +133,7 @@ mod tests {
     fn a_key_is_itself_however_it_is_escaped() {
         assert!(key_is("id", "id") && key_is(r"\u0069\u0064", "id") && key_is(r"a\/b", "a/b"));
         assert!(!key_is("ID", "id") && !key_is(r"\u0049d", "id") && !key_is("idid", "id"));
+        assert!(!key_is(r"\\", r"\\") && key_is(r"\\", r"\"));
         assert!(!key_is(r"id\", "id") && !key_is(r"\ud83dxxxx", "id"));
         assert!(!key_is(&format!(r"\u0069d{}", "x".repeat(1000)), "id"));
     }
