@@ -153,13 +153,15 @@ fn from_name(name: &str) -> Option<(BenchCase, Transport)> {
 impl BenchCase {
     /// The `message` argument of a call.
     pub fn message(self) -> String {
+        message_text(self.message_len())
+    }
+
+    fn message_len(self) -> usize {
         match self {
-            Self::Sequential | Self::Concurrent | Self::ManyServers => {
-                message_text(SHORT_MESSAGE_BYTES)
-            }
-            Self::MediumMessage => message_text(MEDIUM_MESSAGE_BYTES),
-            Self::LargeMessage => message_text(LONG_RESULT_BYTES),
-            Self::LargeResult | Self::LargestResult | Self::Start => String::new(),
+            Self::Sequential | Self::Concurrent | Self::ManyServers => SHORT_MESSAGE_BYTES,
+            Self::MediumMessage => MEDIUM_MESSAGE_BYTES,
+            Self::LargeMessage => LONG_RESULT_BYTES,
+            Self::LargeResult | Self::LargestResult | Self::Start => 0,
         }
     }
 
@@ -185,7 +187,7 @@ impl BenchCase {
 
     /// The number of text bytes of a correct response.
     pub fn response_text_len(self) -> usize {
-        self.bytes().unwrap_or_else(|| self.message().len())
+        self.bytes().unwrap_or_else(|| self.message_len())
     }
 }
 

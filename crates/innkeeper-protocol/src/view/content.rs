@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{ObjectView, ViewError};
 use crate::raw_text::from_checked;
-use crate::skim;
+use crate::skim::{self, Cursor};
 use crate::text::{decode_string, key_is};
 
 /// Maximum number of content blocks in a view. A longer result is available as raw JSON.
@@ -124,15 +124,39 @@ impl<'a> ContentBlock<'a> {
 /// Returns the text of all text blocks of a result of `tools/call`, joined by line breaks; empty if
 /// there is none. The text is borrowed if there is one such block, and its text has no escapes.
 pub fn result_text(raw: &RawValue) -> Cow<'_, str> {
-    let content = skim::member(raw.get(), "content").unwrap_or_default();
-    let mut texts = skim::elements(content).filter_map(text_of_block);
-    let first = texts.next().unwrap_or_default();
-    texts.fold(first, |joined, text| joined + "\n" + text)
+    let mut joined: Option<Cow<'_, str>> = None;
+    let mut cursor = Cursor::new(raw.get());
+    if !cursor.enter(b'{') {
+        return Cow::default();
+    }
+    while let Some(key) = cursor.next_key() {
+        if !key_is(key, "content") || cursor.peek() != Some(b'[') {
+            cursor.next_value();
+            continue;
+        }
+        cursor.enter(b'[');
+        while cursor.next_element() {
+            if let Some(text) = next_text(&mut cursor) {
+                joined = Some(match joined {
+                    None => text,
+                    Some(before) => before + "\n" + text,
+                });
+            }
+        }
+    }
+    joined.unwrap_or_default()
 }
 
-fn text_of_block(block: &str) -> Option<Cow<'_, str>> {
+/// Consumes a content block, and returns its text if it is a text block.
+fn next_text<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
+    if cursor.peek() != Some(b'{') {
+        cursor.next_value();
+        return None;
+    }
+    cursor.enter(b'{');
     let (mut is_text, mut text) = (false, None);
-    for (key, value) in skim::members(block) {
+    while let Some(key) = cursor.next_key() {
+        let value = cursor.next_value()?;
         if key_is(key, "type") {
             is_text = value == "\"text\"" || decode_string(value).as_deref() == Some("text");
         } else if key_is(key, "text") {
