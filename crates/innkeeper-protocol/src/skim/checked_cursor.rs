@@ -3,7 +3,7 @@
 use crate::json_string::plain_len;
 
 /// A position in JSON text. A step fails at the first byte that RFC 8259 does not permit there; the
-/// position is then unspecified. The function accepts exactly the values that `serde_json` accepts
+/// position is then unspecified. The cursor accepts exactly the values that `serde_json` accepts
 /// as raw values.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedCursor<'a> {
