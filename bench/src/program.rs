@@ -49,7 +49,7 @@ where
         } else {
             tokio::runtime::Builder::new_current_thread()
         };
-        if work.case != BenchCase::Start && !(work.multi_thread && work.in_flight() > 1) {
+        if work.is_pinned() {
             pin_to_one_cpu()?;
         }
         let runtime = runtime
@@ -73,10 +73,6 @@ where
 }
 
 /// Restricts this process and its server to the first available CPU.
-///
-/// With two CPUs, the duration of a call would be the wake-up time of the other CPU, which in a
-/// virtual machine is ten times the measured duration. Only many calls in flight on several threads
-/// use both CPUs, because the load keeps both CPUs awake.
 fn pin_to_one_cpu() -> Result<(), String> {
     let problem = |error| format!("cannot set the CPU affinity: {error}");
     let allowed = sched_getaffinity(None).map_err(problem)?;

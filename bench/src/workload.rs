@@ -20,6 +20,8 @@ const DEFAULT_PIPE_BYTES: usize = 1 << 20;
 pub enum BenchCase {
     /// 100 bytes per message and result, one call at a time.
     Sequential,
+    /// As `Sequential`; client and server use all CPUs.
+    Unpinned,
     /// 100 bytes per message and result, fifty calls in flight.
     Concurrent,
     /// 100 bytes per message and result, 500 calls in flight over ten servers.
@@ -125,6 +127,16 @@ impl Workload {
         }
     }
 
+    /// Whether the client and its servers run on one CPU.
+    ///
+    /// With two CPUs, the duration of a call is the wake-up time of the other CPU, which in a virtual
+    /// machine is ten times the measured duration. Many calls in flight on several threads keep all
+    /// CPUs awake.
+    pub fn is_pinned(&self) -> bool {
+        let keeps_cpus_awake = self.multi_thread && self.in_flight() > 1;
+        !keeps_cpus_awake && !matches!(self.case, BenchCase::Unpinned | BenchCase::Start)
+    }
+
     /// The number of servers that get the calls.
     pub fn called_servers(&self) -> usize {
         if self.case == BenchCase::ManyServers { 10 } else { 1 }
@@ -135,6 +147,7 @@ impl Workload {
 fn from_name(name: &str) -> Option<(BenchCase, Transport)> {
     Some(match name {
         "sequential" => (BenchCase::Sequential, Transport::Stdio),
+        "unpinned" => (BenchCase::Unpinned, Transport::Stdio),
         "flight" => (BenchCase::Concurrent, Transport::Stdio),
         "servers" => (BenchCase::ManyServers, Transport::Stdio),
         "medium" => (BenchCase::MediumMessage, Transport::Stdio),
@@ -158,7 +171,9 @@ impl BenchCase {
 
     fn message_len(self) -> usize {
         match self {
-            Self::Sequential | Self::Concurrent | Self::ManyServers => SHORT_MESSAGE_BYTES,
+            Self::Sequential | Self::Unpinned | Self::Concurrent | Self::ManyServers => {
+                SHORT_MESSAGE_BYTES
+            }
             Self::MediumMessage => MEDIUM_MESSAGE_BYTES,
             Self::LargeMessage => LONG_RESULT_BYTES,
             Self::LargeResult | Self::LargestResult | Self::Start => 0,
@@ -171,6 +186,7 @@ impl BenchCase {
             Self::LargeResult => Some(LONG_RESULT_BYTES),
             Self::LargestResult => Some(LONGEST_RESULT_BYTES),
             Self::Sequential
+            | Self::Unpinned
             | Self::Concurrent
             | Self::ManyServers
             | Self::MediumMessage

@@ -1,4 +1,4 @@
-//! `bench`: compares the host with a raw pipe and the official SDK.
+//! `bench`: compares the host with a raw pipe and the official SDKs.
 
 mod gateway;
 mod goal;
@@ -6,14 +6,15 @@ mod report;
 mod runs;
 mod toolcalls;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::program::{Program, repository_root};
+use crate::test::{install_node_clients, install_python_clients};
 use crate::{TaskResult, figures, output};
 use report::Samples;
-use runs::{BENCH_RUNS, BenchRun};
+use runs::{BENCH_RUNS, BenchRun, PYTHON_SDK, TYPESCRIPT_SDK};
 
 /// Default number of rounds; each figure is the median of all rounds. Many short rounds, because
 /// the speed of a shared machine changes within seconds.
@@ -59,6 +60,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         for entries in BENCH_RUNS {
             for entry in interleave(entries, round)
                 .filter(|entry| args.include_innkeeper || !entry.is_innkeeper())
+                .filter(|entry| entry.is_due(round))
             {
                 samples.add(entry, &measure(&programs, entry, &args)?);
             }
@@ -134,7 +136,19 @@ fn interleave<T>(entries: &[T], round: usize) -> impl Iterator<Item = &T> {
     })
 }
 
-fn build(args: &BenchArgs) -> TaskResult<PathBuf> {
+/// The programs of the clients.
+struct ClientPrograms {
+    /// The directory of the programs in Rust.
+    rust: PathBuf,
+    /// The directory of the packages of the TypeScript SDK.
+    node_packages: PathBuf,
+    /// The Python with the packages of the Python SDK.
+    python: PathBuf,
+}
+
+fn build(args: &BenchArgs) -> TaskResult<ClientPrograms> {
+    let node_packages = install_node_clients()?;
+    let python = install_python_clients()?.join("python");
     let target = repository_root().join("target/bench");
     let innkeeper_args = "--features innkeeper";
     for client in
@@ -147,18 +161,33 @@ fn build(args: &BenchArgs) -> TaskResult<PathBuf> {
             .path_arg(&target)
             .run()?;
     }
-    Ok(target.join("dist"))
+    Ok(ClientPrograms { rust: target.join("dist"), node_packages, python })
 }
 
-fn measure(programs: &Path, entry: &BenchRun, args: &BenchArgs) -> TaskResult<Value> {
-    let program = format!("peer-{}", entry.peer);
-    let line = Program::new(programs.join(&program))
+impl ClientPrograms {
+    /// The program of a client, without arguments.
+    fn client(&self, peer: &str) -> Program {
+        let peers = repository_root().join("bench/peers");
+        match peer {
+            TYPESCRIPT_SDK => Program::new("node")
+                .path_arg(&peers.join("typescript/peer.mjs"))
+                .current_dir(&self.node_packages),
+            PYTHON_SDK => Program::new(&self.python).path_arg(&peers.join("python/peer.py")),
+            _ => Program::new(self.rust.join(format!("peer-{peer}"))),
+        }
+    }
+}
+
+fn measure(programs: &ClientPrograms, entry: &BenchRun, args: &BenchArgs) -> TaskResult<Value> {
+    let line = programs
+        .client(entry.peer)
         .args(&format!("--case {} --runtime {}", entry.case, entry.runtime))
         .args(&format!("--seconds {} --log {}", args.seconds, if args.log { "on" } else { "off" }))
         .arg("--echo")
-        .path_arg(&programs.join("echo"))
+        .path_arg(&programs.rust.join("echo"))
         .output()?;
-    serde_json::from_str(&line).map_err(|error| format!("`{program}` did not print JSON: {error}"))
+    serde_json::from_str(&line)
+        .map_err(|error| format!("the client `{}` did not print JSON: {error}", entry.peer))
 }
 
 /// The text of the page's generated block.

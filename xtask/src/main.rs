@@ -91,7 +91,7 @@ usage: cargo xtask COMMAND
                             golden actions of public benchmarks through the host and the agent; each
                             result and final state must equal those of the benchmark's own code
   bench [--rounds N] [--seconds S] [--no-log] [--peers-only] [--json] [--write]
-                            calls, starts and memory beside a raw pipe and the official SDK
+                            calls, starts and memory beside a raw pipe and the official SDKs
   bench --gateway [--rounds N] [--seconds S] [--json] [--write]
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
                             the tool-call parser beside a byte search and published parsers

@@ -19,9 +19,10 @@ use crate::{
 
 pub(crate) use cargo_tools::CargoTool;
 pub(crate) use servers::{
-    install_benchmarks, install_chart_tools, install_gateway_peers, install_npm, install_once,
-    install_python_clients, install_servers, install_trajectory_benchmarks, install_uv,
-    install_venv, install_venv_for, install_venv_with_options,
+    install_benchmarks, install_chart_tools, install_gateway_peers, install_node_clients,
+    install_npm, install_once, install_python_clients, install_servers,
+    install_trajectory_benchmarks, install_uv, install_venv, install_venv_for,
+    install_venv_with_options,
 };
 
 /// The build command of all tests.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::runs::{BENCH_RUNS, BenchRun, INNKEEPER, RAW_PIPE, RMCP, case_columns};
+use super::runs::{
+    BENCH_RUNS, BenchRun, INNKEEPER, PYTHON_SDK, RAW_PIPE, RMCP, TYPESCRIPT_SDK, case_columns,
+};
 use crate::{figures, output};
 
 /// All measured figures by case, peer, runtime and key.
@@ -64,8 +66,10 @@ impl Samples {
     }
 
     fn table_rows(&self) -> Vec<Vec<String>> {
-        let heading = ["", "runtime", "raw pipe", "rmcp", "innkeeper", "÷ raw pipe", "÷ rmcp"];
-        let mut rows = vec![heading.map(str::to_owned).to_vec()];
+        let heading = ["", "runtime", "raw pipe", "rmcp", "TypeScript SDK", "Python SDK"]
+            .into_iter()
+            .chain(["innkeeper", "÷ raw pipe", "÷ rmcp"]);
+        let mut rows = vec![heading.map(str::to_owned).collect()];
         for case in BENCH_RUNS.iter().map(|entries| entries[0].case) {
             let (title, figures) = case_columns(case);
             for figure in figures {
@@ -78,6 +82,8 @@ impl Samples {
                     let figures = [
                         median_of(RAW_PIPE),
                         median_of(RMCP),
+                        median_of(TYPESCRIPT_SDK),
+                        median_of(PYTHON_SDK),
                         median_of(INNKEEPER),
                         against(RAW_PIPE),
                         against(RMCP),
@@ -142,6 +148,21 @@ mod tests {
         }
         assert_eq!(samples.ratio("sequential", RAW_PIPE, "current", "p50_us"), Some(2.0));
         assert_eq!(samples.ratio("sequential", RMCP, "current", "p50_us"), None);
+    }
+
+    #[test]
+    fn a_client_with_one_runtime_has_its_figure_in_its_column_and_a_dash_in_the_other_row() {
+        let mut samples = Samples::default();
+        for (entry, micros) in BENCH_RUNS[0].iter().zip(1_u8..) {
+            samples.add(entry, &json!({"p50_us": micros}));
+        }
+        let rows = samples.table_rows();
+        assert_eq!(rows[0][4..7], ["TypeScript SDK", "Python SDK", "innkeeper"]);
+        assert_eq!(
+            rows[1][1..],
+            ["current", "1.00", "2.00", "7.00", "8.00", "3.00", "3.00", "1.50"]
+        );
+        assert_eq!(rows[2][1..], ["multi", "4.00", "5.00", "–", "–", "6.00", "1.50", "1.20"]);
     }
 
     #[test]

@@ -47,11 +47,7 @@ pub(crate) fn install_servers() -> TaskResult {
         install_npm(dir, PACKAGE_JSON, PACKAGE_LOCK)
     })?;
     install_once(&home.join("venv"), REQUIREMENTS, |dir| install_venv(dir, REQUIREMENTS))?;
-    install_once(
-        &home.join("clients"),
-        &format!("{CLIENTS_PACKAGE_JSON}{CLIENTS_PACKAGE_LOCK}"),
-        |dir| install_npm(dir, CLIENTS_PACKAGE_JSON, CLIENTS_PACKAGE_LOCK),
-    )?;
+    install_node_clients()?;
     install_python_clients()?;
     install_uv()?;
     DebianProgram::REDIS.install()?;
@@ -73,6 +69,19 @@ pub(crate) fn install_chart_tools() -> TaskResult<PathBuf> {
     let venv = create_home()?.join("chart");
     install_once(&venv, CHART_REQUIREMENTS, |dir| install_venv(dir, CHART_REQUIREMENTS))?;
     Ok(venv.join("bin/python"))
+}
+
+/// Installs the clients in JavaScript, and returns the directory of their packages.
+///
+/// # Errors
+///
+/// The installation failed; the error contains the end of its log.
+pub(crate) fn install_node_clients() -> TaskResult<PathBuf> {
+    let home = create_home()?.join("clients");
+    install_once(&home, &format!("{CLIENTS_PACKAGE_JSON}{CLIENTS_PACKAGE_LOCK}"), |dir| {
+        install_npm(dir, CLIENTS_PACKAGE_JSON, CLIENTS_PACKAGE_LOCK)
+    })?;
+    Ok(home)
 }
 
 /// Installs the clients in Python, and returns the directory of their programs.
