@@ -3,9 +3,8 @@
 /// Number of bytes that are compared at once within a long string.
 const BLOCK_BYTES: usize = 32;
 
-/// Number of eight-byte words of a string that are compared before its blocks: most strings are
-/// shorter.
-const SHORT_WORDS: usize = 4;
+/// Number of eight-byte words of a string that are compared before its blocks: keys are shorter.
+const SHORT_WORDS: usize = 2;
 
 /// Returns the number of bytes before the first quote, backslash or control character.
 pub(crate) fn plain_len(bytes: &[u8]) -> usize {
@@ -39,7 +38,11 @@ fn is_special(byte: u8) -> bool {
 
 /// Whether a block has a special byte.
 fn has_special_byte(block: &[u8; BLOCK_BYTES]) -> bool {
-    block.iter().fold(0, |found, byte| found | u8::from(is_special(*byte))) != 0
+    let mut marks = [0; BLOCK_BYTES];
+    for (mark, byte) in marks.iter_mut().zip(block) {
+        *mark = if is_special(*byte) { u8::MAX } else { 0 };
+    }
+    marks.into_iter().fold(0, |all, mark| all | mark) != 0
 }
 
 /// Marks the special bytes of a word in their highest bits. Only the lowest mark is certain.

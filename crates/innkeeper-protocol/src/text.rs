@@ -62,10 +62,17 @@ fn utf16_unit(escape: &[u8]) -> Option<u16> {
 }
 
 /// Whether a raw key, as written between its quotes, decodes to `name`.
+#[inline]
 pub(crate) fn key_is(raw_key: &str, name: &str) -> bool {
-    if raw_key.len() <= name.len() {
-        return raw_key == name && !raw_key.contains('\\');
+    let may_have_escapes = raw_key.len() > name.len();
+    if may_have_escapes {
+        escaped_key_is(raw_key, name)
+    } else {
+        raw_key == name && !raw_key.contains('\\')
     }
+}
+
+fn escaped_key_is(raw_key: &str, name: &str) -> bool {
     // An escape sequence takes up to six bytes per byte of the character.
     raw_key.len() <= 6 * name.len()
         && raw_key.contains('\\')

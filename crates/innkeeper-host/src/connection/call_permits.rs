@@ -22,7 +22,10 @@ pub(crate) struct CallPermits(Mutex<PermitTable>);
 #[derive(Debug)]
 struct PermitTable {
     free: usize,
-    principals: HashMap<Option<Arc<str>>, PrincipalCalls, RandomState>,
+    /// The calls without a principal.
+    own: PrincipalCalls,
+    /// Only principals with calls.
+    principals: HashMap<Arc<str>, PrincipalCalls, RandomState>,
     /// The number of the last ticket or grant.
     last_number: u64,
 }
@@ -53,18 +56,21 @@ impl PermitTable {
     /// Gives free permits to waiting calls.
     fn grant(&mut self) {
         loop {
-            let waiting = self.principals.iter().filter_map(|(principal, calls)| {
+            let principals =
+                self.principals.iter().map(|(principal, calls)| (Some(principal), calls));
+            let waiting = principals.chain([(None, &self.own)]).filter_map(|(principal, calls)| {
                 let (ticket, first) = calls.waiting.first_key_value()?;
                 let permitted = self.is_permitted(calls.running, first.has_limited_share);
                 permitted.then_some(((calls.running, calls.last_granted, *ticket), principal))
             });
             let next = waiting.min_by_key(|(order, _)| *order);
-            let Some(((_, _, ticket), principal)) = next.map(|(order, next)| (order, next.clone()))
+            let Some(((_, _, ticket), principal)) =
+                next.map(|(order, next)| (order, next.cloned()))
             else {
                 return;
             };
             let grant_number = self.next_number();
-            let Some(calls) = self.principals.get_mut(&principal) else { return };
+            let Some(calls) = self.calls_mut(principal.as_ref()) else { return };
             let Some(call) = calls.waiting.remove(&ticket) else { return };
             calls.running += 1;
             calls.last_granted = grant_number;
@@ -79,16 +85,33 @@ impl PermitTable {
         self.last_number
     }
 
-    fn release(&mut self, principal: &Option<Arc<str>>) {
+    /// Returns the calls of a principal that has some, or those without a principal.
+    fn calls_mut(&mut self, principal: Option<&Arc<str>>) -> Option<&mut PrincipalCalls> {
+        match principal {
+            None => Some(&mut self.own),
+            Some(principal) => self.principals.get_mut(principal),
+        }
+    }
+
+    /// Like [`Self::calls_mut`], for a call to be added.
+    fn entry(&mut self, principal: Option<&Arc<str>>) -> &mut PrincipalCalls {
+        match principal {
+            None => &mut self.own,
+            Some(principal) => self.principals.entry(principal.clone()).or_default(),
+        }
+    }
+
+    fn release(&mut self, principal: Option<&Arc<str>>) {
         self.free += 1;
-        if let Some(calls) = self.principals.get_mut(principal) {
+        if let Some(calls) = self.calls_mut(principal) {
             calls.running = calls.running.saturating_sub(1);
         }
         self.remove_unused(principal);
         self.grant();
     }
 
-    fn remove_unused(&mut self, principal: &Option<Arc<str>>) {
+    fn remove_unused(&mut self, principal: Option<&Arc<str>>) {
+        let Some(principal) = principal else { return };
         let is_unused = |calls: &PrincipalCalls| calls.running == 0 && calls.waiting.is_empty();
         if self.principals.get(principal).is_some_and(is_unused) {
             self.principals.remove(principal);
@@ -98,8 +121,8 @@ impl PermitTable {
 
 impl CallPermits {
     pub(crate) fn new(maximum: usize) -> Self {
-        let principals = HashMap::default();
-        Self(Mutex::new(PermitTable { free: maximum, principals, last_number: 0 }))
+        let (own, principals) = (PrincipalCalls::default(), HashMap::default());
+        Self(Mutex::new(PermitTable { free: maximum, own, principals, last_number: 0 }))
     }
 
     fn table(&self) -> MutexGuard<'_, PermitTable> {
@@ -116,16 +139,16 @@ impl CallPermits {
         let has_limited_share = caller.is_some_and(|caller| caller.has_limited_share);
         let (mut waiting, granted) = {
             let mut table = self.table();
-            let running = table.principals.get(&principal).map_or(0, |calls| calls.running);
+            let running = table.calls_mut(principal.as_ref()).map_or(0, |calls| calls.running);
             // A call that waits may not start now, so nothing is overtaken.
             if table.is_permitted(running, has_limited_share) {
                 table.free -= 1;
-                table.principals.entry(principal.clone()).or_default().running += 1;
+                table.entry(principal.as_ref()).running += 1;
                 return Some(RequestPermit { permits: self, principal, waited: false });
             }
             let (granted, receiver) = oneshot::channel();
             let ticket = table.next_number();
-            let calls = table.principals.entry(principal.clone()).or_default();
+            let calls = table.entry(principal.as_ref());
             calls.waiting.insert(ticket, WaitingCall { has_limited_share, granted });
             let waiting =
                 Ticket { permits: self, principal: principal.clone(), ticket: Some(ticket) };
@@ -155,14 +178,14 @@ impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let mut table = self.permits.table();
-        let calls = table.principals.get_mut(&self.principal);
+        let calls = table.calls_mut(self.principal.as_ref());
         match calls.and_then(|calls| calls.waiting.remove(&ticket)) {
             Some(_) => {
-                table.remove_unused(&self.principal);
+                table.remove_unused(self.principal.as_ref());
                 // The next call of the principal may have another share.
                 table.grant();
             }
-            None => table.release(&self.principal),
+            None => table.release(self.principal.as_ref()),
         }
     }
 }
@@ -177,7 +200,7 @@ pub(super) struct RequestPermit<'a> {
 
 impl Drop for RequestPermit<'_> {
     fn drop(&mut self) {
-        self.permits.table().release(&self.principal);
+        self.permits.table().release(self.principal.as_ref());
     }
 }
 

@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Waker};
 use innkeeper_protocol::{JsonText, RequestId, envelope};
 use serde::Serialize;
 use tokio::io::AsyncWrite;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use super::RequestError;
 use crate::error::{ProtocolError, UnavailableReason};
@@ -246,8 +248,14 @@ impl SessionWriter {
 
     /// Writes queued messages until the connection ends; returns the reason.
     pub(super) async fn write_loop(&self) -> Option<UnavailableReason> {
+        let runs_at_once = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         loop {
             self.work.notified().await;
+            if runs_at_once {
+                // A worker thread runs the task that was notified last before all others. The other
+                // callers queue their messages first, so that one write has them all.
+                yield_now().await;
+            }
             if poll_fn(|cx| self.poll_flush(&mut self.pipe(), cx)).await.is_err() {
                 return Some(UnavailableReason::ClosedInput);
             }

@@ -7,7 +7,7 @@ use crate::envelope::{MalformedKind, MalformedMessage};
 use crate::id::RequestId;
 use crate::raw_text::from_checked;
 use crate::skim::CheckedCursor;
-use crate::text::key_is;
+use crate::text::decode_string;
 
 /// The members of an envelope as raw JSON. Unknown members are skipped.
 #[derive(Debug, Default)]
@@ -100,15 +100,22 @@ enum MemberKey {
 impl MemberKey {
     /// Reads a key without its quotes.
     fn from_raw(key: &str) -> Self {
-        const NAMES: [(&str, MemberKey); 6] = [
-            ("jsonrpc", MemberKey::Jsonrpc),
-            ("id", MemberKey::Id),
-            ("method", MemberKey::Method),
-            ("params", MemberKey::Params),
-            ("result", MemberKey::Result),
-            ("error", MemberKey::Error),
-        ];
-        let found = NAMES.into_iter().find(|(name, _)| key_is(key, name));
-        found.map_or(Self::Other, |(_, key)| key)
+        if key.contains('\\') {
+            return decode_string(&format!("\"{key}\""))
+                .map_or(Self::Other, |key| Self::from_name(&key));
+        }
+        Self::from_name(key)
+    }
+
+    fn from_name(name: &str) -> Self {
+        match name {
+            "jsonrpc" => Self::Jsonrpc,
+            "id" => Self::Id,
+            "method" => Self::Method,
+            "params" => Self::Params,
+            "result" => Self::Result,
+            "error" => Self::Error,
+            _ => Self::Other,
+        }
     }
 }
