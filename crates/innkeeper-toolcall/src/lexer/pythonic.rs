@@ -30,9 +30,8 @@ pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
     let is_plain = match rest.first() {
         // The lexer reads the name as text, but `Action:` on its own line is a marker.
         _ if bytes[1..first].contains(&b'\n') => Some(false),
-        Some(b'0'..=b'9' | b'-') => {
-            rest.iter().find(|byte| !is_number(byte)).map(|byte| *byte == b']')
-        }
+        // Numbers are never a call and do not wait.
+        Some(b'0'..=b'9' | b'-') => Some(rest.iter().find(|byte| !is_number(byte)) == Some(&b']')),
         Some(b'{' | b'[' | b'"') => Some(false),
         Some(_) => rest.iter().position(|byte| !is_name(byte)).map(|end| match rest[end] {
             b'(' => end == 0,
