@@ -29,6 +29,9 @@ use crate::repair::Repair;
 /// Maximum look-ahead of a lexer in bytes: white space between two markers.
 pub(crate) const MAX_LOOKAHEAD_BYTES: usize = 256;
 
+/// Maximum length of an undecided start of a call without a lexer.
+const MAX_HELD_BYTES: usize = 64;
+
 /// Maximum length of a tool name in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 256;
 
@@ -168,6 +171,12 @@ pub(crate) fn match_call_start(lexer_kind: LexerKind, text: &str, max_chars: usi
         | LexerKind::Gemma
         | LexerKind::React => PrefixMatch::Yes,
     }
+}
+
+/// The result for the start of a call that its text does not decide: a short start is compared again
+/// with more text; a lexer reads a longer start.
+fn undecided_start(text: &str, max_chars: usize) -> PrefixMatch {
+    if text.len() > max_chars.min(MAX_HELD_BYTES) { PrefixMatch::Yes } else { PrefixMatch::Partial }
 }
 
 /// Whether a call can continue with `next` after its marker. If not, the text is not a call, as in

@@ -178,6 +178,8 @@ impl ToolCallParser {
             if remaining <= split_at {
                 // The rest is entirely part of this chunk: continue without a copy.
                 rest = &chunk[chunk.len() - rest.len() - remaining..];
+                joined.clear();
+                self.held = joined;
                 break;
             }
             joined.drain(..read);
@@ -231,8 +233,8 @@ impl ToolCallParser {
     pub fn call_depth(&self) -> usize {
         match &self.mode {
             ParseMode::OpenCall(open) => open.depth(),
-            ParseMode::Text
-            | ParseMode::Reasoning(_)
+            ParseMode::Text => usize::from(self.held.contains(['{', '['])),
+            ParseMode::Reasoning(_)
             | ParseMode::HeldCall(_)
             | ParseMode::CallSection(_)
             | ParseMode::OpaqueJson(_)

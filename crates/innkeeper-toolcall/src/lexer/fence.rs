@@ -3,7 +3,7 @@
 use super::json_calls::{JsonCalls, match_value_start};
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_CALLS, PrefixMatch, leading_whitespace_len,
-    match_prefix,
+    match_prefix, undecided_start,
 };
 use crate::event::TextEnd;
 use crate::parse::Completeness;
@@ -14,18 +14,10 @@ pub(crate) const FENCE: &str = "```";
 /// Maximum length of the language name after the opening marker.
 const MAX_LANGUAGE_CHARS: usize = 20;
 
-/// Maximum length of an undecided start of a block that is compared again with more text. A lexer
-/// reads a longer start.
-const MAX_HELD_BYTES: usize = 64;
-
 /// Whether a fenced block can be a call: the opening line is complete, and a bracket with a key of
 /// a call follows.
 pub(super) fn match_block_start(text: &str, max_chars: usize) -> PrefixMatch {
-    let undecided = if text.len() > max_chars.min(MAX_HELD_BYTES) {
-        PrefixMatch::Yes
-    } else {
-        PrefixMatch::Partial
-    };
+    let undecided = undecided_start(text, max_chars);
     let mut header = text[FENCE.len()..].bytes().enumerate();
     let body = loop {
         match header.next() {
@@ -37,7 +29,10 @@ pub(super) fn match_block_start(text: &str, max_chars: usize) -> PrefixMatch {
     };
     let body = &body[leading_whitespace_len(body)..];
     match body.as_bytes().first() {
-        Some(b'{' | b'[') => match_value_start(body),
+        Some(b'{' | b'[') => match match_value_start(body) {
+            PrefixMatch::Partial => undecided,
+            decided => decided,
+        },
         Some(_) => PrefixMatch::No,
         None => undecided,
     }

@@ -6,6 +6,7 @@ use super::json_scanner::{JsonScanner, Token};
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_CALLS, MAX_LOOKAHEAD_BYTES, OpaqueJson,
     PrefixMatch, RawCall, leading_whitespace_len, match_after_whitespace, match_prefix,
+    undecided_start,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
@@ -22,7 +23,7 @@ const ARGUMENTS_KEYS: &[&str] =
 /// Names of other members that a call may have.
 const METADATA_KEYS: &[&str] = &["type", "id", "call_id", "tool_call_id", "index"];
 
-/// Whether `{` can start a call: a quoted key or the end of the text follows.
+/// Whether `{` can start a call: a quoted key follows.
 pub(super) fn match_object_start(text: &str, max_chars: usize) -> PrefixMatch {
     let bytes = text.as_bytes();
     let after = 1 + bytes
@@ -32,23 +33,28 @@ pub(super) fn match_object_start(text: &str, max_chars: usize) -> PrefixMatch {
         .take_while(|byte| b" \t\r\n".contains(byte))
         .count();
     match bytes.get(after) {
-        Some(b'"' | b'\'') | None => PrefixMatch::Yes,
+        None => undecided_start(text, max_chars),
+        Some(b'"' | b'\'') => PrefixMatch::Yes,
         Some(_) if after < max_chars => PrefixMatch::No,
         Some(_) => PrefixMatch::Yes,
     }
 }
 
-/// Whether `text`, which starts with a bracket, can be the body of a fenced block that is a call.
+/// Whether `text`, which starts with a bracket, can be the body of a fenced block that is a call:
+/// `Partial` if the text ends before the first key does.
 pub(super) fn match_value_start(text: &str) -> PrefixMatch {
-    let object = text.strip_prefix('{').map(|rest| &rest[leading_whitespace_len(rest)..]);
-    let key = object.and_then(|rest| {
-        let quote = rest.as_bytes().first().filter(|byte| b"\"'".contains(byte))?;
-        let end = memchr::memchr(*quote, &rest.as_bytes()[1..])?;
-        rest.get(1..=end)
-    });
-    match key {
-        Some(key) if !key.contains('\\') && CallKey::from_text(key).is_none() => PrefixMatch::No,
-        Some(_) | None => PrefixMatch::Yes,
+    let Some(object) = text.strip_prefix('{') else { return PrefixMatch::Yes };
+    let mut rest = object[leading_whitespace_len(object)..].chars();
+    match rest.next() {
+        None => PrefixMatch::Partial,
+        Some(quote @ ('"' | '\'')) => match rest.as_str().split_once(quote) {
+            None => PrefixMatch::Partial,
+            Some((key, _)) if key.contains('\\') || CallKey::from_text(key).is_some() => {
+                PrefixMatch::Yes
+            }
+            Some(_) => PrefixMatch::No,
+        },
+        Some(_) => PrefixMatch::Yes,
     }
 }
 

@@ -5,7 +5,7 @@
 use super::json_calls::JsonCalls;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, OpaqueJson,
-    PrefixMatch, RawCall, leading_whitespace_len,
+    PrefixMatch, RawCall, leading_whitespace_len, undecided_start,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
@@ -13,8 +13,8 @@ use crate::event::TextEnd;
 use crate::lexer::json_scanner::MAX_DEPTH;
 use crate::parse::Completeness;
 
-/// Whether `[` can start a call: a name with a bracket, JSON or the end of the text follows. A list
-/// of numbers is plain text.
+/// Whether `[` can start a call: a name with a bracket or JSON follows. A list of numbers is plain
+/// text.
 pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
     let max_chars = max_chars.min(MAX_NAME_BYTES);
     let bytes = text.as_bytes();
@@ -29,18 +29,21 @@ pub(super) fn match_list_start(text: &str, max_chars: usize) -> PrefixMatch {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-/".contains(byte);
     let is_plain = match rest.first() {
         // The lexer reads the name as text, but `Action:` on its own line is a marker.
-        _ if bytes[1..first].contains(&b'\n') => false,
-        Some(b'0'..=b'9' | b'-') => rest.iter().find(|byte| !is_number(byte)) == Some(&b']'),
-        Some(b'{' | b'[' | b'"') | None => false,
-        Some(_) => match rest.iter().position(|byte| !is_name(byte)) {
-            Some(end) if rest[end] == b'(' => end == 0,
-            Some(end) => {
-                rest[end].is_ascii() && ![&b"null"[..], b"true", b"false"].contains(&&rest[..end])
-            }
-            None => false,
-        },
+        _ if bytes[1..first].contains(&b'\n') => Some(false),
+        // Numbers are never a call and do not wait.
+        Some(b'0'..=b'9' | b'-') => Some(rest.iter().find(|byte| !is_number(byte)) == Some(&b']')),
+        Some(b'{' | b'[' | b'"') => Some(false),
+        Some(_) => rest.iter().position(|byte| !is_name(byte)).map(|end| match rest[end] {
+            b'(' => end == 0,
+            next => next.is_ascii() && ![&b"null"[..], b"true", b"false"].contains(&&rest[..end]),
+        }),
+        None => None,
     };
-    if is_plain { PrefixMatch::No } else { PrefixMatch::Yes }
+    match is_plain {
+        Some(true) => PrefixMatch::No,
+        Some(false) => PrefixMatch::Yes,
+        None => undecided_start(text, max_chars),
+    }
 }
 
 /// A lexer for one list.

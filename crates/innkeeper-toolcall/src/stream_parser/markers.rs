@@ -137,12 +137,6 @@ impl Markers {
         Self::new(retained.copied().collect())
     }
 
-    /// Returns the positions at or after `from` at which a marker may start.
-    #[inline]
-    pub(super) fn candidates<'s>(&'s self, text: &'s str, from: usize) -> Candidates<'s> {
-        Candidates { markers: self, bytes: text.as_bytes(), bits: 0, start: 0, next: from }
-    }
-
     /// Returns a bit per byte of at most `BLOCK_BYTES` bytes. The last byte has no successor yet and
     /// may start a marker that continues in the next chunk.
     #[inline]
@@ -155,7 +149,11 @@ impl Markers {
         };
         let (block, next) = (block.to_le_bytes(), (block >> 8).to_le_bytes());
         let at_last = self.pairs.iter().any(|[first, _]| first[0] == *last);
-        flag_bits(self.flags(&block, &next)) | u64::from(at_last) << (bytes.len() - 1)
+        let bits = match self.flags(&block, &next) {
+            0 => 0,
+            flags => flag_bits(flags),
+        };
+        bits | u64::from(at_last) << (bytes.len() - 1)
     }
 
     /// Returns 8 bits per byte of a block, which are not 0 where a marker may start. `next` is the
@@ -230,9 +228,7 @@ fn group_slot(byte: u8) -> usize {
 
 /// The positions in a text at which a marker may start, as far as two bytes show.
 #[derive(Debug)]
-pub(super) struct Candidates<'s> {
-    markers: &'s Markers,
-    bytes: &'s [u8],
+pub(super) struct Candidates {
     /// A bit per byte from `start`, which is 1 for a candidate that was not returned.
     bits: u64,
     start: usize,
@@ -240,15 +236,40 @@ pub(super) struct Candidates<'s> {
     next: usize,
 }
 
-impl Candidates<'_> {
-    /// Finds the next candidates, up to the last `BLOCK_BYTES` bytes or fewer.
-    fn advance(&mut self) {
-        let mut rest = &self.bytes[self.next..];
+impl Candidates {
+    /// Creates the positions at or after `at`.
+    pub(super) fn from(at: usize) -> Self {
+        Self { bits: 0, start: 0, next: at }
+    }
+
+    /// Returns the next position. `text` is the same text in every call.
+    #[inline]
+    pub(super) fn next(&mut self, markers: &Markers, text: &str) -> Option<usize> {
+        let bytes = text.as_bytes();
+        loop {
+            while self.bits != 0 {
+                let at = self.start + self.bits.trailing_zeros() as usize;
+                self.bits &= self.bits - 1;
+                if markers.groups_of(&bytes[at..]) != 0 {
+                    return Some(at);
+                }
+            }
+            if self.next >= bytes.len() {
+                return None;
+            }
+            self.locate(markers, bytes);
+        }
+    }
+
+    /// Locates the next candidates, without blocks that have none.
+    #[inline(never)]
+    fn locate(&mut self, markers: &Markers, bytes: &[u8]) {
+        let mut rest = &bytes[self.next..];
         // The last byte of a block needs its successor.
         while rest.len() > WIDE_BLOCKS * BLOCK_BYTES {
             let (blocks, _) = rest.as_chunks();
             let (shifted, _) = rest[1..].as_chunks();
-            let flags = |at: usize| self.markers.flags(&blocks[at], &shifted[at]);
+            let flags = |at: usize| markers.flags(&blocks[at], &shifted[at]);
             // Numbers, because the compiler compares arrays of numbers byte by byte.
             let [first, second, third, fourth] = [flags(0), flags(1), flags(2), flags(3)];
             if first | second | third | fourth != 0 {
@@ -256,50 +277,23 @@ impl Candidates<'_> {
                     | flag_bits(second) << BLOCK_BYTES
                     | flag_bits(third) << (2 * BLOCK_BYTES)
                     | flag_bits(fourth) << (3 * BLOCK_BYTES);
-                return self.set_bits(bits, rest.len(), WIDE_BLOCKS * BLOCK_BYTES);
+                return self.set_bits(bits, bytes.len() - rest.len(), WIDE_BLOCKS * BLOCK_BYTES);
             }
             rest = &rest[WIDE_BLOCKS * BLOCK_BYTES..];
         }
         while let (Some(block), Some(next)) = (rest.first_chunk(), rest[1..].first_chunk()) {
-            let bits = flag_bits(self.markers.flags(block, next));
+            let bits = flag_bits(markers.flags(block, next));
             if bits != 0 {
-                return self.set_bits(bits, rest.len(), BLOCK_BYTES);
+                return self.set_bits(bits, bytes.len() - rest.len(), BLOCK_BYTES);
             }
             rest = &rest[BLOCK_BYTES..];
         }
-        self.next = self.bytes.len() - rest.len();
+        self.set_bits(markers.last_bits(rest), bytes.len() - rest.len(), rest.len());
     }
 
-    /// Sets the bits of the first `length` bytes of the last `rest` bytes.
-    fn set_bits(&mut self, bits: u64, rest: usize, length: usize) {
-        self.bits = bits;
-        self.start = self.bytes.len() - rest;
-        self.next = self.start + length;
-    }
-}
-
-impl Iterator for Candidates<'_> {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        loop {
-            while self.bits != 0 {
-                let at = self.start + self.bits.trailing_zeros() as usize;
-                self.bits &= self.bits - 1;
-                if self.markers.groups_of(&self.bytes[at..]) != 0 {
-                    return Some(at);
-                }
-            }
-            let rest = self.bytes.get(self.next..)?;
-            match rest.len() {
-                0 => return None,
-                1..=BLOCK_BYTES => {
-                    self.set_bits(self.markers.last_bits(rest), rest.len(), rest.len());
-                }
-                _ => self.advance(),
-            }
-        }
+    /// Sets the bits of `length` bytes from `start`.
+    fn set_bits(&mut self, bits: u64, start: usize, length: usize) {
+        *self = Self { bits, start, next: start + length };
     }
 }
 
@@ -322,7 +316,7 @@ mod tests {
                     let text = format!("{}{}", &"An x".repeat(wide)[..before], marker.text);
                     let cuts = before + 1..=text.len();
                     for end in cuts.filter(|end| text.is_char_boundary(*end)) {
-                        let candidate = markers.candidates(&text[..end], 0).next();
+                        let candidate = Candidates::from(0).next(&markers, &text[..end]);
                         assert_eq!(candidate, Some(before), "{name}: {:?} to {end}", marker.text);
                     }
                 }
@@ -333,8 +327,8 @@ mod tests {
     #[test]
     fn a_first_letter_with_a_second_that_no_marker_has_is_passed_over() {
         let markers = Markers::new(Format::Detect.markers());
-        assert_eq!(markers.candidates("An A, `x` and an Ant", 0).next(), None);
-        assert_eq!(markers.candidates("An A", 0).next(), Some(3));
-        assert_eq!(markers.candidates("An Action", 1).next(), Some(3));
+        assert_eq!(Candidates::from(0).next(&markers, "An A, `x` and an Ant"), None);
+        assert_eq!(Candidates::from(0).next(&markers, "An A"), Some(3));
+        assert_eq!(Candidates::from(1).next(&markers, "An Action"), Some(3));
     }
 }

@@ -1,6 +1,6 @@
 //! Parser for reasoning and for call sections.
 
-use super::markers::{MarkerMatch, Markers};
+use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
 use crate::event::{ParseEvent, TextEnd};
@@ -101,7 +101,8 @@ impl ToolCallParser {
         let ParseMode::Reasoning(reasoning) = &self.mode else {
             return ParseProgress::continue_after(0);
         };
-        for at in reasoning.markers.candidates(input, 0) {
+        let mut candidates = Candidates::from(0);
+        while let Some(at) = candidates.next(&reasoning.markers, input) {
             let marker =
                 match reasoning.markers.match_start(&input[at..], text_end.is_some(), |_| true) {
                     MarkerMatch::Nothing => continue,
@@ -201,7 +202,8 @@ impl ToolCallParser {
         else {
             return ParseProgress::continue_after(0);
         };
-        for at in section.markers.candidates(input, 0) {
+        let mut candidates = Candidates::from(0);
+        while let Some(at) = candidates.next(&section.markers, input) {
             match section.markers.match_start(&input[at..], text_end.is_some(), |_| true) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {

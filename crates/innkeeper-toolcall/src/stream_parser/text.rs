@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 
-use super::markers::{MarkerMatch, Markers};
+use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
 use super::{
@@ -19,9 +19,30 @@ impl ToolCallParser {
         text_end: Option<TextEnd>,
         sink: &mut ParseEventSink<'_>,
     ) -> ParseProgress {
-        let mut markers = self.text_markers();
-        let mut candidates = markers.candidates(input, 0);
-        while let Some(at) = candidates.next() {
+        let mut candidates = Candidates::from(0);
+        match candidates.next(self.text_markers(), input) {
+            Some(at) => self.parse_candidates(input, at, candidates, text_end, sink),
+            None => {
+                self.emit_visible_text(input, sink);
+                ParseProgress::wait_after(input.len())
+            }
+        }
+    }
+
+    /// Parses text with a candidate at `at` and further `candidates`. A function of its own, because
+    /// most chunks have no candidate and do not need its stack frame.
+    #[inline(never)]
+    fn parse_candidates(
+        &mut self,
+        input: &str,
+        at: usize,
+        mut candidates: Candidates,
+        text_end: Option<TextEnd>,
+        sink: &mut ParseEventSink<'_>,
+    ) -> ParseProgress {
+        let mut candidate = Some(at);
+        while let Some(at) = candidate {
+            let markers = self.text_markers();
             let (fresh, rest) = input.split_at(at);
             // A short rest can be the start of many markers.
             let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
@@ -34,10 +55,8 @@ impl ToolCallParser {
                 }
                 MarkerMatch::Marker(marker) => match self.match_call_start(marker, rest) {
                     PrefixMatch::No => {
-                        let from = at + marker.text.len();
+                        candidates = Candidates::from(at + marker.text.len());
                         self.context.in_fence = !self.context.in_fence;
-                        markers = self.text_markers();
-                        candidates = markers.candidates(input, from);
                     }
                     PrefixMatch::Partial if text_end.is_none() => {
                         self.emit_visible_text(fresh, sink);
@@ -50,6 +69,7 @@ impl ToolCallParser {
                     }
                 },
             }
+            candidate = candidates.next(self.text_markers(), input);
         }
         self.emit_visible_text(input, sink);
         ParseProgress::wait_after(input.len())

@@ -151,6 +151,16 @@ fn the_depth_is_known_for_each_syntax_with_brackets() {
 
 /// Proves: S26
 #[test]
+fn the_depth_counts_the_bracket_of_a_start_that_is_not_decided() {
+    assert_eq!(depths_after(["{", "\n ", "\"tool", "\": "]), [1; 4]);
+    assert_eq!(depths_after(["[", "ec", "ho", "(a=1"]), [1, 1, 1, 2]);
+    assert_eq!(depths_after(["[", "4", "]"]), [1, 0, 0]);
+    assert_eq!(depths_after(["```json\n", " {", "\"to", "ol\""]), [0, 1, 1, 1]);
+    assert_eq!(depths_after(["```json\n{\"da", "ys\": ["]), [1, 0]);
+}
+
+/// Proves: S26
+#[test]
 fn a_call_without_brackets_has_the_depth_zero() {
     let chunks = ["<tool_call>\n<function=echo>\n<parameter=a>\n", "{\"b\": ["];
     assert_eq!(states_after(chunks), [ParserState::InToolCall; 2]);
