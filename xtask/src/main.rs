@@ -40,6 +40,8 @@ mod fuzz;
 
 mod bench;
 
+mod function_order;
+
 mod soak;
 
 mod simulate;
@@ -95,6 +97,8 @@ usage: cargo xtask COMMAND
   bench --gateway [--rounds N] [--seconds S] [--json] [--write]
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
                             the tool-call parser beside a byte search and published parsers
+  function-order            the functions that a start calls, which the profile `dist` places side by
+                            side; writes crates/innkeeper-cli/function-order.txt
   soak [--cycles [N] | --kills [N] | --lost [N] | --calls [N]]
                             starts and stops, process trees killed, calls with injected faults; all
                             three in full by default
@@ -143,6 +147,7 @@ fn main() -> ExitCode {
         "eval-guard" => eval_guard::run(rest),
         "eval-tool-search" => eval_tool_search::run(rest),
         "bench" => bench::run(rest),
+        "function-order" => function_order::run(rest),
         "soak" => soak::run(rest),
         "simulate" => simulate::run(rest),
         "replicas" => replicas::run(rest),
