@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The functions that a start calls: a crate and a pattern of sections per line.
+/// The functions that a start calls: a crate and a pattern of sections per line. The functions of a start
+/// of the library come first, and after an empty line those that only the command line calls.
 const LIST: &str = include_str!("function-order.txt");
 
 /// The profile in the manifest of the workspace.
@@ -56,15 +57,21 @@ fn is_installed_profile(output_directory: &Path) -> bool {
 /// Returns a script that adds one section to those of the linker. A line of the list without a function
 /// matches nothing.
 fn linker_script(list: &str) -> String {
+    let inputs: String = list.split("\n\n").map(input_patterns).collect();
+    format!("SECTIONS {{\n  {SECTION} : {{\n{inputs}  }}\n}} INSERT BEFORE .text;\n")
+}
+
+/// Returns the patterns of some lines by their object files: the linker looks at one pattern of files
+/// for each crate.
+fn input_patterns(lines: &str) -> String {
     let mut crates: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, pattern) in list.lines().filter_map(|line| line.split_once(' ')) {
+    for (name, pattern) in lines.lines().filter_map(|line| line.split_once(' ')) {
         crates.entry(name).or_default().push(pattern);
     }
-    let inputs: String = crates
+    crates
         .iter()
         .map(|(name, patterns)| format!("    *.{name}.*-cgu.*({})\n", patterns.join("\n      ")))
-        .collect();
-    format!("SECTIONS {{\n  {SECTION} : {{\n{inputs}  }}\n}} INSERT BEFORE .text;\n")
+        .collect()
 }
 
 fn script_option(script: &Path) -> String {

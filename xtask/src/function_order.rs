@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::program::{Program, relative_path, repository_root};
 use crate::{TaskResult, output};
 
-/// The list, in the order of its bytes. A line has a crate and a pattern of sections.
+/// The list. A line has a crate and a pattern of sections.
 const LIST_PATH: &str = "crates/innkeeper-cli/function-order.txt";
 /// The number of servers of each start.
 const SERVER_COUNT: usize = 20;
@@ -38,16 +38,22 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     version
         .map_err(|_| "`function-order` needs valgrind (`apt-get install valgrind`)".to_owned())?;
     let profiler = Profiler::new()?;
-    let mut lines = profiler.lines_of_command_line()?;
-    lines.extend(profiler.lines_of_library()?);
-    if lines.is_empty() {
-        return Err("the profiles have no function of the maps".to_owned());
-    }
-    let list: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let library = profiler.lines_of_library()?;
+    let command_line = profiler.lines_of_command_line()?;
+    let list = format_list(&library, &command_line);
     let file = repository_root().join(LIST_PATH);
-    fs::write(&file, list).map_err(|error| problem(&file, &error))?;
-    output::print_line(format_args!("{LIST_PATH}: {} lines", lines.len()));
+    fs::write(&file, &list).map_err(|error| problem(&file, &error))?;
+    output::print_line(format_args!("{LIST_PATH}: {} lines", list.lines().count()));
     Ok(())
+}
+
+/// Returns the lines of the library, an empty line, and the further lines of the command line. A host of
+/// an application has no pages with functions that only the command line calls.
+fn format_list(library: &BTreeSet<String>, command_line: &BTreeSet<String>) -> String {
+    let join =
+        |lines: Vec<&String>| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let further = command_line.difference(library).collect();
+    format!("{}\n{}", join(library.iter().collect()), join(further))
 }
 
 /// Builds programs with symbols and a map of their sections, and runs the programs in valgrind.

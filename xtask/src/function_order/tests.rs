@@ -30,11 +30,12 @@ fn a_line_has_the_crate_and_the_section_of_a_called_function_without_hashes() {
 }
 
 #[test]
-fn the_list_is_sorted_and_has_plain_patterns_of_functions_alone() {
+fn the_list_has_two_sorted_parts_of_plain_patterns_without_a_repetition() {
     let text = fs::read_to_string(repository_root().join(LIST_PATH)).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert!(lines.is_sorted_by(|before, after| before < after));
-    for line in lines {
+    let (library, command_line) = text.split_once("\n\n").unwrap();
+    let lines = |part: &str| part.lines().map(str::to_owned).collect::<BTreeSet<String>>();
+    assert_eq!(text, format_list(&lines(library), &lines(command_line)));
+    for line in library.lines().chain(command_line.lines()) {
         let (name, pattern) = line.split_once(' ').unwrap();
         assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'), "{line}");
         assert!(pattern.starts_with(".text.") && pattern.ends_with('*'), "{line}");
