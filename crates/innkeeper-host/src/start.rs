@@ -55,7 +55,8 @@ pub(crate) async fn start_all(
             readiness: board.clone(),
             ..ServerStart::new(registry, launcher, &server)
         };
-        drop(group.spawn(start.run(limit)));
+        // A box, because a task moves its future several times, and this one has 11 kB.
+        drop(group.spawn(Box::pin(start.run(limit))));
     }
     let mut failures = collect_failures(&mut group).await;
     drop(group);
