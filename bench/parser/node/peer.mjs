@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 const { hermesProtocol } = createRequire(join(process.cwd(), "package.json"))("@ai-sdk-tool/parser");
 
-const [file, pieceWord, secondsWord] = process.argv.slice(2);
+const [file, pieceWord, seconds] = process.argv.slice(2);
 const text = readFileSync(file, "latin1");
 const piece = Number(pieceWord);
 const properties = { path: { type: "string" }, content: { type: "string" } };
@@ -38,11 +38,11 @@ async function pass() {
 }
 
 const passes = [];
-let told = 0;
-const begun = performance.now();
-while (passes.length === 0 || performance.now() - begun < Number(secondsWord) * 1e3) {
+let seenBytes = 0;
+const start = performance.now();
+while (passes.length === 0 || performance.now() - start < Number(seconds) * 1e3) {
   const from = process.cpuUsage();
-  told = await pass();
+  seenBytes = await pass();
   const { user, system } = process.cpuUsage(from);
   passes.push((user + system) / 1e3);
 }
@@ -53,6 +53,6 @@ console.log(
     ms,
     ns_per_byte: (ms * 1e6) / text.length,
     mb_per_second: text.length / ms / 1e3,
-    told,
+    seen_bytes: seenBytes,
   }),
 );

@@ -69,10 +69,10 @@ fn measure() -> Result<String, String> {
     let mut passes = Vec::new();
     let span = Duration::from_secs_f64(seconds);
     let begun = Instant::now();
-    let (mut told, mut other, mut other_bytes) = (0, Duration::ZERO, 0);
+    let (mut seen_bytes, mut other, mut other_bytes) = (0, Duration::ZERO, 0);
     while passes.is_empty() || begun.elapsed() < span && passes.len() < MAX_PASSES {
         let from = cpu_time();
-        told = peer.parse(&text, piece)?;
+        seen_bytes = peer.parse(&text, piece)?;
         let pass = cpu_time().saturating_sub(from);
         let (spent, bytes) = peer.reference_time();
         let pass = pass.saturating_sub(spent);
@@ -93,7 +93,7 @@ fn measure() -> Result<String, String> {
         "mb_per_second": text.len() as f64 / pass / 1e6,
         "to_reference": (other_bytes > 0).then_some(all / other),
         "growth_kb": growth,
-        "seen_bytes": told,
+        "seen_bytes": seen_bytes,
     });
     Ok(line.to_string())
 }

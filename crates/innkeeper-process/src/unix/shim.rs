@@ -14,6 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, Shutdown};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -282,16 +283,23 @@ impl ShimControl {
     ) -> io::Result<()> {
         let fds =
             [server_ends.stdin.as_fd(), server_ends.stdout.as_fd(), server_ends.stderr.as_fd()];
-        let sent = self
-            .0
-            .async_io(Interest::WRITABLE, || {
-                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-                let mut ancillary = SendAncillaryBuffer::new(&mut space);
-                ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-                let slices = [IoSlice::new(frame)];
-                Ok(rustix::net::sendmsg(&*self.0, &slices, &mut ancillary, SEND_FLAGS)?)
-            })
-            .await?;
+        let send = || -> io::Result<usize> {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+            let slices = [IoSlice::new(frame)];
+            Ok(rustix::net::sendmsg(&*self.0, &slices, &mut ancillary, SEND_FLAGS)?)
+        };
+        // A new socket has room, and each server can start while one thread starts the next shim. With
+        // several threads that start shims, the servers would take CPU from them.
+        let is_alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let at_once = if is_alone { send() } else { Err(io::ErrorKind::WouldBlock.into()) };
+        let sent = match at_once {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.0.async_io(Interest::WRITABLE, send).await?
+            }
+            sent => sent?,
+        };
         let mut rest = &frame[sent..];
         while !rest.is_empty() {
             self.0.writable().await?;
