@@ -23,7 +23,7 @@ pub(crate) struct CallPermits(Mutex<PermitTable>);
 struct PermitTable {
     free: usize,
     /// The calls without a principal.
-    own: PrincipalCalls,
+    without_principal: PrincipalCalls,
     /// Only principals with calls.
     principals: HashMap<Arc<str>, PrincipalCalls, RandomState>,
     /// The number of the last ticket or grant.
@@ -58,11 +58,13 @@ impl PermitTable {
         loop {
             let principals =
                 self.principals.iter().map(|(principal, calls)| (Some(principal), calls));
-            let waiting = principals.chain([(None, &self.own)]).filter_map(|(principal, calls)| {
-                let (ticket, first) = calls.waiting.first_key_value()?;
-                let permitted = self.is_permitted(calls.running, first.has_limited_share);
-                permitted.then_some(((calls.running, calls.last_granted, *ticket), principal))
-            });
+            let waiting = principals.chain([(None, &self.without_principal)]).filter_map(
+                |(principal, calls)| {
+                    let (ticket, first) = calls.waiting.first_key_value()?;
+                    let permitted = self.is_permitted(calls.running, first.has_limited_share);
+                    permitted.then_some(((calls.running, calls.last_granted, *ticket), principal))
+                },
+            );
             let next = waiting.min_by_key(|(order, _)| *order);
             let Some(((_, _, ticket), principal)) =
                 next.map(|(order, next)| (order, next.cloned()))
@@ -88,7 +90,7 @@ impl PermitTable {
     /// Returns the calls of a principal that has some, or those without a principal.
     fn calls_mut(&mut self, principal: Option<&Arc<str>>) -> Option<&mut PrincipalCalls> {
         match principal {
-            None => Some(&mut self.own),
+            None => Some(&mut self.without_principal),
             Some(principal) => self.principals.get_mut(principal),
         }
     }
@@ -96,7 +98,7 @@ impl PermitTable {
     /// Like [`Self::calls_mut`], for a call to be added.
     fn entry(&mut self, principal: Option<&Arc<str>>) -> &mut PrincipalCalls {
         match principal {
-            None => &mut self.own,
+            None => &mut self.without_principal,
             Some(principal) => self.principals.entry(principal.clone()).or_default(),
         }
     }
@@ -121,8 +123,13 @@ impl PermitTable {
 
 impl CallPermits {
     pub(crate) fn new(maximum: usize) -> Self {
-        let (own, principals) = (PrincipalCalls::default(), HashMap::default());
-        Self(Mutex::new(PermitTable { free: maximum, own, principals, last_number: 0 }))
+        let (without_principal, principals) = (PrincipalCalls::default(), HashMap::default());
+        Self(Mutex::new(PermitTable {
+            free: maximum,
+            without_principal,
+            principals,
+            last_number: 0,
+        }))
     }
 
     fn table(&self) -> MutexGuard<'_, PermitTable> {
