@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -102,16 +103,42 @@ pub(crate) fn signal(child: &Child, signal: Signal) {
 /// Returns a loopback address with a port that no program uses now, for a program that cannot report
 /// its own.
 ///
+/// The system gives these ports neither to a connection nor to a listener with port 0, and each process
+/// gets others, so that a port stays free until the program listens, also after its end.
+///
 /// # Panics
 ///
 /// If no port is free.
 #[must_use]
 pub fn free_port() -> SocketAddr {
-    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
-    free.unwrap_or_else(|error| panic!("no free port: {error}"))
+    const FIRST_PORT: u16 = 12_000;
+    const PORT_COUNT: u32 = 20_000;
+    const PORTS_PER_PROCESS: u32 = 32;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next_address = |_| {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = std::process::id().wrapping_mul(PORTS_PER_PROCESS).wrapping_add(number);
+        let offset = u16::try_from(number % PORT_COUNT).unwrap_or_default();
+        SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST_PORT + offset))
+    };
+    let mut addresses = (0..PORT_COUNT).map(next_address);
+    let free = addresses.find(|address| TcpListener::bind(address).is_ok());
+    free.unwrap_or_else(|| panic!("no free port"))
 }
 
 /// Returns the directories of the libraries in an installation: one per architecture.
 fn library_dirs(installation: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(installation.join("usr/lib"))?.map(|entry| Ok(entry?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free_port;
+
+    #[test]
+    fn free_ports_differ_and_no_connection_gets_one() {
+        let ports = [free_port(), free_port()].map(|address| address.port());
+        let first_of_connections = 32_768;
+        assert!(ports[0] != ports[1] && ports.iter().all(|port| *port < first_of_connections));
+    }
 }
