@@ -248,10 +248,10 @@ impl SessionWriter {
 
     /// Writes queued messages until the connection ends; returns the reason.
     pub(super) async fn write_loop(&self) -> Option<UnavailableReason> {
-        let runs_at_once = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let has_worker_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         loop {
             self.work.notified().await;
-            if runs_at_once {
+            if has_worker_threads {
                 // A worker thread runs the task that was notified last before all others. The other
                 // callers queue their messages first, so that one write has them all.
                 yield_now().await;

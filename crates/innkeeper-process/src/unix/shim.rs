@@ -292,8 +292,8 @@ impl ShimControl {
         };
         // A new socket has room, and each server can start while one thread starts the next shim. With
         // several threads that start shims, the servers would take CPU from them.
-        let is_alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
-        let at_once = if is_alone { send() } else { Err(io::ErrorKind::WouldBlock.into()) };
+        let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let at_once = if has_one_thread { send() } else { Err(io::ErrorKind::WouldBlock.into()) };
         let sent = match at_once {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.0.async_io(Interest::WRITABLE, send).await?
