@@ -146,9 +146,17 @@ impl GatewayInner {
     }
 
     async fn dispatch(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
+        match request.method {
+            method::TOOLS_CALL => self.call_tool(&request).await,
+            // In a box: each call of a tool would have room for the largest of these futures.
+            _ => Box::pin(self.dispatch_other(request)).await,
+        }
+    }
+
+    /// Handles a request that is no call of a tool.
+    async fn dispatch_other(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
         let era = request.caller.era();
         match (request.method, era) {
-            (method::TOOLS_CALL, _) => self.call_tool(&request).await,
             (method::TOOLS_LIST, _) => self.list(&request, ListKind::Tools).await,
             (method::PROMPTS_LIST, _) => self.list(&request, ListKind::Prompts).await,
             (method::RESOURCES_LIST, _) => self.list(&request, ListKind::Resources).await,

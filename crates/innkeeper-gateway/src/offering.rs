@@ -34,6 +34,8 @@ pub(crate) struct OfferedServer {
     /// the response streams of HTTP.
     pub(crate) ties_requests: bool,
     pub(crate) capabilities: Box<RawValue>,
+    /// Whether the server sends log messages.
+    pub(crate) has_logging: bool,
     /// The tasks that the server can create for a call of a tool, in its own era.
     pub(crate) tasks: TasksCapability,
     pub(crate) instructions: Option<Arc<str>>,
@@ -301,9 +303,13 @@ impl OfferedServer {
 
     /// Returns whether the server declares a capability.
     pub(crate) fn declares(&self, capability: &str) -> bool {
-        skim::member(self.capabilities.get(), capability)
-            .is_some_and(|value| !matches!(value, "false" | "null"))
+        declares(&self.capabilities, capability)
     }
+}
+
+fn declares(capabilities: &RawValue, capability: &str) -> bool {
+    skim::member(capabilities.get(), capability)
+        .is_some_and(|value| !matches!(value, "false" | "null"))
 }
 
 /// Returns what a server declares about tasks in this revision.
@@ -338,6 +344,7 @@ fn offered_server(
         era,
         ties_requests: era == Era::Modern || server.transport() == "http",
         capabilities: capabilities.to_owned(),
+        has_logging: declares(capabilities, "logging"),
         tasks: task_capability(revision, capabilities),
         instructions: server.instructions().map(Into::into),
         upstream: upstream.clone(),

@@ -363,17 +363,19 @@ impl Routes {
         request: Request,
     ) -> Response<Body> {
         let transport = &self.transport;
+        // Futures of rare requests are in boxes: each request of MCP would have room for the largest.
         match target {
             Target::Mcp => {
                 mcp::handle(transport, Origin::client(endpoint, principal), request).await
             }
             Target::SseStream => {
                 let (parts, _) = request.into_parts();
-                mcp::open_stream(transport, endpoint, principal, &parts).await
+                Box::pin(mcp::open_stream(transport, endpoint, principal, &parts)).await
             }
             Target::SseMessages => {
                 // The endpoint is that of the stream.
-                mcp::receive_message(transport, Origin::client(0, principal), request).await
+                let origin = Origin::client(0, principal);
+                Box::pin(mcp::receive_message(transport, origin, request)).await
             }
             Target::Rest(resource) => {
                 let needs_credential = self.access.authenticator.requires_credential();
@@ -384,7 +386,6 @@ impl Routes {
                 let placed = match RestResource::replica_path(&parts) {
                     None => Ok(body),
                     Some(path) => {
-                        // In a box: most requests need nothing of it.
                         let placing =
                             mcp::place_rest_request(&transport, origin, &path, &parts, body);
                         Box::pin(placing).await
@@ -400,7 +401,9 @@ impl Routes {
             }
             Target::Metrics => self.metrics(request.method()).await,
             Target::Connections(service, route) => {
-                connection_routes::handle(transport, &service, route, principal, request).await
+                let handling =
+                    connection_routes::handle(transport, &service, route, principal, request);
+                Box::pin(handling).await
             }
         }
     }
@@ -487,5 +490,19 @@ impl GatewayInner {
     /// Returns the index of a named endpoint.
     fn endpoint_index(&self, name: &str) -> Option<usize> {
         self.endpoints.iter().position(|endpoint| endpoint.name.as_deref() == Some(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_of_mcp_has_no_room_for_the_futures_of_rare_requests() {
+        fn future_bytes<F>(_handler: impl Fn(RoutesState, Request) -> F) -> usize {
+            size_of::<F>()
+        }
+        let bytes = future_bytes(default_endpoint);
+        assert!(bytes <= 6 << 10, "{bytes} bytes");
     }
 }

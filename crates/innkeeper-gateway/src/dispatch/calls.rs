@@ -103,7 +103,8 @@ impl GatewayInner {
             move |options: CallOptions| async move {
                 let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
                 let result = match task_call {
-                    Some(call) => call.call(&host_name, arguments, options).await?,
+                    // In a box: each call would have room for the future.
+                    Some(call) => Box::pin(call.call(&host_name, arguments, options)).await?,
                     None => host.call_tool_with(&host_name, arguments, options).await?,
                 };
                 in_flight.record_result(&result);

@@ -1,5 +1,6 @@
 //! Forwards one request to its server: turn, callback, notifications, cancellation.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use innkeeper_host::error::UnavailableReason;
@@ -89,7 +90,9 @@ impl GatewayInner {
                 };
             }
             (Era::Modern, Era::Legacy, None) => {
-                return Ok(self.forward_parkable(request, target, options, answers, call).await);
+                // In a box: each request would have room for the future.
+                let forwarding = self.forward_parkable(request, target, options, answers, call);
+                return Ok(Box::pin(forwarding).await);
             }
         }
         let in_use = match self.use_offered(server).await {
@@ -101,13 +104,12 @@ impl GatewayInner {
             Some(_) => None,
             None => self.turn(&caller.turn_client(), server, answers, &options).await,
         };
-        let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
-        if wants_notifications(request, server) {
-            options.notifications = Some(sender);
-        }
+        let receiver =
+            wants_notifications(request, server).then(|| notification_channel(&mut options));
         let filter = NotificationFilter::new(request, target.task);
         let stream = CurrentStream::new(request_stream(request));
-        match with_notifications(call(options), receiver, &stream, &filter).await {
+        let call = pin!(call(options));
+        match with_notifications(call, receiver, &stream, &filter).await {
             Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
                 Ok(Err(RpcError::stopped_for_memory(&server)))
             }
@@ -159,11 +161,9 @@ impl GatewayInner {
             options.callback = Some(callback);
             let in_use = gateway.use_offered(&server).await?;
             turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
-            let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
-            if wants {
-                options.notifications = Some(sender);
-            }
-            let result = with_notifications(call(options), receiver, &current, &filter).await;
+            let receiver = wants.then(|| notification_channel(&mut options));
+            let call = pin!(call(options));
+            let result = with_notifications(call, receiver, &current, &filter).await;
             result.map_err(|error| match error {
                 CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
                     RpcError::stopped_for_memory(&server)
@@ -266,20 +266,27 @@ fn request_stream(request: &ClientRequest<'_>) -> RequestStream {
 fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> bool {
     let logs = match request.caller.era() {
         // Servers of the modern era declare no log messages.
-        Era::Legacy => server.era == Era::Modern || server.declares("logging"),
+        Era::Legacy => server.era == Era::Modern || server.has_logging,
         Era::Modern => request.meta.log_level.is_some(),
     };
     request.sink.is_some() && (request.meta.progress_token.is_some() || logs)
 }
 
-/// Runs a call and forwards its notifications, all of them before the result.
+/// Returns the notifications of the call with these options.
+fn notification_channel(options: &mut CallOptions) -> mpsc::Receiver<CallNotification> {
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
+    options.notifications = Some(sender);
+    receiver
+}
+
+/// Runs a call and forwards its notifications, if the client wants them, all before the result.
 async fn with_notifications<T>(
-    call: impl Future<Output = T>,
-    mut notifications: mpsc::Receiver<CallNotification>,
+    mut call: Pin<&mut impl Future<Output = T>>,
+    notifications: Option<mpsc::Receiver<CallNotification>>,
     stream: &CurrentStream,
     filter: &NotificationFilter,
 ) -> T {
-    tokio::pin!(call);
+    let Some(mut notifications) = notifications else { return call.await };
     let result = loop {
         tokio::select! {
             biased;

@@ -57,7 +57,8 @@ impl<'a, F> Exchange<'a, F> {
                     self.result_type = ResultType::Task;
                     return Ok(result);
                 }
-                ResultType::Task => return self.await_task(&result, permit).await,
+                // In a box: each call would have room for the future.
+                ResultType::Task => return Box::pin(self.await_task(&result, permit)).await,
                 ResultType::InputRequired if self.spec.pass_through.input_required => {
                     round_trips::check_forwarded_input(self.connection, self.call(), &result)?;
                     self.result_type = ResultType::InputRequired;

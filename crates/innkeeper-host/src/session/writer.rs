@@ -292,3 +292,65 @@ impl SessionWriter {
         self.capacity_freed.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use innkeeper_protocol::method;
+
+    use super::*;
+
+    /// A pipe that counts the writes and accepts all bytes.
+    struct CountingPipe(Arc<AtomicUsize>);
+
+    impl AsyncWrite for CountingPipe {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    #[expect(clippy::disallowed_methods, reason = "the test owns and awaits the tasks")]
+    async fn the_callers_of_one_worker_thread_share_one_write() {
+        let writes = Arc::new(AtomicUsize::new(0));
+        let writer = Arc::new(SessionWriter::new(Box::new(CountingPipe(writes.clone())), 1 << 20));
+        // The body of a test does not run on the worker thread.
+        let calling = tokio::spawn(async move {
+            let loop_writer = writer.clone();
+            let write_loop = tokio::spawn(async move { loop_writer.write_loop().await });
+            yield_now().await;
+            let callers: Vec<_> = (0..10)
+                .map(|id| {
+                    let writer = writer.clone();
+                    tokio::spawn(
+                        async move { writer.send_request(id, method::TOOLS_CALL, &(), false) },
+                    )
+                })
+                .collect();
+            for caller in callers {
+                caller.await.unwrap().unwrap();
+            }
+            while writer.queued_bytes() > 0 {
+                yield_now().await;
+            }
+            writer.close();
+            write_loop.await.unwrap()
+        });
+        assert!(calling.await.unwrap().is_none());
+        assert_eq!(writes.load(Ordering::Relaxed), 1);
+    }
+}

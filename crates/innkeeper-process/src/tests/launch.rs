@@ -1,6 +1,8 @@
 //! Tests of server starts and their errors.
 
+use std::future::Future;
 use std::os::unix::fs::PermissionsExt;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use super::super::{LaunchProbe, ProcessContainment, SpawnError, spawn};
@@ -123,6 +125,22 @@ async fn a_launch_larger_than_the_socket_takes_at_once_arrives_whole() {
     launch.args.extend((0..12).map(|_| OsString::from("x".repeat(100_000))));
     let (_process, mut pipes) = start(&launch).await;
     assert_eq!(read_line(&mut pipes).await.trim(), "1200011");
+}
+
+#[tokio::test]
+async fn on_one_thread_a_server_starts_before_another_task_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let started = dir.path().join("started");
+    let tag = ProcessTag::new();
+    let mut launch = tag.script(": > \"$1\"");
+    launch.args.push(started.clone().into());
+    let supervisor = shim();
+    let mut start = Box::pin(spawn(&launch, &supervisor, None));
+    assert!(start.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    // This blocks the only thread of the runtime.
+    eventually("the server to start", || started.exists());
+    let (mut process, _pipes) = start.await.unwrap();
+    assert_eq!(expect_exit(&mut process).await, ExitStatus::Code(0));
 }
 
 /// Proves: TR10.1, TR10.3

@@ -43,7 +43,8 @@ pub(super) async fn post(
     if let Message::Single(Incoming::Request { id, method, params }) = &message
         && method == method::INITIALIZE
     {
-        return initialize(from, (id, *params)).await;
+        // In a box: each request would have room for the future.
+        return Box::pin(initialize(from, (id, *params))).await;
     }
     let session = match find_session(from, &request_ids(&message)).await {
         Ok(session) => session,
@@ -301,7 +302,7 @@ async fn respond(
         let _reservation = reservation;
         let line = requests.respond(&gateway, &connected, &sink).await;
         if changes_session {
-            store_session(&stored_by, &stored).await;
+            Box::pin(store_session(&stored_by, &stored)).await;
         }
         line
     };
