@@ -269,3 +269,28 @@ fn unknown_resource(request: &ClientRequest<'_>, uri: &str) -> RpcError {
     let data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
     RpcError { data, ..RpcError::new(code, message) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarded_call_has_no_room_for_the_futures_of_tasks() {
+        type Request = ClientRequest<'static>;
+
+        fn future_bytes<F>(
+            _call: impl Fn(
+                &'static Arc<GatewayInner>,
+                &'static Request,
+                &'static NamedItem,
+                Arc<CallInFlight>,
+            ) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let bytes = future_bytes(|gateway, request, tool, in_flight| {
+            gateway.forward_call(request, (tool, "echo"), in_flight)
+        });
+        assert!(bytes <= 4_700, "{bytes} bytes");
+    }
+}

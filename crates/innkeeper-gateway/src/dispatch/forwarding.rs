@@ -105,7 +105,7 @@ impl GatewayInner {
             None => self.turn(&caller.turn_client(), server, answers, &options).await,
         };
         let receiver =
-            wants_notifications(request, server).then(|| notification_channel(&mut options));
+            wants_notifications(request, server).then(|| open_notification_channel(&mut options));
         let filter = NotificationFilter::new(request, target.task);
         let stream = CurrentStream::new(request_stream(request));
         let call = pin!(call(options));
@@ -161,7 +161,7 @@ impl GatewayInner {
             options.callback = Some(callback);
             let in_use = gateway.use_offered(&server).await?;
             turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
-            let receiver = wants.then(|| notification_channel(&mut options));
+            let receiver = wants.then(|| open_notification_channel(&mut options));
             let call = pin!(call(options));
             let result = with_notifications(call, receiver, &current, &filter).await;
             result.map_err(|error| match error {
@@ -272,8 +272,8 @@ fn wants_notifications(request: &ClientRequest<'_>, server: &OfferedServer) -> b
     request.sink.is_some() && (request.meta.progress_token.is_some() || logs)
 }
 
-/// Returns the notifications of the call with these options.
-fn notification_channel(options: &mut CallOptions) -> mpsc::Receiver<CallNotification> {
+/// Opens the channel for the notifications of a call with these options; returns its receiver.
+fn open_notification_channel(options: &mut CallOptions) -> mpsc::Receiver<CallNotification> {
     let (sender, receiver) = mpsc::channel(MAX_QUEUED_NOTIFICATIONS);
     options.notifications = Some(sender);
     receiver
