@@ -109,6 +109,7 @@ impl<'s> Coercion<'s> {
         if let Some(target) = self.root.resolve_reference(schema) {
             return self.coerce_value(json, target?, &location.in_subschema(), applied);
         }
+        let first_repair = applied.len();
         let mut changed = None;
         if TypeSet::from_schema(schema).is_some_and(|kinds| !kinds.accepts(json)) {
             changed = Some(self.convert(json, schema, location, applied)?);
@@ -126,6 +127,11 @@ impl<'s> Coercion<'s> {
             changed = self
                 .coerce_value(current, subschema, &location.in_subschema(), applied)
                 .or(changed);
+        }
+        // Two parts of an `allOf` can convert a value there and back.
+        if changed.as_ref() == Some(json) {
+            applied.truncate(first_repair);
+            return None;
         }
         changed
     }

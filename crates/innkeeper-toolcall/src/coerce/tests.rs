@@ -352,3 +352,13 @@ fn a_python_literal_in_a_text_counts_only_where_its_type_is_allowed_and_a_string
         assert_eq!(read(text, json!(["string", other])), string);
     }
 }
+
+#[test]
+fn a_value_that_is_converted_there_and_back_is_not_a_repair() {
+    let flag = json!({"allOf": [{"enum": ["3", 3, null]}, {"const": true}]});
+    let schema = json!({"properties": {"a": {"allOf": [{"$ref": "#"}]}, "b": flag}});
+    let arguments = parse_strict(r#"{"b":false}"#).unwrap();
+    let mut repairs = Vec::new();
+    assert_eq!(coerce(arguments.clone(), &schema, &mut repairs), arguments);
+    assert_eq!(repairs, []);
+}
