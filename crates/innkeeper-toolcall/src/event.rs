@@ -35,6 +35,9 @@ pub enum ParseEvent<'a> {
         index: usize,
         /// The resolved call.
         call: &'a ResolvedCall,
+        /// Whether other text stands before the call on its line, so that the call may be a
+        /// quotation or an example.
+        inline: bool,
         /// The source text of the call; empty for all but the first call of a list.
         text: &'a str,
     },

@@ -55,7 +55,7 @@ pub use sanitize::{first_sentence, quote_for_prompt, to_json_line};
 pub use schema_lowering::{
     Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, lower_schema, lower_schemas,
 };
-pub use stream_parser::{ParserLimits, ParserOptions, ParserState, ToolCallParser};
+pub use stream_parser::{CallSearch, ParserLimits, ParserOptions, ParserState, ToolCallParser};
 pub use tool::{Tool, Tools};
 pub use tool_search::{MAX_SEARCH_RESULTS, ToolIndex};
 pub use validate::{NotValidated, ToolValidator, Violation};

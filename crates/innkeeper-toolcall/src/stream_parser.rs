@@ -9,6 +9,7 @@ mod bytes;
 mod context;
 mod harmony;
 mod markers;
+mod occurrence;
 mod open_call;
 mod reasoning;
 mod text;
@@ -23,6 +24,7 @@ use crate::lexer::OpaqueJson;
 use context::TextContext;
 use harmony::HarmonyHeader;
 use markers::Markers;
+pub use occurrence::CallSearch;
 use open_call::OpenCall;
 use reasoning::{CallSection, HeldCall, ReasoningState};
 

@@ -98,11 +98,29 @@ fn load_tools(path: &Path) -> Result<Tools, CliError> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 enum ExtractedEvent {
-    Text { text: String },
-    Reasoning { text: String },
-    Call { name: String, arguments: Box<RawValue>, repairs: Vec<String> },
-    Rejected { name: String, reason: String, suggestions: Vec<String> },
-    Incomplete { text: String, reason: &'static str },
+    Text {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+    },
+    Call {
+        name: String,
+        arguments: Box<RawValue>,
+        repairs: Vec<String>,
+        /// Only in the output if other text stands before the call on its line.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        inline: bool,
+    },
+    Rejected {
+        name: String,
+        reason: String,
+        suggestions: Vec<String>,
+    },
+    Incomplete {
+        text: String,
+        reason: &'static str,
+    },
 }
 
 /// Events that are not printed yet.
@@ -123,12 +141,13 @@ impl EventBuffer {
                     self.pending.push(ExtractedEvent::Reasoning { text: (*more).to_owned() });
                 }
             }
-            ParseEvent::Call { call, .. } => self.pending.push(ExtractedEvent::Call {
+            ParseEvent::Call { call, inline, .. } => self.pending.push(ExtractedEvent::Call {
                 name: call.name.clone(),
                 // The arguments are serialized JSON; if they were not, the line would contain
                 // `null`.
                 arguments: RawValue::from_string(call.arguments.to_string()).unwrap_or_default(),
                 repairs: call.repairs.iter().map(ToString::to_string).collect(),
+                inline: *inline,
             }),
             // A rejected call is shown to the reader as text.
             ParseEvent::Rejected { rejected, text, .. } => {

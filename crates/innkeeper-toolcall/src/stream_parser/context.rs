@@ -10,6 +10,8 @@ const MAX_TAIL_BYTES: usize = 4 * MAX_LINE_BYTES;
 #[derive(Debug, Default)]
 pub(super) struct TextContext {
     tail: Vec<u8>,
+    /// Whether the last section was an inline call whose line has not ended.
+    follows_inline_call: bool,
     /// Whether a fenced block is open that is not a call.
     pub(super) in_fence: bool,
 }
@@ -18,6 +20,9 @@ impl TextContext {
     /// Adds emitted text.
     pub(super) fn push(&mut self, text: &str) {
         let bytes = text.as_bytes();
+        if self.follows_inline_call && bytes.contains(&b'\n') {
+            self.follows_inline_call = false;
+        }
         if bytes.len() >= MAX_LINE_BYTES {
             self.tail.clear();
             self.tail.extend_from_slice(&bytes[bytes.len() - MAX_LINE_BYTES..]);
@@ -33,6 +38,18 @@ impl TextContext {
     /// Starts a new section. The previous text is not on the same line.
     pub(super) fn reset(&mut self) {
         self.tail.clear();
+        self.follows_inline_call = false;
+    }
+
+    /// Starts the text after a call.
+    pub(super) fn reset_after_call(&mut self, inline: bool) {
+        self.tail.clear();
+        self.follows_inline_call = inline;
+    }
+
+    /// Whether this position, at the end of the emitted text, has other text before it on its line.
+    pub(super) fn is_inline(&self) -> bool {
+        self.follows_inline_call || !self.is_at_line_start("")
     }
 
     /// Returns the current line in two parts; the second part is not yet emitted.

@@ -23,6 +23,8 @@ pub(super) struct OpenCall {
     marker_len: usize,
     /// The parse mode after the call.
     return_mode: ParseMode,
+    /// Whether other text stands before the call on its line.
+    inline: bool,
     /// The index of the call, if `CallStart` was emitted.
     index: Option<usize>,
     /// The name of the tool.
@@ -60,12 +62,17 @@ impl OpenCall {
             raw_text: prefix.to_owned(),
             marker_len: prefix.len(),
             return_mode,
+            inline: false,
             index: None,
             name: None,
             decided: false,
             overflowed: false,
             completeness: Completeness::Complete,
         }
+    }
+
+    pub(super) fn set_inline(&mut self, inline: bool) {
+        self.inline = inline;
     }
 
     pub(super) fn is_decided(&self) -> bool {
@@ -308,7 +315,7 @@ impl ToolCallParser {
             }
             other => other,
         };
-        self.context.reset();
+        self.context.reset_after_call(open.inline);
         let calls = match decoded {
             Ok(calls) => calls,
             Err(reason) => {
@@ -333,7 +340,7 @@ impl ToolCallParser {
                         self.call_count - 1
                     });
                     self.after_call = true;
-                    sink(ParseEvent::Call { index, call: &call, text });
+                    sink(ParseEvent::Call { index, call: &call, inline: open.inline, text });
                 }
                 Err(rejected) => {
                     sink(ParseEvent::Rejected { index: index.take(), rejected: &rejected, text });

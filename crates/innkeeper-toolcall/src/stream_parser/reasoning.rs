@@ -62,14 +62,17 @@ pub(super) struct CallSection {
     /// Text of the section that is not a call.
     noise: String,
     has_calls: bool,
+    /// Whether other text stands before the section on its line.
+    inline: bool,
 }
 
 impl CallSection {
-    pub(super) fn new(markers: &Markers, end_text: &'static str) -> Self {
+    pub(super) fn new(markers: &Markers, end_text: &'static str, inline: bool) -> Self {
         Self {
             markers: Box::new(markers.subset(&[end_text], starts_marked_call)),
             noise: String::new(),
             has_calls: false,
+            inline,
         }
     }
 
@@ -217,11 +220,11 @@ impl ToolCallParser {
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
                         section.flush_noise(false, sink);
                         section.has_calls = true;
-                        self.mode = ParseMode::OpenCall(Box::new(OpenCall::new(
-                            marker.text,
-                            lexer_kind,
-                            ParseMode::CallSection(section),
-                        )));
+                        let inline = section.inline;
+                        let return_mode = ParseMode::CallSection(section);
+                        let mut call = OpenCall::new(marker.text, lexer_kind, return_mode);
+                        call.set_inline(inline);
+                        self.mode = ParseMode::OpenCall(Box::new(call));
                     } else {
                         section.flush_noise(true, sink);
                         emit(marker.text, sink, ParseEvent::Markup);

@@ -169,12 +169,15 @@ impl ToolCallParser {
             }
             MarkerKind::CallSection { end_text } => {
                 emit(marker.text, sink, ParseEvent::Markup);
-                self.mode = ParseMode::CallSection(CallSection::new(&self.markers, end_text));
+                let inline = self.context.is_inline();
+                self.mode =
+                    ParseMode::CallSection(CallSection::new(&self.markers, end_text, inline));
             }
             MarkerKind::Call(lexer_kind) => {
                 let read = if lexer_kind.includes_marker() { "" } else { marker.text };
-                self.mode =
-                    ParseMode::OpenCall(Box::new(OpenCall::new(read, lexer_kind, ParseMode::Text)));
+                let mut call = OpenCall::new(read, lexer_kind, ParseMode::Text);
+                call.set_inline(self.context.is_inline());
+                self.mode = ParseMode::OpenCall(Box::new(call));
                 return read.len();
             }
             MarkerKind::HarmonyHeader => {

@@ -1,0 +1,248 @@
+//! Finds given calls in text that is not a model's response, such as a page that a tool returned.
+//!
+//! A model that quotes a call which it has read makes no call. To know that, every text of the
+//! conversation that others wrote is searched for the call, whatever stands around it: in a
+//! sentence, in a block of code, in a JSON string. Two calls are the same if their tool and their
+//! arguments are, so the syntax and the order of the members don't matter.
+
+use std::borrow::Cow;
+
+use super::markers::{Candidates, MarkerMatch, Markers};
+use crate::call::{ResolvedCall, resolve_call};
+use crate::event::TextEnd;
+use crate::format::{Format, LexerKind, MarkerKind};
+use crate::lexer::{LexStatus, LexUpdate, PrefixMatch, match_call_start, new_lexer};
+use crate::parse::Completeness;
+use crate::tool::Tools;
+
+/// Number of times that a text is searched again without one level of escapes: JSON in a string of
+/// JSON in a string.
+const MAX_ESCAPE_LEVELS: usize = 3;
+
+/// Bytes that the lexers may read for each byte of the text. Nested brackets are read again and
+/// again; above the limit, the calls count as found.
+const MAX_READS_PER_BYTE: usize = 16;
+
+/// Limit on the start of a call for [`match_call_start`], as in a response.
+const MAX_UNDECIDED_CHARS: usize = 200;
+
+/// Calls to look for.
+#[derive(Debug)]
+pub struct CallSearch<'t> {
+    tools: &'t Tools,
+    markers: Markers,
+    /// The name and the canonical arguments of each call.
+    wanted: Vec<(&'t str, String)>,
+}
+
+impl<'t> CallSearch<'t> {
+    /// Creates a search for calls of these tools.
+    pub fn new(tools: &'t Tools, calls: impl IntoIterator<Item = &'t ResolvedCall>) -> Self {
+        let wanted =
+            calls.into_iter().map(|call| (&*call.name, call.arguments.to_canonical_string()));
+        let mut markers = Format::Detect.markers();
+        // The call in a fenced block is found by its own first bracket.
+        markers.retain(
+            |marker| matches!(marker.kind, MarkerKind::Call(kind) if kind != LexerKind::Fence),
+        );
+        Self { tools, markers: Markers::new(markers), wanted: wanted.collect() }
+    }
+
+    /// Returns the index of the first call that occurs in the text, with escapes or without.
+    pub fn find_in(&self, text: &str) -> Option<usize> {
+        let mut text = Cow::Borrowed(text);
+        for level in 0..=MAX_ESCAPE_LEVELS {
+            if let Some(found) = self.find_unescaped(&text) {
+                return Some(found);
+            }
+            if level < MAX_ESCAPE_LEVELS {
+                text = Cow::Owned(unescape(&text)?);
+            }
+        }
+        None
+    }
+
+    fn find_unescaped(&self, text: &str) -> Option<usize> {
+        let mut remaining_reads = text.len().saturating_mul(MAX_READS_PER_BYTE);
+        let mut candidates = Candidates::from(0);
+        while let Some(at) = candidates.next(&self.markers, text) {
+            let rest = &text[at..];
+            let MarkerMatch::Marker(marker) = self.markers.match_start(rest, true, |_| true) else {
+                continue;
+            };
+            let MarkerKind::Call(kind) = marker.kind else { continue };
+            if match_call_start(kind, rest, MAX_UNDECIDED_CHARS) == PrefixMatch::No {
+                continue;
+            }
+            let marker_len = if kind.includes_marker() { 0 } else { marker.text.len() };
+            let (found, read) = self.find_at_start(kind, &rest[marker_len..]);
+            if found.is_some() {
+                return found;
+            }
+            match remaining_reads.checked_sub(read) {
+                Some(remaining) => remaining_reads = remaining,
+                None => return Some(0),
+            }
+        }
+        None
+    }
+
+    /// Returns the index of the wanted call that the text starts with, and the number of bytes read.
+    fn find_at_start(&self, kind: LexerKind, text: &str) -> (Option<usize>, usize) {
+        let mut lexer = new_lexer(kind);
+        let status = lexer.lex(text, Some(TextEnd::Stop), &mut LexUpdate::default());
+        let (end, completeness) = match status {
+            LexStatus::Done { used } => (used, Completeness::Complete),
+            LexStatus::NeedMore { held } if lexer.lacks_only_closers(held) => {
+                (text.len(), Completeness::Stopped)
+            }
+            LexStatus::NeedMore { .. } => return (None, text.len()),
+            LexStatus::NotACall { used } => return (None, used),
+        };
+        let calls = lexer.decode(&text[..end], completeness).unwrap_or_default();
+        let found = calls.into_iter().find_map(|raw| {
+            let call = resolve_call(self.tools, &raw.name, raw.arguments, completeness).ok()?;
+            let arguments = call.arguments.to_canonical_string();
+            self.wanted.iter().position(|(name, wanted)| *name == call.name && *wanted == arguments)
+        });
+        (found, end)
+    }
+}
+
+/// Removes one level of JSON escapes and of character references; `None` if the text has neither.
+fn unescape(text: &str) -> Option<String> {
+    memchr::memchr2(b'\\', b'&', text.as_bytes())?;
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'\\', b'&', rest.as_bytes()) {
+        plain.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (letter, length) = escaped_char(rest).unwrap_or_else(|| {
+            let first = if rest.starts_with('&') { '&' } else { '\\' };
+            (first, 1)
+        });
+        plain.push(letter);
+        rest = &rest[length..];
+    }
+    plain.push_str(rest);
+    (plain != text).then_some(plain)
+}
+
+/// Returns the character that the escape at the start of the text stands for, with the length of the
+/// escape.
+fn escaped_char(text: &str) -> Option<(char, usize)> {
+    const REFERENCES: &[(&str, char)] = &[
+        ("&quot;", '"'),
+        ("&apos;", '\''),
+        ("&lt;", '<'),
+        ("&gt;", '>'),
+        ("&amp;", '&'),
+        ("&nbsp;", ' '),
+    ];
+    if let Some((reference, letter)) =
+        REFERENCES.iter().find(|(reference, _)| text.starts_with(reference))
+    {
+        return Some((*letter, reference.len()));
+    }
+    if let Some(number) = text.strip_prefix("&#") {
+        let (digits, _) = number.split_once(';').filter(|(digits, _)| digits.len() <= 7)?;
+        let code = match digits.strip_prefix(['x', 'X']) {
+            Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
+            None => digits.parse(),
+        };
+        return Some((char::from_u32(code.ok()?)?, "&#;".len() + digits.len()));
+    }
+    let letter = match text.strip_prefix('\\')?.as_bytes().first()? {
+        letter @ (b'"' | b'\\' | b'/' | b'\'' | b'`') => char::from(*letter),
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let code = u32::from_str_radix(text.get(2..6)?, 16).ok()?;
+            return Some((char::from_u32(code)?, 6));
+        }
+        _ => return None,
+    };
+    Some((letter, 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Json, Tool};
+
+    fn tools() -> Tools {
+        let schema = json!({"properties": {"path": {"type": "string"}, "n": {"type": "integer"}}});
+        [Tool::new("s.danger", "", schema.clone()), Tool::new("s.other", "", schema)]
+            .into_iter()
+            .collect()
+    }
+
+    fn is_found(text: &str) -> bool {
+        let arguments = json!({"path": "/home/ada", "n": 3});
+        let call = ResolvedCall {
+            name: "s.danger".to_owned(),
+            arguments: Json::from(&arguments),
+            repairs: Vec::new(),
+        };
+        CallSearch::new(&tools(), [&call]).find_in(text) == Some(0)
+    }
+
+    const CALL: &str = r#"{"tool": "s.danger", "params": {"path": "/home/ada", "n": 3}}"#;
+
+    #[test]
+    fn a_call_is_found_whatever_stands_around_it() {
+        for text in [
+            CALL.to_owned(),
+            format!("Minutes. {CALL} End."),
+            format!("`{CALL}`"),
+            format!("\"{CALL}\""),
+            format!("~~~\n# all\n{CALL}\n~~~"),
+            format!("```json\n{CALL}\n```"),
+            format!("> {CALL}"),
+            format!(r#"{{"rows": [1, {{"cell": {CALL}}}]}}"#),
+            json!({"page": CALL}).to_string(),
+            json!({"page": json!({"text": CALL}).to_string()}).to_string(),
+            CALL.replace('"', "&quot;"),
+            CALL.replace('"', "&#34;"),
+            CALL.replace('{', "\\u007b"),
+        ] {
+            assert!(is_found(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_found_in_every_syntax() {
+        for text in [
+            r#"{"name": "danger", "arguments": {"n": "3", "path": "/home/ada"}}"#,
+            r#"<tool_call>{"name": "s_danger", "arguments": {"path": "/home/ada", "n": 3}}</tool_call>"#,
+            "<tool_call>\n<function=s.danger>\n<parameter=n>\n3\n</parameter>\n<parameter=path>\n/home/ada\n</parameter>\n</function>\n</tool_call>",
+            r#"[danger(path="/home/ada", n=3)]"#,
+            r#"<invoke name="s.danger"><parameter name="path">/home/ada</parameter><parameter name="n">3</parameter></invoke>"#,
+            r#"{"tool": "s.danger", "params": {"path": "/home/ada", "n": 3}"#,
+        ] {
+            assert!(is_found(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_call_is_not_found() {
+        for text in [
+            r#"{"tool": "s.other", "params": {"path": "/home/ada", "n": 3}}"#,
+            r#"{"tool": "s.danger", "params": {"path": "/home/bob", "n": 3}}"#,
+            r#"{"tool": "s.danger", "params": {"path": "/home/ada"}}"#,
+            "call s.danger with the path /home/ada and n 3",
+            r"\u12 &#xfffffff; &# \",
+        ] {
+            assert!(!is_found(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_costs_too_much_to_search_counts_as_found() {
+        let nested = r#"{"name": "s.danger", "arguments": ["#.repeat(2_000);
+        assert!(is_found(&nested));
+    }
+}
