@@ -14,10 +14,12 @@ mod iteration_calls;
 mod loop_detection;
 mod next_request;
 mod plan;
+mod quotation;
 mod recovery;
 mod request;
 mod response_parser;
 mod stats;
+mod text_calls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +37,7 @@ use correction::{CorrectionState, RetryDecision};
 use iteration_calls::{CallContext, IterationCalls};
 use plan::{Plan, PlanDecision};
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
+use text_calls::{TextCallJudge, TextCallVerdict};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 #[cfg(test)]
@@ -196,8 +199,9 @@ impl Run {
     /// Handles a chunk of a streamed response, and passes what is to be displayed to `sink`. The
     /// input after [`StreamChunk::Done`] is [`Self::on_response`] with the same response.
     pub fn on_chunk(&mut self, chunk: &StreamChunk, sink: &mut ResponseEventSink<'_>) {
-        if let Some(parser) = &mut self.response_parser {
-            parser.push(chunk, sink);
+        if let Some(mut parser) = self.response_parser.take() {
+            parser.push(chunk, &self.text_call_judge(), sink);
+            self.response_parser = Some(parser);
         }
     }
 
@@ -222,9 +226,23 @@ impl Run {
         }
         let constrained = self.correction.constrained;
         let parser = self.response_parser.take();
-        let parser =
-            parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained, false));
-        let mut parsed = parser.into_parsed(&self.config, response, constrained);
+        let parser = parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained));
+        let mut parsed = parser.into_parsed(&self.text_call_judge(), response, constrained);
+        if let TextCallVerdict::Foreign(foreign) = &parsed.verdict {
+            let error = foreign.notice();
+            let tool = Some(foreign.tool.clone());
+            self.calls.record_run_error(ErrorRecord {
+                iteration: self.stats.iterations,
+                tool,
+                call_id: None,
+                error,
+                recovery_action: None,
+            });
+        }
+        if let Some(problem) = parsed.verdict.question(self.tool_call_mode) {
+            self.correction.asked_about_text = true;
+            return self.request_correction(problem, response.message.visible_text(), jitter);
+        }
         if parsed.calls.is_empty()
             && parsed.problems.is_empty()
             && let Some(problem) = empty_response_problem(response)
@@ -471,6 +489,16 @@ impl Run {
         }
         if parsed.calls.len() > self.config.limits.max_calls {
             parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
+        }
+    }
+
+    fn text_call_judge(&self) -> TextCallJudge<'_> {
+        let correction = &self.correction;
+        TextCallJudge {
+            config: &self.config,
+            messages: self.conversation.messages(),
+            mode: self.tool_call_mode,
+            can_ask: self.retries_remaining > 0 && correction.can_ask_about_text(&self.config),
         }
     }
 

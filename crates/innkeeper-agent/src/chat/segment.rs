@@ -137,7 +137,7 @@ impl SegmentClassifier {
             ParseEvent::CallStart { index, name } => {
                 items.push(ClassifiedItem::CallStarted { index: *index, tool: (*name).to_owned() });
             }
-            ParseEvent::Call { index, call, text } => {
+            ParseEvent::Call { index, call, text, .. } => {
                 match &self.placeholder {
                     Some(replacement) => {
                         items.push(ClassifiedItem::Segment(TextSegment::Placeholder {

@@ -19,6 +19,8 @@ pub(super) struct CorrectionState {
     pub(super) attempts: Vec<FailedAttempt>,
     /// Whether the server enforces the call syntax in the next response.
     pub(super) constrained: bool,
+    /// Whether the model was asked what a call in its text means.
+    pub(super) asked_about_text: bool,
 }
 
 /// The decision after a failed attempt.
@@ -34,7 +36,13 @@ pub(super) enum RetryDecision {
 impl CorrectionState {
     /// Starts without attempts.
     pub(super) fn new(config: &RunConfig) -> Self {
-        Self { attempts: Vec::new(), constrained: config.constrains_first_response() }
+        Self { constrained: config.constrains_first_response(), ..Self::default() }
+    }
+
+    /// Whether the model may be asked what a call in its text means: once, because an answer that it
+    /// repeats is its answer.
+    pub(super) fn can_ask_about_text(&self, config: &RunConfig) -> bool {
+        !self.asked_about_text && self.attempts.len() < config.max_retries as usize
     }
 
     /// Records a failed attempt. A model that repeats a problem will repeat it again, so two equal

@@ -45,12 +45,12 @@ impl Run {
 
     fn send_effect(&mut self, mut request: Request) -> Effect {
         request.temperature = self.correction.temperature(&self.config);
-        let (constrained, native) = (self.correction.constrained, !request.tools.is_empty());
+        let constrained = self.correction.constrained;
         if constrained {
             request.output_constraint = self.config.constraint();
         }
         self.stats.requests += 1;
-        self.response_parser = Some(ResponseParser::new(&self.config, constrained, native));
+        self.response_parser = Some(ResponseParser::new(&self.config, constrained));
         Effect::SendRequest(Box::new(request))
     }
 

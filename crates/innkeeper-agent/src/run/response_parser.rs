@@ -1,8 +1,10 @@
 //! Parses a response once, while it arrives: for the display and for the conversation.
 //!
 //! All texts of a response are one text for the parser, whether they are streamed or not, so that
-//! the displayed text and the text in the conversation agree. Beside a native call, a call in the
-//! text is text: models repeat native calls in their text, and a call must not run twice.
+//! the displayed text and the text in the conversation agree. What the parser takes for a call is
+//! one only if [`TextCallJudge`] agrees, once the whole response is there. Next to a native call, a
+//! call in the text is text: models repeat native calls in their text, and a call must not run
+//! twice.
 
 use std::ops::Range;
 
@@ -13,6 +15,8 @@ use innkeeper_toolcall::{
     resolve_call,
 };
 
+use super::quotation::{is_quoted, quoted_ranges};
+use super::text_calls::{TextCallJudge, TextCallVerdict, TextCalls};
 use super::{CallOrigin, RunConfig};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::{FinishReason, Response, StreamChunk};
@@ -42,8 +46,10 @@ pub(super) struct ParsedResponse {
     pub(super) message: AssistantMessage,
     /// The calls of the response in their order, resolved or rejected.
     pub(super) calls: Vec<ParsedCall>,
-    /// Invalid calls in the text.
+    /// Invalid calls in the text, if its calls count.
     pub(super) problems: Vec<FailedAttempt>,
+    /// What the text calls of the response are.
+    pub(super) verdict: TextCallVerdict,
 }
 
 /// A call of a response.
@@ -61,12 +67,11 @@ pub(super) struct ResponseParser {
     /// `None` if there are no tools, so that no text can be a call.
     parser: Option<ToolCallParser>,
     parsed: ParsedText,
-    /// Whether the model got tools for native calls. Then the parser does not display text after a
-    /// call in the text until the response shows whether the call is text.
-    allows_native_calls: bool,
     has_native_call: bool,
     has_text: bool,
-    is_finished: bool,
+    /// What the calls in the text are, once the response is complete. Until then, nothing behind the
+    /// first call is displayed.
+    verdict: Option<TextCallVerdict>,
     /// The number of displayed spans.
     displayed: usize,
 }
@@ -76,7 +81,8 @@ pub(super) struct ResponseParser {
 struct ParsedText {
     text: String,
     spans: Vec<TextSpan>,
-    problems: Vec<FailedAttempt>,
+    /// The calls at the end of the model's reasoning, without a call or text after it.
+    reasoning_calls: Vec<ResolvedCall>,
     blocklist: ToolBlocklist,
 }
 
@@ -92,7 +98,12 @@ enum SpanKind {
     Reasoning,
     Markup,
     CallStart(String),
-    Call(ResolvedCall),
+    Call {
+        call: ResolvedCall,
+        inline: bool,
+    },
+    /// Text that was intended as a call but is none.
+    Problem(FailedAttempt),
 }
 
 impl ParsedText {
@@ -109,23 +120,68 @@ impl ParsedText {
             ParseEvent::Markup(_) => SpanKind::Markup,
             ParseEvent::CallStart { name, .. } => SpanKind::CallStart((*name).to_owned()),
             ParseEvent::Arguments { .. } => return,
-            ParseEvent::Call { call, .. } => SpanKind::Call((*call).clone()),
+            ParseEvent::Call { call, inline, .. } => {
+                SpanKind::Call { call: (*call).clone(), inline: *inline }
+            }
             ParseEvent::Rejected { rejected, .. } => {
                 let problem = self.blocklist.rejection_message(rejected);
-                self.problems.push(FailedAttempt::new(problem));
-                SpanKind::Text
+                SpanKind::Problem(FailedAttempt::new(problem))
             }
             ParseEvent::Incomplete { .. } => {
-                self.problems.push(FailedAttempt::new("the tool call is incomplete"));
-                SpanKind::Text
+                SpanKind::Problem(FailedAttempt::new("the tool call is incomplete"))
             }
         };
         self.add(event.text(), kind);
     }
+
+    /// Removes what only looks like a call because it stands in code, in a quotation or in a comment:
+    /// it becomes text.
+    fn remove_quoted_calls(&mut self) {
+        let is_call =
+            |span: &TextSpan| matches!(span.kind, SpanKind::Call { .. } | SpanKind::Problem(_));
+        if !self.spans.iter().any(is_call) {
+            return;
+        }
+        let ranges = quoted_ranges(&self.text);
+        // The further calls of a list have no text and stand where the first one does.
+        let mut is_list_quoted = false;
+        for span in self.spans.iter_mut().filter(|span| is_call(span)) {
+            if !span.range.is_empty() {
+                is_list_quoted = is_quoted(&ranges, &trimmed(&self.text, &span.range));
+            }
+            if is_list_quoted {
+                span.kind = SpanKind::Text;
+            }
+        }
+    }
+
+    fn text_calls(&self) -> TextCalls<'_> {
+        let mut found = TextCalls::default();
+        for span in &self.spans {
+            match &span.kind {
+                SpanKind::Call { call, inline: true } => found.inline.push(call),
+                SpanKind::Call { call, inline: false } => found.on_own_line.push(call),
+                SpanKind::Problem(problem) => found.problems.push(problem),
+                SpanKind::Text => {
+                    found.has_prose |= !self.text[span.range.clone()].trim().is_empty();
+                }
+                SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => {}
+            }
+        }
+        found.on_own_line.extend(&self.reasoning_calls);
+        found
+    }
+}
+
+/// Returns the range without white space at its ends.
+fn trimmed(text: &str, range: &Range<usize>) -> Range<usize> {
+    let part = &text[range.clone()];
+    let start = range.start + part.len() - part.trim_start().len();
+    start..start + part.trim().len()
 }
 
 impl ResponseParser {
-    pub(super) fn new(config: &RunConfig, constrained: bool, allows_native_calls: bool) -> Self {
+    pub(super) fn new(config: &RunConfig, constrained: bool) -> Self {
         // Constrained output is plain JSON, whatever the model's own call format is.
         let format = if constrained { Format::Detect } else { config.format };
         let options = ParserOptions { format, ..ParserOptions::default() };
@@ -135,19 +191,23 @@ impl ResponseParser {
             parsed: ParsedText {
                 text: String::new(),
                 spans: Vec::new(),
-                problems: Vec::new(),
+                reasoning_calls: Vec::new(),
                 blocklist: config.blocklist.clone(),
             },
-            allows_native_calls,
             has_native_call: false,
             has_text: false,
-            is_finished: false,
+            verdict: None,
             displayed: 0,
         }
     }
 
     /// Parses the next chunk of a streamed response.
-    pub(super) fn push(&mut self, chunk: &StreamChunk, sink: &mut ResponseEventSink<'_>) {
+    pub(super) fn push(
+        &mut self,
+        chunk: &StreamChunk,
+        judge: &TextCallJudge<'_>,
+        sink: &mut ResponseEventSink<'_>,
+    ) {
         match chunk {
             StreamChunk::Text(text) => {
                 self.push_text(text);
@@ -160,7 +220,7 @@ impl ResponseParser {
                 sink(ResponseEvent::ToolCallDetected { tool: name });
             }
             StreamChunk::ArgumentsDelta { .. } => {}
-            StreamChunk::Done(response) => self.finish(response, sink),
+            StreamChunk::Done(response) => self.finish(response, judge, sink),
         }
     }
 
@@ -174,37 +234,58 @@ impl ResponseParser {
     }
 
     /// Ends the parse with the complete response, whose text is parsed here if it was not streamed.
-    fn finish(&mut self, response: &Response, sink: &mut ResponseEventSink<'_>) {
-        if self.is_finished {
+    fn finish(
+        &mut self,
+        response: &Response,
+        judge: &TextCallJudge<'_>,
+        sink: &mut ResponseEventSink<'_>,
+    ) {
+        if self.verdict.is_some() {
             return;
         }
         if !self.has_text {
             self.push_text(&response.message.visible_text());
         }
-        let text_end =
-            if is_truncated(&response.finish_reason) { TextEnd::Length } else { TextEnd::Stop };
+        let is_truncated = is_truncated(&response.finish_reason);
+        let text_end = if is_truncated { TextEnd::Length } else { TextEnd::Stop };
         let Self { parser, parsed, .. } = self;
         if let Some(parser) = parser {
             parser.finish(text_end, &mut |event| parsed.add_event(&event));
         }
-        self.is_finished = true;
         self.has_native_call |= has_native_call(response);
+        if !self.has_native_call && !is_truncated && self.parsed.text.trim().is_empty() {
+            self.parsed.reasoning_calls = calls_in_reasoning(response, judge.config);
+        }
+        self.parsed.remove_quoted_calls();
+        self.verdict = Some(match self.has_native_call {
+            true => TextCallVerdict::Text,
+            false => judge.judge(&self.parsed.text_calls()),
+        });
         self.display(sink);
     }
 
     /// Displays the spans whose kind is final.
     fn display(&mut self, sink: &mut ResponseEventSink<'_>) {
+        let calls_are_text = match self.verdict {
+            Some(TextCallVerdict::Text) => Some(true),
+            Some(_) => Some(false),
+            None => self.has_native_call.then_some(true),
+        };
         while let Some(TextSpan { range, kind }) = self.parsed.spans.get(self.displayed) {
             let text = &self.parsed.text[range.clone()];
-            match kind {
-                SpanKind::Call(_) if self.has_native_call => display_text(text, sink),
-                SpanKind::Call(_) if self.allows_native_calls && !self.is_finished => return,
-                SpanKind::Text => display_text(text, sink),
-                SpanKind::Reasoning => sink(ResponseEvent::Reasoning(text)),
-                SpanKind::CallStart(tool) if !self.has_native_call => {
+            match (kind, calls_are_text) {
+                (SpanKind::Call { .. }, None) => return,
+                (SpanKind::Call { inline, .. }, Some(are_text)) => {
+                    if are_text || *inline {
+                        display_text(text, sink);
+                    }
+                }
+                (SpanKind::Text | SpanKind::Problem(_), _) => display_text(text, sink),
+                (SpanKind::Reasoning, _) => sink(ResponseEvent::Reasoning(text)),
+                (SpanKind::CallStart(tool), None | Some(false)) => {
                     sink(ResponseEvent::ToolCallDetected { tool });
                 }
-                SpanKind::Call(_) | SpanKind::CallStart(_) | SpanKind::Markup => {}
+                (SpanKind::CallStart(_), Some(true)) | (SpanKind::Markup, _) => {}
             }
             self.displayed += 1;
         }
@@ -214,8 +295,8 @@ impl ResponseParser {
     pub(super) fn displayed_text(&self) -> String {
         let displayed = &self.parsed.spans[..self.displayed];
         let texts = displayed.iter().filter(|span| match span.kind {
-            SpanKind::Text => true,
-            SpanKind::Call(_) => self.has_native_call,
+            SpanKind::Text | SpanKind::Problem(_) => true,
+            SpanKind::Call { .. } => self.has_native_call,
             SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => false,
         });
         texts.map(|span| &self.parsed.text[span.range.clone()]).collect()
@@ -224,25 +305,49 @@ impl ResponseParser {
     /// Returns the parsed response.
     pub(super) fn into_parsed(
         mut self,
-        config: &RunConfig,
+        judge: &TextCallJudge<'_>,
         response: &Response,
         constrained: bool,
     ) -> ParsedResponse {
-        self.finish(response, &mut |_| {});
+        self.finish(response, judge, &mut |_| {});
         if self.parsed.text != response.message.visible_text() {
             // The chunks do not match the response, for example after a failed stream.
-            self = Self::new(config, constrained, self.allows_native_calls);
-            self.finish(response, &mut |_| {});
+            self = Self::new(judge.config, constrained);
+            self.finish(response, judge, &mut |_| {});
         }
         let builder = ResponseBuilder {
-            config,
+            config: judge.config,
             constrained,
             native_calls: response.message.calls().count(),
             truncated: is_truncated(&response.finish_reason),
-            response: ParsedResponse::default(),
+            response: ParsedResponse {
+                verdict: self.verdict.unwrap_or_default(),
+                ..ParsedResponse::default()
+            },
         };
         builder.build(self.parsed, response)
     }
+}
+
+/// Returns the calls at the end of the model's reasoning: some servers put a call there if the model
+/// does not end its reasoning before the call.
+fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCall> {
+    let reasoning = response.message.reasoning();
+    if reasoning.is_empty() || config.tools.known.is_empty() {
+        return Vec::new();
+    }
+    let prompt = Some("<think>".to_owned());
+    let options = ParserOptions { format: config.format, prompt, ..ParserOptions::default() };
+    let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
+    let mut calls = Vec::new();
+    let mut add = |event: ParseEvent<'_>| {
+        if let ParseEvent::Call { call, .. } = event {
+            calls.push(call.clone());
+        }
+    };
+    parser.push(&reasoning, &mut add);
+    parser.finish(TextEnd::Stop, &mut add);
+    calls
 }
 
 /// Returns the text of a response without the reasoning that a model wrote into its text.
@@ -294,7 +399,7 @@ struct ResponseBuilder<'c> {
 }
 
 impl ResponseBuilder<'_> {
-    fn build(mut self, parsed: ParsedText, response: &Response) -> ParsedResponse {
+    fn build(mut self, mut parsed: ParsedText, response: &Response) -> ParsedResponse {
         let mut end = 0;
         for part in &response.message.parts {
             match &part.content {
@@ -309,10 +414,25 @@ impl ResponseBuilder<'_> {
                 }
             }
         }
-        if self.native_calls == 0 {
-            self.response.problems = parsed.problems;
+        if !self.calls_are_text() {
+            let reasoning_calls = std::mem::take(&mut parsed.reasoning_calls);
+            for call in &reasoning_calls {
+                self.response.message.parts.push(call_part(call));
+                self.add_text_call(call);
+            }
+        }
+        if self.response.verdict == TextCallVerdict::Run && self.native_calls == 0 {
+            let problems = parsed.spans.into_iter().filter_map(|span| match span.kind {
+                SpanKind::Problem(problem) => Some(problem),
+                _ => None,
+            });
+            self.response.problems.extend(problems);
         }
         self.response
+    }
+
+    fn calls_are_text(&self) -> bool {
+        self.native_calls > 0 || self.response.verdict == TextCallVerdict::Text
     }
 
     fn add_native_call(&mut self, part: &ContentPart, call: &ToolCall) {
@@ -339,10 +459,12 @@ impl ResponseBuilder<'_> {
             let clip = span.range.start.max(range.start)..span.range.end.min(range.end);
             let text = &parsed.text[clip];
             match &span.kind {
-                SpanKind::Text => parts.push(PartContent::Text, text),
-                SpanKind::Call(_) if self.native_calls > 0 => parts.push(PartContent::Text, text),
+                SpanKind::Text | SpanKind::Problem(_) => parts.push(PartContent::Text, text),
+                SpanKind::Call { inline, .. } if *inline || self.calls_are_text() => {
+                    parts.push(PartContent::Text, text);
+                }
                 // The call belongs to the part in which the call starts.
-                SpanKind::Call(call) => {
+                SpanKind::Call { call, .. } => {
                     has_call = true;
                     if span.range.start >= range.start {
                         parts.0.push(call_part(call));

@@ -1,0 +1,167 @@
+//! Decides whether what looks like a call in a model's text is one.
+//!
+//! A model that writes about a call makes none: it explains, shows an example, or quotes a page that
+//! wants it to call something. Its text can't say which, so only what can mean nothing else is run:
+//!
+//! - With a tool interface, text is a call only if the response is nothing but calls. A call on a
+//!   line of its own next to prose is asked about once: the model may call through the interface, or
+//!   repeat its text, which is then its answer.
+//! - Without one, a call begins a line. A call in mid-sentence is asked about once as well.
+//! - A call that someone else wrote, in a tool result or in a message of the user, is never taken
+//!   from text. The model hears so once; if it repeats the text, that is its answer.
+
+use innkeeper_toolcall::prompt::FailedAttempt;
+use innkeeper_toolcall::{CallSearch, ResolvedCall};
+
+use super::{RunConfig, ToolCallMode};
+use crate::conversation::Message;
+
+/// What a response contains that looks like calls. Calls in code, quotations and comments are prose.
+#[derive(Debug, Default)]
+pub(super) struct TextCalls<'r> {
+    /// Calls that begin a line.
+    pub(super) on_own_line: Vec<&'r ResolvedCall>,
+    /// Calls with other text before them on their line.
+    pub(super) inline: Vec<&'r ResolvedCall>,
+    /// Text that was intended as a call but is none.
+    pub(super) problems: Vec<&'r FailedAttempt>,
+    /// Whether there is other text for the user.
+    pub(super) has_prose: bool,
+}
+
+/// What the calls in the text of a response are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum TextCallVerdict {
+    /// The calls that begin a line are run, unless something that was intended as a call is none.
+    /// Inline calls are text.
+    #[default]
+    Run,
+    /// All of them are text.
+    Text,
+    /// It is unclear what they are: the model is asked, with this problem.
+    Ask(FailedAttempt),
+    /// The model repeats a call that someone else wrote, and is told so.
+    Foreign(ForeignCall),
+}
+
+/// A call in the model's text that someone else wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ForeignCall {
+    pub(super) tool: String,
+    author: CallAuthor,
+}
+
+/// Who wrote a call that the model repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallAuthor {
+    User,
+    Tool,
+}
+
+impl TextCallVerdict {
+    /// Returns what the model is asked before anything of the response counts.
+    pub(super) fn question(&self, mode: ToolCallMode) -> Option<FailedAttempt> {
+        match self {
+            Self::Run | Self::Text => None,
+            Self::Ask(problem) => Some(problem.clone()),
+            Self::Foreign(foreign) => Some(foreign.problem(mode)),
+        }
+    }
+}
+
+/// Judges the text calls of one response.
+#[derive(Debug)]
+pub(super) struct TextCallJudge<'r> {
+    pub(super) config: &'r RunConfig,
+    pub(super) messages: &'r [Message],
+    pub(super) mode: ToolCallMode,
+    /// Whether the model may be asked; otherwise doubtful text is its answer.
+    pub(super) can_ask: bool,
+}
+
+impl TextCallJudge<'_> {
+    pub(super) fn judge(&self, found: &TextCalls<'_>) -> TextCallVerdict {
+        if let Some(foreign) = self.foreign_call(found) {
+            return match self.can_ask {
+                true => TextCallVerdict::Foreign(foreign),
+                false => TextCallVerdict::Text,
+            };
+        }
+        let has_own_line = !found.on_own_line.is_empty() || !found.problems.is_empty();
+        match self.mode {
+            ToolCallMode::Native if !found.has_prose && found.inline.is_empty() => {
+                TextCallVerdict::Run
+            }
+            ToolCallMode::Native if has_own_line => self.ask(NEXT_TO_PROSE),
+            ToolCallMode::Native => TextCallVerdict::Text,
+            ToolCallMode::Prompt if has_own_line || found.inline.is_empty() => TextCallVerdict::Run,
+            ToolCallMode::Prompt => self.ask(IN_A_LINE),
+        }
+    }
+
+    fn ask(&self, problem: &str) -> TextCallVerdict {
+        match self.can_ask {
+            true => TextCallVerdict::Ask(FailedAttempt::new(problem)),
+            false => TextCallVerdict::Text,
+        }
+    }
+
+    /// Returns the first call that also stands in a message that the model did not write.
+    fn foreign_call(&self, found: &TextCalls<'_>) -> Option<ForeignCall> {
+        let calls: Vec<_> = found.on_own_line.iter().chain(&found.inline).copied().collect();
+        if calls.is_empty() {
+            return None;
+        }
+        let search = CallSearch::new(&self.config.tools.known, calls.iter().copied());
+        self.messages.iter().rev().find_map(|message| {
+            let (found, author) = match message {
+                Message::User(content) => (search.find_in(&content.to_text()), CallAuthor::User),
+                Message::ToolResults(results) => {
+                    let mut texts = results.iter().map(|result| result.content.to_text());
+                    (texts.find_map(|text| search.find_in(&text)), CallAuthor::Tool)
+                }
+                Message::Assistant(_) => return None,
+            };
+            Some(ForeignCall { tool: calls[found?].name.clone(), author })
+        })
+    }
+}
+
+const NEXT_TO_PROSE: &str = "a call in the text of an answer is not run: make it through the tool \
+     interface; if you did not mean to call anything, repeat your answer";
+
+const IN_A_LINE: &str = "a call counts only at the start of a line: if you meant to make this call, \
+     write it on a line of its own; if not, repeat your answer";
+
+impl ForeignCall {
+    /// Returns the message to the model.
+    pub(super) fn problem(&self, mode: ToolCallMode) -> FailedAttempt {
+        let Self { tool, author } = self;
+        let source = match author {
+            CallAuthor::User => "the user's message",
+            CallAuthor::Tool => "the result of a tool",
+        };
+        let instead = match mode {
+            ToolCallMode::Native => "to make the call yourself, use the tool interface",
+            ToolCallMode::Prompt => "if the call is needed, the user must ask for it in words",
+        };
+        FailedAttempt::new(format!(
+            "the call of `{tool}` in your text also stands in {source}, so it is not run; if you \
+             only quoted it, repeat your answer; {instead}"
+        ))
+    }
+
+    /// Returns the message to the user.
+    pub(super) fn notice(&self) -> String {
+        let tool = &self.tool;
+        match self.author {
+            CallAuthor::User => format!(
+                "the model repeated the call of `{tool}` from your message; it was not run, because \
+                 a call in a message may be a quotation: ask for it in words"
+            ),
+            CallAuthor::Tool => format!(
+                "the model repeated a call of `{tool}` from the result of a tool; it was not run"
+            ),
+        }
+    }
+}
