@@ -38,6 +38,8 @@ mod trajectories;
 
 mod fuzz;
 
+mod properties;
+
 mod bench;
 
 mod function_order;
@@ -112,6 +114,8 @@ usage: cargo xtask COMMAND
                             default, judged from their history; writes docs/reports/replicas.md
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each by default
+  properties [--rounds N | --seed S]
+                            the property tests with fresh seeds, 10 by default; CI uses a fixed seed
   platforms                 type-checks the shipped crates for Windows and macOS
   servers [--write] [NAME …]
                             published servers, listed, called and stopped, beside two other hosts;
@@ -153,6 +157,7 @@ fn main() -> ExitCode {
         "replicas" => replicas::run(rest),
         "noisy-neighbour" => noisy_neighbour::run(rest),
         "fuzz" => fuzz::run(rest),
+        "properties" => properties::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),
         "mutants" => mutants::run(rest),

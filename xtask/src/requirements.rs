@@ -7,12 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::Repository;
 use crate::{TaskResult, output};
-use table::Requirement;
+use table::{OPEN, Requirement};
 use verifications::Verification;
 pub(crate) use verifications::{next_test_name, test_names as tests_of};
-
-/// Finished issues: each of their requirements needs a test or a command.
-const FINISHED_ISSUES: &[&str] = &["SPINE", "PROMISES", "TOOLCALL", "PROVIDERS"];
 
 /// Maximum number of requirements that one test may claim; a test with more verifies none of them.
 const MAX_REQUIREMENTS_PER_TEST: usize = 3;
@@ -21,7 +18,8 @@ const MAX_REQUIREMENTS_PER_TEST: usize = 3;
 ///
 /// # Errors
 ///
-/// A requirement of a finished issue has no verification, or a test has an invalid claim.
+/// A requirement that isn't marked as open has no verification, an open one has one, or a claim is
+/// invalid.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let owed_too = match arguments {
         [] => false,
@@ -31,7 +29,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let repository = Repository::load()?;
     let rows = table::parse(repository.text(table::TABLE_PATH).unwrap_or_default())?;
     let (found, mut problems) = verifications::find_verifications(&repository);
-    problems.extend(check(&rows, &found, FINISHED_ISSUES));
+    problems.extend(check(&rows, &found));
     for line in report(&rows, &found, owed_too) {
         output::print_line(line);
     }
@@ -44,9 +42,9 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     }
 }
 
-/// Returns the problems of the claims, and the requirements of finished issues without
-/// verification.
-fn check(rows: &[Requirement], proofs: &[Verification], finished: &[&str]) -> Vec<String> {
+/// Returns the problems of the claims. A requirement that is verified once stays verified: only the
+/// word `open` in the table excuses it, and goes with the first test.
+fn check(rows: &[Requirement], proofs: &[Verification]) -> Vec<String> {
     let ids: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
     let mut problems = Vec::new();
     for proof in proofs {
@@ -62,12 +60,17 @@ fn check(rows: &[Requirement], proofs: &[Verification], finished: &[&str]) -> Ve
     }
     let proven: BTreeSet<&str> =
         proofs.iter().flat_map(|proof| &proof.requirement_ids).map(String::as_str).collect();
-    for row in rows.iter().filter(|row| finished.contains(&row.owner.as_str())) {
-        if row.command.is_none() && !proven.contains(row.id.as_str()) {
-            problems.push(format!(
-                "{} ({}) has no verification, and issue {} is finished",
-                row.id, row.title, row.owner
-            ));
+    for row in rows {
+        let Requirement { id, title, .. } = row;
+        let is_verified = row.command.is_some() || proven.contains(id.as_str());
+        match (row.is_open, is_verified) {
+            (false, false) => {
+                problems.push(format!("{id} ({title}) has no test and no command"));
+            }
+            (true, true) => {
+                problems.push(format!("{id} ({title}) has a test: remove `{OPEN}` from its row"));
+            }
+            (true, false) | (false, true) => {}
         }
     }
     problems
@@ -112,7 +115,7 @@ mod tests {
     use super::*;
 
     fn requirements() -> Vec<Requirement> {
-        table::parse("id\tkind\towner\ttitle\tcommand\nN1\tc\tSPINE\tOne\nN2\tc\tSPINE\tTwo\tcargo x\nN3\tc\tGHOST\tThree\n")
+        table::parse("id\tkind\towner\ttitle\tcommand\nN1\tc\tSPINE\tOne\nN2\tc\tSPINE\tTwo\tcargo x\nN3\tc\tGHOST\tThree\topen\n")
             .unwrap()
     }
 
@@ -122,25 +125,25 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_issue_needs_a_verification_for_each_requirement() {
-        assert_eq!(check(&requirements(), &[], &[]), Vec::<String>::new());
+    fn each_requirement_that_is_not_open_needs_a_verification() {
+        assert_eq!(check(&requirements(), &[]), ["N1 (One) has no test and no command"]);
+        assert_eq!(check(&requirements(), &[verification(&["N1"])]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_open_requirement_with_a_test_is_a_problem() {
         assert_eq!(
-            check(&requirements(), &[], &["SPINE"]),
-            ["N1 (One) has no verification, and issue SPINE is finished"]
-        );
-        assert_eq!(
-            check(&requirements(), &[verification(&["N1"])], &["SPINE"]),
-            Vec::<String>::new()
+            check(&requirements(), &[verification(&["N1", "N3"])]),
+            ["N3 (Three) has a test: remove `open` from its row"]
         );
     }
 
     #[test]
     fn a_test_claims_at_most_three_known_requirements() {
-        assert_eq!(
-            check(&requirements(), &[verification(&["N1", "N2", "N3", "N1"])], &[]).len(),
-            1
-        );
-        assert_eq!(check(&requirements(), &[verification(&["N4"])], &[]).len(), 1);
+        let many = check(&requirements(), &[verification(&["N1", "N2", "N2", "N1"])]);
+        assert_eq!(many, ["a.rs: it_holds claims 4 requirements, the limit is 3"]);
+        let unknown = check(&requirements(), &[verification(&["N1", "N4"])]);
+        assert_eq!(unknown, ["a.rs: it_holds claims the unknown requirement `N4`"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod faults;
 mod files;
 mod layers;
 mod links;
+mod listed;
 mod modules;
 mod retired_names;
 mod sans_io;
@@ -58,6 +59,9 @@ const RULES: &[TidyRule] = &[
     documents::check_module_map,
     documents::check_decision_numbers,
     links::check_links,
+    listed::check_command_tables,
+    listed::check_fuzz_table,
+    listed::check_ignore_reasons,
     faults::check_fault_rows,
     attacks::check_attacks,
     retired_names::check_retired_names,

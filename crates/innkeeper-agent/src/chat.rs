@@ -7,6 +7,7 @@
 
 mod call_scheduler;
 pub mod event_log;
+mod foreign_texts;
 mod queue;
 mod response;
 mod response_task;
@@ -28,6 +29,7 @@ use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use call_scheduler::CallScheduler;
 use event_log::{LogEventKind, LogWriter};
+use foreign_texts::ForeignTexts;
 use segment::SegmentClassifier;
 
 pub use crate::executor::{
@@ -172,6 +174,7 @@ pub struct Chat {
     executor: Executor,
     settings: Arc<ChatSettings>,
     log_writer: LogWriter,
+    foreign_texts: ForeignTexts,
 }
 
 impl std::fmt::Debug for Chat {
@@ -198,7 +201,8 @@ impl Chat {
             call_timeout: None,
         };
         let executor = Executor::new(runner, rules, timing);
-        Ok(Self { executor, settings: Arc::new(settings), log_writer })
+        let foreign_texts = ForeignTexts::default();
+        Ok(Self { executor, settings: Arc::new(settings), log_writer, foreign_texts })
     }
 
     /// Sets the approver, which decides about calls that need approval, one after the other. Calls
@@ -231,6 +235,15 @@ impl Chat {
             serde_json::json!({"tools": tools.len(), "added_bytes": text.len().saturating_sub(system.len())})
         });
         text
+    }
+
+    /// Adds a text of the conversation that the model did not write, such as a message of the user or
+    /// a resource that the application put into the prompt. A call that stands in the text is not
+    /// run when the model repeats it. The results of the chat's own calls need not be added.
+    ///
+    /// The newest 16 MiB of these texts and results are kept, for all conversations of the chat.
+    pub fn add_foreign_text(&self, text: &str) {
+        self.foreign_texts.add_message(text);
     }
 
     /// Starts a run: all responses of the model to one user message. See [`ChatRun`].
@@ -293,7 +306,7 @@ impl ChatRun {
     where
         S: Stream<Item = String> + Send + Unpin + 'static,
     {
-        let Chat { executor, settings, log_writer } = &self.chat;
+        let Chat { executor, settings, log_writer, foreign_texts } = &self.chat;
         let runs = self.iterations.load(Ordering::Relaxed) < settings.max_tool_iterations;
         if !runs {
             self.reset();
@@ -307,13 +320,15 @@ impl ChatRun {
             // The parser knows the blocked tools, so that the executor refuses their calls.
             ToolCallParser::new(snapshot.tools.known.clone(), &options)
         });
-        let calls = CallQueue::new(executor.clone(), snapshot, StartRule::AfterItsDecision);
-        let reader = response_task::ResponseTask::new(
-            parser,
-            SegmentClassifier::new(placeholder, settings.blocklist.clone()),
-            CallScheduler::new(calls, log_writer.clone()),
-            runs,
+        let classifier = SegmentClassifier::new(
+            placeholder,
+            settings.blocklist.clone(),
+            snapshot.tools.known.clone(),
+            foreign_texts.clone(),
         );
+        let calls = CallQueue::new(executor.clone(), snapshot, StartRule::AfterItsDecision);
+        let scheduler = CallScheduler::new(calls, log_writer.clone(), foreign_texts.clone());
+        let reader = response_task::ResponseTask::new(parser, classifier, scheduler, runs);
         let iterations = self.iterations.clone();
         StreamingResponse::start(stream, reader, iterations)
     }

@@ -34,6 +34,10 @@ pub(crate) use tool_snapshot::ToolSnapshot;
 /// once, and a server has other clients.
 pub const DEFAULT_PARALLEL_CALLS: usize = 4;
 
+/// Number of definitions of one tool that the approver is asked about during one call. A tool that
+/// changes more often is not meant to be understood.
+const MAX_APPROVALS_PER_CALL: usize = 3;
+
 /// Maximum number of calls that a chat runs per response, and the default for an agent. A model that
 /// writes more calls is in a loop; a chat must run 1,000 calls (S19).
 pub const MAX_CALLS_PER_RESPONSE: usize = 1024;
@@ -150,7 +154,7 @@ impl Executor {
                 "rate limit of {limit} tool calls per minute reached; next call in {seconds:.1} s"
             )));
         }
-        match self.approve(snapshot.find(&call.name), queued).await {
+        match self.approve(snapshot, queued).await {
             ApprovalDecision::Approve => Ok(()),
             ApprovalDecision::Deny(reason) => Err(refuse(reason)),
             ApprovalDecision::ApproveWith(arguments) => {
@@ -166,9 +170,29 @@ impl Executor {
         }
     }
 
-    /// Asks the approver if the policy requires an approval. A panic of the approver denies the
-    /// call, because the approver is code of the application.
-    async fn approve(&self, tool: Option<&AvailableTool>, queued: &QueuedCall) -> ApprovalDecision {
+    /// Asks the approver if the policy requires an approval. A decision counts only for the
+    /// definition that was asked about: if the tool changes in the meantime, the approver is asked
+    /// again.
+    async fn approve(&self, snapshot: &ToolSnapshot, queued: &QueuedCall) -> ApprovalDecision {
+        let mut tool = snapshot.find(&queued.call.name).cloned();
+        for _ in 0..MAX_APPROVALS_PER_CALL {
+            let decision = self.decide(tool.as_ref(), queued).await;
+            if matches!(decision, ApprovalDecision::Deny(_)) {
+                return decision;
+            }
+            let mut present = self.runner.list_tools().into_iter();
+            let present = present.find(|tool| tool.tool.name == queued.call.name);
+            if present == tool {
+                return decision;
+            }
+            tool = present;
+        }
+        ApprovalDecision::Deny("the tool changed while the user decided about it".to_owned())
+    }
+
+    /// Asks the approver about one definition. A panic of the approver denies the call, because the
+    /// approver is code of the application.
+    async fn decide(&self, tool: Option<&AvailableTool>, queued: &QueuedCall) -> ApprovalDecision {
         let deny = |reason: &str| ApprovalDecision::Deny(reason.to_owned());
         let annotations = tool.map(|tool| tool.annotations).unwrap_or_default();
         let definition = tool.and_then(|tool| tool.definition.as_deref());

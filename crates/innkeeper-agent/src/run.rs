@@ -37,7 +37,6 @@ use correction::{CorrectionState, RetryDecision};
 use iteration_calls::{CallContext, IterationCalls};
 use plan::{Plan, PlanDecision};
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
-use text_calls::{TextCallJudge, TextCallVerdict};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 #[cfg(test)]
@@ -228,20 +227,8 @@ impl Run {
         let parser = self.response_parser.take();
         let parser = parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained));
         let mut parsed = parser.into_parsed(&self.text_call_judge(), response, constrained);
-        if let TextCallVerdict::Foreign(foreign) = &parsed.verdict {
-            let error = foreign.notice();
-            let tool = Some(foreign.tool.clone());
-            self.calls.record_run_error(ErrorRecord {
-                iteration: self.stats.iterations,
-                tool,
-                call_id: None,
-                error,
-                recovery_action: None,
-            });
-        }
-        if let Some(problem) = parsed.verdict.question(self.tool_call_mode) {
-            self.correction.asked_about_text = true;
-            return self.request_correction(problem, response.message.visible_text(), jitter);
+        if let Some(question) = self.question_about_text(&parsed.verdict, response, jitter) {
+            return question;
         }
         if parsed.calls.is_empty()
             && parsed.problems.is_empty()
@@ -489,16 +476,6 @@ impl Run {
         }
         if parsed.calls.len() > self.config.limits.max_calls {
             parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
-        }
-    }
-
-    fn text_call_judge(&self) -> TextCallJudge<'_> {
-        let correction = &self.correction;
-        TextCallJudge {
-            config: &self.config,
-            messages: self.conversation.messages(),
-            mode: self.tool_call_mode,
-            can_ask: self.retries_remaining > 0 && correction.can_ask_about_text(&self.config),
         }
     }
 

@@ -8,7 +8,7 @@ mod permanent_rules;
 mod rate_limit;
 
 pub use approval::{ApprovalDecision, ApprovalPolicy, ApprovalRequest, Approver};
-pub use approval_rules::{ApprovalRule, ApprovalRules, DecisionScope, DefaultDecision};
+pub use approval_rules::{ApprovalRule, ApprovalRules, DecisionScope, DefaultDecision, RuledTool};
 pub(crate) use audit::{emit_tool_executed, short_hash};
 pub(crate) use blocklist::blocked_tool_message;
 pub use blocklist::{PatternError, ToolBlocklist};

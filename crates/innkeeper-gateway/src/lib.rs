@@ -1,7 +1,8 @@
 //! Offers the servers of an MCP host as one MCP server to remote and local clients of any protocol
 //! revision.
 //!
-//! The modules stand from the bottom up: a module uses only modules before it.
+//! The modules stand roughly from the bottom up. [`Gateway`], its router, the methods and the transports
+//! use each other.
 
 mod host_name;
 mod listener;

@@ -28,9 +28,14 @@ pub(super) struct Requirement {
     pub(super) id: String,
     pub(super) owner: String,
     pub(super) title: String,
-    /// The command that verifies the requirement where no test can.
+    /// The command that verifies the requirement where no test can; CI runs it.
     pub(super) command: Option<String>,
+    /// Whether nothing verifies the requirement yet.
+    pub(super) is_open: bool,
 }
+
+/// The last cell of a requirement that nothing verifies yet.
+pub(super) const OPEN: &str = "open";
 
 /// Parses the table: a heading, then one requirement per line.
 ///
@@ -57,7 +62,8 @@ pub(super) fn parse(text: &str) -> TaskResult<Vec<Requirement>> {
             id: id.to_owned(),
             owner: owner.to_owned(),
             title: title.to_owned(),
-            command: command.map(str::to_owned),
+            command: command.filter(|command| *command != OPEN).map(str::to_owned),
+            is_open: command == Some(OPEN),
         });
     }
     if rows.is_empty() { Err(format!("{TABLE_PATH} has no requirements")) } else { Ok(rows) }

@@ -37,6 +37,12 @@ pub(super) fn find_verifications(repository: &Repository) -> (Vec<Verification>,
                 .filter(|id| !id.is_empty())
                 .collect();
             match next_test_name(&lines[at + 1..]).filter(|_| !requirement_ids.is_empty()) {
+                Some(test_name)
+                    if is_never_run(&lines[at + 1..], repository.text(path), at + 1) =>
+                {
+                    let problem = "claim of a test that CI does not run";
+                    problems.push(format!("{path}:{}: {problem}: `{test_name}`", at + 1));
+                }
                 Some(test_name) => {
                     proofs.push(Verification { path: path.to_owned(), test_name, requirement_ids });
                 }
@@ -48,6 +54,20 @@ pub(super) fn find_verifications(repository: &Repository) -> (Vec<Verification>,
         }
     }
     (proofs, problems)
+}
+
+/// The start of the reason of an ignored test that has a step of its own in CI.
+const RUN_BY_CI: &str = "`cargo xtask test` runs it";
+
+/// Whether the next test is ignored and CI does not run it either. `lines` start at the line
+/// `first_line` of the file, whose reasons are literals, so they stand only in its `text`.
+fn is_never_run(lines: &[(&str, &str)], text: Option<&str>, first_line: usize) -> bool {
+    let attributes = lines.iter().take_while(|(_, code)| !code.contains("fn "));
+    let ignored = attributes.clone().position(|(_, code)| code.trim().starts_with("#[ignore"));
+    ignored.is_some_and(|at| {
+        let line = text.and_then(|text| text.lines().nth(first_line + at));
+        !line.is_some_and(|line| line.contains(RUN_BY_CI))
+    })
 }
 
 /// The names of all tests in a file.
@@ -95,6 +115,17 @@ mod tests {
             (proofs[0].test_name.as_str(), proofs[1].test_name.as_str()),
             ("plain", "waiting")
         );
+    }
+
+    #[test]
+    fn a_claim_of_a_test_that_never_runs_is_a_problem() {
+        let ignored = |reason: &str| {
+            let text = format!("/// Proves: N1\n#[test]\n#[ignore = \"{reason}\"]\nfn a() {{}}\n");
+            scan(&text)
+        };
+        assert_eq!(ignored("takes a minute").1.len(), 1);
+        let (proofs, problems) = ignored("needs a browser: `cargo xtask test` runs it");
+        assert_eq!((proofs.len(), problems.len()), (1, 0));
     }
 
     #[test]

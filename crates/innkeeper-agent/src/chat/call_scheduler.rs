@@ -4,6 +4,7 @@ use innkeeper_toolcall::ResolvedCall;
 use serde_json::json;
 
 use super::event_log::{LogEventKind, LogWriter};
+use super::foreign_texts::ForeignTexts;
 use super::queue::MAX_UNREAD_BYTES;
 use crate::executor::{CallQueue, MAX_CALLS_PER_RESPONSE, QueueEvent, QueuedCall, ToolExecution};
 use crate::tools::ToolError;
@@ -13,13 +14,19 @@ use crate::tools::ToolError;
 pub(super) struct CallScheduler {
     calls: CallQueue,
     log_writer: LogWriter,
+    /// The results go here, because a model may quote them.
+    foreign_texts: ForeignTexts,
     queued_bytes: usize,
     accepted_calls: usize,
 }
 
 impl CallScheduler {
-    pub(super) fn new(calls: CallQueue, log_writer: LogWriter) -> Self {
-        Self { calls, log_writer, queued_bytes: 0, accepted_calls: 0 }
+    pub(super) fn new(
+        calls: CallQueue,
+        log_writer: LogWriter,
+        foreign_texts: ForeignTexts,
+    ) -> Self {
+        Self { calls, log_writer, foreign_texts, queued_bytes: 0, accepted_calls: 0 }
     }
 
     pub(super) fn log_writer(&self) -> &LogWriter {
@@ -74,6 +81,9 @@ impl CallScheduler {
             QueueEvent::Finished(execution) => execution,
         };
         let ToolExecution { index, tool, outcome, elapsed, cached, .. } = &execution;
+        if let Ok(output) = outcome {
+            self.foreign_texts.add_result(output);
+        }
         let outcome = outcome.as_deref().map_err(|error| &**error);
         self.log_writer.log_execution(*index, tool, outcome, (*elapsed, *cached));
         Some(execution)

@@ -1,7 +1,10 @@
 //! Classified segments of a model's text.
 
-use innkeeper_toolcall::{ParseEvent, ResolvedCall};
+use std::sync::Arc;
 
+use innkeeper_toolcall::{ParseEvent, ResolvedCall, Tools};
+
+use super::foreign_texts::ForeignTexts;
 use crate::safety::ToolBlocklist;
 
 /// A segment of the model's text. Without `Buffered` segments, the concatenated
@@ -109,6 +112,9 @@ pub(super) enum ClassifiedItem {
 pub(super) struct SegmentClassifier {
     placeholder: Option<String>,
     blocklist: ToolBlocklist,
+    /// The tools that the parser knows.
+    tools: Arc<Tools>,
+    foreign_texts: ForeignTexts,
     /// Markup that belongs to the reasoning that may follow.
     held_markup: String,
     /// Whether reasoning came last, so that the next markup belongs to it.
@@ -116,8 +122,13 @@ pub(super) struct SegmentClassifier {
 }
 
 impl SegmentClassifier {
-    pub(super) fn new(placeholder: Option<String>, blocklist: ToolBlocklist) -> Self {
-        Self { placeholder, blocklist, ..Self::default() }
+    pub(super) fn new(
+        placeholder: Option<String>,
+        blocklist: ToolBlocklist,
+        tools: Arc<Tools>,
+        foreign_texts: ForeignTexts,
+    ) -> Self {
+        Self { placeholder, blocklist, tools, foreign_texts, ..Self::default() }
     }
 
     pub(super) fn feed(&mut self, event: &ParseEvent<'_>, items: &mut Vec<ClassifiedItem>) {
@@ -136,6 +147,18 @@ impl SegmentClassifier {
             }
             ParseEvent::CallStart { index, name } => {
                 items.push(ClassifiedItem::CallStarted { index: *index, tool: (*name).to_owned() });
+            }
+            ParseEvent::Call { call, text, .. }
+                if self.foreign_texts.contain(call, &self.tools) =>
+            {
+                let reason = format!(
+                    "the call of `{}` stands in a tool result or in a message, so it is not run",
+                    call.name
+                );
+                items.push(ClassifiedItem::Segment(TextSegment::RejectedCall {
+                    text: (*text).to_owned(),
+                    reason,
+                }));
             }
             ParseEvent::Call { index, call, text, .. } => {
                 match &self.placeholder {

@@ -1,5 +1,6 @@
 //! Tests of the executor: permits, cache, panics.
 
+mod changed_tools;
 mod invalidation;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -421,7 +421,7 @@ impl ResponseBuilder<'_> {
                 self.add_text_call(call);
             }
         }
-        if self.response.verdict == TextCallVerdict::Run && self.native_calls == 0 {
+        if self.response.verdict == TextCallVerdict::Accepted && self.native_calls == 0 {
             let problems = parsed.spans.into_iter().filter_map(|span| match span.kind {
                 SpanKind::Problem(problem) => Some(problem),
                 _ => None,

@@ -13,8 +13,9 @@
 use innkeeper_toolcall::prompt::FailedAttempt;
 use innkeeper_toolcall::{CallSearch, ResolvedCall};
 
-use super::{RunConfig, ToolCallMode};
+use super::{Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
 use crate::conversation::Message;
+use crate::provider::Response;
 
 /// What a response contains that looks like calls. Calls in code, quotations and comments are prose.
 #[derive(Debug, Default)]
@@ -35,11 +36,11 @@ pub(super) enum TextCallVerdict {
     /// The calls that begin a line are run, unless something that was intended as a call is none.
     /// Inline calls are text.
     #[default]
-    Run,
+    Accepted,
     /// All of them are text.
     Text,
     /// It is unclear what they are: the model is asked, with this problem.
-    Ask(FailedAttempt),
+    Unclear(FailedAttempt),
     /// The model repeats a call that someone else wrote, and is told so.
     Foreign(ForeignCall),
 }
@@ -47,7 +48,7 @@ pub(super) enum TextCallVerdict {
 /// A call in the model's text that someone else wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ForeignCall {
-    pub(super) tool: String,
+    tool: String,
     author: CallAuthor,
 }
 
@@ -62,8 +63,8 @@ impl TextCallVerdict {
     /// Returns what the model is asked before anything of the response counts.
     pub(super) fn question(&self, mode: ToolCallMode) -> Option<FailedAttempt> {
         match self {
-            Self::Run | Self::Text => None,
-            Self::Ask(problem) => Some(problem.clone()),
+            Self::Accepted | Self::Text => None,
+            Self::Unclear(problem) => Some(problem.clone()),
             Self::Foreign(foreign) => Some(foreign.problem(mode)),
         }
     }
@@ -90,18 +91,20 @@ impl TextCallJudge<'_> {
         let has_own_line = !found.on_own_line.is_empty() || !found.problems.is_empty();
         match self.mode {
             ToolCallMode::Native if !found.has_prose && found.inline.is_empty() => {
-                TextCallVerdict::Run
+                TextCallVerdict::Accepted
             }
-            ToolCallMode::Native if has_own_line => self.ask(NEXT_TO_PROSE),
+            ToolCallMode::Native if has_own_line => self.unclear(NEXT_TO_PROSE),
             ToolCallMode::Native => TextCallVerdict::Text,
-            ToolCallMode::Prompt if has_own_line || found.inline.is_empty() => TextCallVerdict::Run,
-            ToolCallMode::Prompt => self.ask(IN_A_LINE),
+            ToolCallMode::Prompt if has_own_line || found.inline.is_empty() => {
+                TextCallVerdict::Accepted
+            }
+            ToolCallMode::Prompt => self.unclear(IN_A_LINE),
         }
     }
 
-    fn ask(&self, problem: &str) -> TextCallVerdict {
+    fn unclear(&self, problem: &str) -> TextCallVerdict {
         match self.can_ask {
-            true => TextCallVerdict::Ask(FailedAttempt::new(problem)),
+            true => TextCallVerdict::Unclear(FailedAttempt::new(problem)),
             false => TextCallVerdict::Text,
         }
     }
@@ -124,6 +127,39 @@ impl TextCallJudge<'_> {
             };
             Some(ForeignCall { tool: calls[found?].name.clone(), author })
         })
+    }
+}
+
+impl Run {
+    pub(super) fn text_call_judge(&self) -> TextCallJudge<'_> {
+        let correction = &self.correction;
+        TextCallJudge {
+            config: &self.config,
+            messages: self.conversation.messages(),
+            mode: self.tool_call_mode,
+            can_ask: self.retries_remaining > 0 && correction.can_ask_about_text(&self.config),
+        }
+    }
+
+    /// Asks the model what the calls in its text are, if that is unclear.
+    pub(super) fn question_about_text(
+        &mut self,
+        verdict: &TextCallVerdict,
+        response: &Response,
+        jitter: f64,
+    ) -> Option<Effect> {
+        let problem = verdict.question(self.tool_call_mode)?;
+        if let TextCallVerdict::Foreign(foreign) = verdict {
+            self.calls.record_run_error(ErrorRecord {
+                iteration: self.stats.iterations,
+                tool: Some(foreign.tool.clone()),
+                call_id: None,
+                error: foreign.notice(),
+                recovery_action: None,
+            });
+        }
+        self.correction.asked_about_text = true;
+        Some(self.request_correction(problem, response.message.visible_text(), jitter))
     }
 }
 
@@ -165,3 +201,6 @@ impl ForeignCall {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

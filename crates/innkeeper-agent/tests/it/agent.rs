@@ -15,6 +15,7 @@ mod plans;
 mod run_events;
 mod safety;
 mod streams;
+mod text_calls;
 mod tool_call_modes;
 mod tool_search;
 mod undo;

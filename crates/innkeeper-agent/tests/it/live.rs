@@ -97,7 +97,6 @@ async fn measure(api: ProviderApi, origin: &str, calling: ToolCalling) -> TaskMe
     figures
 }
 
-/// Proves: G16
 #[tokio::test]
 #[ignore = "minutes: `cargo xtask eval-local-model` runs it"]
 async fn a_real_model_calls_tools_over_every_api_of_its_server() {

@@ -9,14 +9,14 @@ use innkeeper_agent::ToolAnnotations;
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::safety::{
     ApprovalDecision, ApprovalRequest, ApprovalRule, ApprovalRules, Approver, DecisionScope,
-    DefaultDecision,
+    DefaultDecision, RuledTool,
 };
 use innkeeper_agent::server_requests::form::Form;
 use innkeeper_agent::server_requests::{
     ElicitationMode, ElicitationRequest, ElicitationResponse, SamplingRequest, UserPrompter,
 };
 use innkeeper_host::config::ToolFilter;
-use innkeeper_host::{CallReference, CatalogTool, Host, Lock};
+use innkeeper_host::{CallReference, Catalog, CatalogTool, Host, Lock};
 use innkeeper_protocol::skim;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -222,9 +222,21 @@ impl ChatApprover {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add_rule(&self, question: &ApprovalQuestion, scope: DecisionScope, rule: ApprovalRule) {
+    /// Adds the rule of a decision. `catalog` has the tools of the time of the question.
+    fn add_rule(
+        &self,
+        call: &ApprovalRequest<'_>,
+        catalog: &Catalog,
+        scope: DecisionScope,
+        rule: ApprovalRule,
+    ) {
+        let listed = catalog.tools().find(|listed| listed.public_name == call.tool);
+        let server = listed.map(|listed| listed.server);
+        let tool = RuledTool { name: call.tool, server, definition: call.definition };
+        let of_server = catalog.tools().filter(|listed| Some(listed.server) == server);
+        let of_server: Vec<_> = of_server.map(|listed| ruled_tool(&listed)).collect();
         let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.add(&question.tool, question.server.as_deref(), scope, rule);
+        rules.add(tool, scope, rule, &of_server);
     }
 
     /// Returns whether the lock has the present definition of a tool.
@@ -268,7 +280,7 @@ impl ChatApprover {
     pub(crate) fn rule_for(&self, listed: &CatalogTool<'_>) -> Option<ApprovalRule> {
         let annotations = ToolAnnotations::from(&listed.definition.view.annotations);
         let default = self.default_decision(listed, &listed.definition.raw, annotations, None);
-        self.rules().find(listed.public_name, Some(listed.server), default)
+        self.rules().find(ruled_tool(listed), default)
     }
 
     /// Returns the rule for a call; `None` if the person must decide.
@@ -281,7 +293,9 @@ impl ChatApprover {
             }
             (Some(_) | None, _) => DefaultDecision::for_annotations(call.annotations),
         };
-        self.rules().find(call.tool, listed.map(|listed| listed.server), default)
+        let server = listed.map(|listed| listed.server);
+        let tool = RuledTool { name: call.tool, server, definition: call.definition };
+        self.rules().find(tool, default)
     }
 
     /// Returns the question about a call, and the tool of a server.
@@ -326,11 +340,11 @@ impl Approver for ChatApprover {
             Some(ApprovalRule::Deny) => return deny(DENIED_BY_RULE),
             None => {}
         }
+        let catalog = self.host.catalog();
         let (question, identity) = self.question(&call);
-        let asked = question.clone();
-        match self.questioner.request_answer(|reply| Question::Approval(asked, reply)).await {
+        match self.questioner.request_answer(|reply| Question::Approval(question, reply)).await {
             Some(ApprovalAnswer::Allow(scope)) => {
-                self.add_rule(&question, scope, ApprovalRule::Allow);
+                self.add_rule(&call, &catalog, scope, ApprovalRule::Allow);
                 ApprovalDecision::Approve
             }
             Some(ApprovalAnswer::AllowAlways) => {
@@ -339,7 +353,7 @@ impl Approver for ChatApprover {
             }
             Some(ApprovalAnswer::AllowWith(arguments)) => ApprovalDecision::ApproveWith(arguments),
             Some(ApprovalAnswer::Deny(scope, reason)) => {
-                self.add_rule(&question, scope, ApprovalRule::Deny);
+                self.add_rule(&call, &catalog, scope, ApprovalRule::Deny);
                 match reason {
                     Some(reason) => deny(&format!("{DENIED_BY_USER}: {reason}")),
                     None => deny(DENIED_BY_USER),
@@ -390,6 +404,11 @@ fn tool_of(call: &CallReference) -> Option<String> {
         CallReference::Call { item, .. } => Some(item.to_string()),
         CallReference::Unknown => None,
     }
+}
+
+fn ruled_tool<'c>(listed: &CatalogTool<'c>) -> RuledTool<'c> {
+    let definition = Some(&*listed.definition.raw);
+    RuledTool { name: listed.public_name, server: Some(listed.server), definition }
 }
 
 /// Returns the description in the definition of a tool.

@@ -152,7 +152,6 @@ fn whole_files() -> ProptestConfig {
 proptest! {
     #![proptest_config(whole_files())]
 
-    /// Proves: TR8.1
     #[test]
     fn what_the_required_schema_accepts_and_can_be_started_is_accepted(file in file()) {
         prop_assert!(REQUIRED_VALIDATOR.is_valid(&file), "{file}");

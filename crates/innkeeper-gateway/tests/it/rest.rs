@@ -158,7 +158,6 @@ async fn a_denied_tool_is_absent_over_plain_http() {
 
 /// Attack: remote | a client over plain HTTP calls a tool more often than permitted | the calls above
 /// the rate have status 429 with the time to wait, and do not run | No unbounded memory
-/// Proves: B-b3
 #[tokio::test]
 async fn a_call_above_the_rate_has_the_time_to_wait() {
     let test_env = TestEnv::new();

@@ -12,8 +12,9 @@ pub(super) struct TextContext {
     tail: Vec<u8>,
     /// Whether the last section was an inline call whose line has not ended.
     follows_inline_call: bool,
-    /// Whether a fenced block is open that is not a call.
-    pub(super) in_fence: bool,
+    /// The number of back-ticks that opened a fenced block that is not a call; only as many or more
+    /// of them close it, so that a block can show another one.
+    pub(super) open_fence: Option<usize>,
 }
 
 impl TextContext {
@@ -63,6 +64,15 @@ impl TextContext {
         [&tail[from..], fresh]
     }
 
+    /// Opens or closes a fenced block at a line that starts with a fence.
+    pub(super) fn pass_fence(&mut self, line: FenceLine) {
+        match (self.open_fence, line.after) {
+            (Some(open), FenceText::Blank) if line.ticks >= open => self.open_fence = None,
+            (None, FenceText::Blank | FenceText::Language) => self.open_fence = Some(line.ticks),
+            (Some(_) | None, _) => {}
+        }
+    }
+
     /// Whether only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self, fresh: &str) -> bool {
         self.line(fresh).into_iter().flatten().all(u8::is_ascii_whitespace)
@@ -79,6 +89,45 @@ impl TextContext {
         let line = self.line(fresh);
         in_code(line) || in_quotes(line)
     }
+}
+
+/// A line that starts with a fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FenceLine {
+    /// The number of back-ticks.
+    pub(super) ticks: usize,
+    /// The text after them on the line.
+    after: FenceText,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FenceText {
+    /// White space: the line opens or closes a block.
+    Blank,
+    /// A language, which only an opening line has.
+    Language,
+    /// More back-ticks: the line is code in a sentence.
+    Code,
+}
+
+/// Maximum number of bytes that the rest of a fence's line is waited for.
+const MAX_FENCE_LINE_BYTES: usize = 128;
+
+/// Reads a line from its fence on; `None` if more text decides.
+pub(super) fn fence_line(text: &str, is_ended: bool) -> Option<FenceLine> {
+    let ticks = text.bytes().take_while(|byte| *byte == b'`').count();
+    let rest = &text[ticks..];
+    let line = match rest.find('\n') {
+        Some(end) => &rest[..end],
+        None if is_ended || rest.len() > MAX_FENCE_LINE_BYTES => rest,
+        None => return None,
+    };
+    let after = match line.trim() {
+        "" => FenceText::Blank,
+        info if info.contains('`') => FenceText::Code,
+        _ => FenceText::Language,
+    };
+    Some(FenceLine { ticks, after })
 }
 
 /// Whether the end of a line is in back-ticks.
@@ -152,6 +201,20 @@ mod tests {
         assert!(context_after("use `").is_quoted("x "));
         assert!(!context_after("use `x` ").is_quoted(""));
         assert!(!context_after("use `\n").is_quoted("x"));
+    }
+
+    #[test]
+    fn a_block_is_closed_by_as_many_back_ticks_as_opened_it() {
+        let open_after = |lines: &[&str]| {
+            let mut context = TextContext::default();
+            lines.iter().for_each(|line| context.pass_fence(fence_line(line, true).unwrap()));
+            context.open_fence
+        };
+        assert_eq!(open_after(&["````markdown", "```", "```"]), Some(4));
+        assert_eq!(open_after(&["````markdown", "```", "`````"]), None);
+        assert_eq!(open_after(&["```", "```json"]), Some(3));
+        assert_eq!(open_after(&["```code``` is code"]), None);
+        assert_eq!(fence_line("```js", false), None);
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::lexer::harmony_message::{END_TOKENS, HarmonyMessage};
 use crate::lexer::{PrefixMatch, match_after_whitespace, match_prefix};
 
 /// The end of a header.
-const HEADER_END: &str = "<|message|>";
+pub(super) const HEADER_END: &str = "<|message|>";
 
 /// Maximum length of a header. Real headers contain at most a tool name and a content type.
-const MAX_HEADER_BYTES: usize = 1024;
+pub(super) const MAX_HEADER_BYTES: usize = 1024;
 
 /// An incomplete header.
 #[derive(Debug)]
@@ -18,27 +18,24 @@ pub(super) struct HarmonyHeader {
     text: String,
     /// Whether the header started in the prompt, so that plain text may follow.
     from_prompt: bool,
+    /// Whether other text stands before the header on its line.
+    inline: bool,
 }
 
 impl HarmonyHeader {
-    pub(super) fn from_marker(marker: &str) -> Self {
-        Self { text: marker.to_owned(), from_prompt: false }
+    pub(super) fn from_marker(marker: &str, inline: bool) -> Self {
+        Self { text: marker.to_owned(), from_prompt: false, inline }
     }
 
     /// Creates the header that starts at the end of the prompt.
     pub(super) fn from_prompt_end() -> Self {
-        Self { text: String::new(), from_prompt: true }
+        Self { text: String::new(), from_prompt: true, inline: false }
     }
 
     /// Returns the recipient of the message and its channel.
     fn recipient_and_channel(&self) -> (Option<&str>, &str) {
-        let recipient = self.text.split_once("to=").map(|(_, rest)| first_word(rest));
         let channel = self.text.rsplit_once("<|channel|>").map_or("", |(_, rest)| first_word(rest));
-        // Some models use themselves as the recipient.
-        (
-            recipient.filter(|name| !name.is_empty() && *name != "assistant" && *name != "user"),
-            channel,
-        )
+        (recipient(&self.text), channel)
     }
 
     /// Handles the end of the text inside the header.
@@ -54,6 +51,13 @@ impl HarmonyHeader {
             (None, _) => emit(&text, sink, ParseEvent::Text),
         }
     }
+}
+
+/// Returns the tool to which a header addresses its message.
+pub(super) fn recipient(header: &str) -> Option<&str> {
+    let (_, rest) = header.split_once("to=")?;
+    // Some models use themselves as the recipient.
+    Some(first_word(rest)).filter(|name| !["", "assistant", "user"].contains(name))
 }
 
 /// Returns the first word, which ends at white space or at a marker.
@@ -146,12 +150,9 @@ impl ToolCallParser {
         self.mode = match recipient {
             Some(name) => {
                 let lexer = Box::new(HarmonyMessage::new(name));
-                ParseMode::OpenCall(Box::new(OpenCall::with_lexer(
-                    lexer,
-                    None,
-                    &header.text,
-                    ParseMode::Text,
-                )))
+                let mut call = OpenCall::with_lexer(lexer, None, &header.text, ParseMode::Text);
+                call.set_inline(header.inline);
+                ParseMode::OpenCall(Box::new(call))
             }
             None => {
                 emit(&header.text, sink, ParseEvent::Markup);

@@ -7,11 +7,13 @@
 
 use std::borrow::Cow;
 
+use super::harmony::{HEADER_END, MAX_HEADER_BYTES, recipient};
 use super::markers::{Candidates, MarkerMatch, Markers};
 use crate::call::{ResolvedCall, resolve_call};
 use crate::event::TextEnd;
 use crate::format::{Format, LexerKind, MarkerKind};
-use crate::lexer::{LexStatus, LexUpdate, PrefixMatch, match_call_start, new_lexer};
+use crate::lexer::harmony_message::HarmonyMessage;
+use crate::lexer::{LexStatus, LexUpdate, Lexer, PrefixMatch, match_call_start, new_lexer};
 use crate::parse::Completeness;
 use crate::tool::Tools;
 
@@ -63,6 +65,22 @@ impl<'t> CallSearch<'t> {
     }
 
     fn find_unescaped(&self, text: &str) -> Option<usize> {
+        self.find_marked(text).or_else(|| self.find_harmony(text))
+    }
+
+    /// Finds a call in a Harmony message: a header with a recipient, and a body with the arguments.
+    fn find_harmony(&self, text: &str) -> Option<usize> {
+        let mut ends = memchr::memmem::find_iter(text.as_bytes(), HEADER_END);
+        ends.find_map(|at| {
+            let header_start = text.floor_char_boundary(at.saturating_sub(MAX_HEADER_BYTES));
+            let header = &text[header_start..at];
+            let header = &header[header.rfind("to=")?..];
+            let lexer = HarmonyMessage::new(recipient(header)?);
+            self.find_with(Box::new(lexer), &text[at + HEADER_END.len()..]).0
+        })
+    }
+
+    fn find_marked(&self, text: &str) -> Option<usize> {
         let mut remaining_reads = text.len().saturating_mul(MAX_READS_PER_BYTE);
         let mut candidates = Candidates::from(0);
         while let Some(at) = candidates.next(&self.markers, text) {
@@ -75,7 +93,7 @@ impl<'t> CallSearch<'t> {
                 continue;
             }
             let marker_len = if kind.includes_marker() { 0 } else { marker.text.len() };
-            let (found, read) = self.find_at_start(kind, &rest[marker_len..]);
+            let (found, read) = self.find_with(new_lexer(kind), &rest[marker_len..]);
             if found.is_some() {
                 return found;
             }
@@ -88,8 +106,7 @@ impl<'t> CallSearch<'t> {
     }
 
     /// Returns the index of the wanted call that the text starts with, and the number of bytes read.
-    fn find_at_start(&self, kind: LexerKind, text: &str) -> (Option<usize>, usize) {
-        let mut lexer = new_lexer(kind);
+    fn find_with(&self, mut lexer: Box<dyn Lexer>, text: &str) -> (Option<usize>, usize) {
         let status = lexer.lex(text, Some(TextEnd::Stop), &mut LexUpdate::default());
         let (end, completeness) = match status {
             LexStatus::Done { used } => (used, Completeness::Complete),
@@ -220,6 +237,7 @@ mod tests {
             r#"<tool_call>{"name": "s_danger", "arguments": {"path": "/home/ada", "n": 3}}</tool_call>"#,
             "<tool_call>\n<function=s.danger>\n<parameter=n>\n3\n</parameter>\n<parameter=path>\n/home/ada\n</parameter>\n</function>\n</tool_call>",
             r#"[danger(path="/home/ada", n=3)]"#,
+            r#"<|channel|>commentary to=functions.s.danger <|constrain|>json<|message|>{"path": "/home/ada", "n": 3}<|call|>"#,
             r#"<invoke name="s.danger"><parameter name="path">/home/ada</parameter><parameter name="n">3</parameter></invoke>"#,
             r#"{"tool": "s.danger", "params": {"path": "/home/ada", "n": 3}"#,
         ] {

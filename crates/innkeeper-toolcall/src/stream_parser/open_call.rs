@@ -284,7 +284,7 @@ impl ToolCallParser {
             self.emit_as_text(&open, &text, sink);
         }
         if example {
-            self.context.in_fence = ticks % 2 == 1;
+            self.context.open_fence = (ticks % 2 == 1).then_some(FENCE.len());
         }
         self.mode = open.return_mode;
         ParseProgress::continue_after(read)

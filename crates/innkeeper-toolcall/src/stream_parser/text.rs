@@ -2,6 +2,7 @@
 
 use std::cell::LazyCell;
 
+use super::context::fence_line;
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
@@ -10,6 +11,7 @@ use super::{
 };
 use crate::event::{ParseEvent, TextEnd};
 use crate::format::{LexerKind, Marker, MarkerKind};
+use crate::lexer::fence::FENCE;
 use crate::lexer::{PrefixMatch, match_call_start};
 
 impl ToolCallParser {
@@ -54,10 +56,16 @@ impl ToolCallParser {
                     return ParseProgress::wait_after(at);
                 }
                 MarkerMatch::Marker(marker) => match self.match_call_start(marker, rest) {
-                    PrefixMatch::No => {
-                        candidates = Candidates::from(at + marker.text.len());
-                        self.context.in_fence = !self.context.in_fence;
-                    }
+                    PrefixMatch::No => match fence_line(rest, text_end.is_some()) {
+                        Some(line) => {
+                            self.context.pass_fence(line);
+                            candidates = Candidates::from(at + line.ticks);
+                        }
+                        None => {
+                            self.emit_visible_text(fresh, sink);
+                            return ParseProgress::wait_after(at);
+                        }
+                    },
                     PrefixMatch::Partial if text_end.is_none() => {
                         self.emit_visible_text(fresh, sink);
                         return ParseProgress::wait_after(at);
@@ -100,14 +108,18 @@ impl ToolCallParser {
 
     /// Returns the markers that may have an effect at the current position.
     fn text_markers(&self) -> &Markers {
-        if self.context.in_fence { &self.fence_markers } else { &self.markers }
+        if self.context.open_fence.is_some() { &self.fence_markers } else { &self.markers }
     }
 
     /// Whether the text that starts with a marker can be a call, as far as the text shows. A fence
-    /// inside a block ends the block.
+    /// inside a block ends the block, and a longer fence is an example.
     fn match_call_start(&self, marker: &Marker, rest: &str) -> PrefixMatch {
         match marker.kind {
-            MarkerKind::Call(LexerKind::Fence) if self.context.in_fence => PrefixMatch::No,
+            MarkerKind::Call(LexerKind::Fence)
+                if self.context.open_fence.is_some() || rest[FENCE.len()..].starts_with('`') =>
+            {
+                PrefixMatch::No
+            }
             MarkerKind::Call(lexer_kind) => {
                 match_call_start(lexer_kind, rest, self.limits.max_undecided_chars)
             }
@@ -181,8 +193,9 @@ impl ToolCallParser {
                 return read.len();
             }
             MarkerKind::HarmonyHeader => {
-                self.mode =
-                    ParseMode::HarmonyHeader(harmony::HarmonyHeader::from_marker(marker.text));
+                let inline = self.context.is_inline();
+                let header = harmony::HarmonyHeader::from_marker(marker.text, inline);
+                self.mode = ParseMode::HarmonyHeader(header);
             }
         }
         self.context.reset();

@@ -69,7 +69,7 @@ fn assert_valid_calls(tools: Vec<Tool>, prompts: &[&str]) {
 }
 
 #[test]
-#[ignore = "minutes: `cargo xtask generations` runs it"]
+#[ignore = "minutes: `cargo xtask eval-grammars` runs it"]
 fn the_model_calls_tools_with_strings_numbers_and_choices() {
     assert_valid_calls(
         vec![
@@ -101,7 +101,7 @@ fn the_model_calls_tools_with_strings_numbers_and_choices() {
 }
 
 #[test]
-#[ignore = "minutes: `cargo xtask generations` runs it"]
+#[ignore = "minutes: `cargo xtask eval-grammars` runs it"]
 fn the_model_calls_tools_with_nested_objects() {
     assert_valid_calls(
         vec![
@@ -148,7 +148,7 @@ fn the_model_calls_tools_with_nested_objects() {
 }
 
 #[test]
-#[ignore = "minutes: `cargo xtask generations` runs it"]
+#[ignore = "minutes: `cargo xtask eval-grammars` runs it"]
 fn the_model_calls_tools_with_lists() {
     assert_valid_calls(
         vec![
@@ -187,7 +187,7 @@ fn the_model_calls_tools_with_lists() {
 }
 
 #[test]
-#[ignore = "minutes: `cargo xtask generations` runs it"]
+#[ignore = "minutes: `cargo xtask eval-grammars` runs it"]
 fn the_model_calls_one_of_five_tools_all_of_whose_arguments_are_optional() {
     let tool_named = |name: &str, keys: [&str; 3]| {
         tool(

@@ -93,11 +93,15 @@ async fn a_call_in_text_beside_a_native_call_is_displayed_and_kept_as_text() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_in_text_without_a_native_call_is_run_and_neither_displayed_nor_kept_as_text() {
-    let written = format!("<think>Hm.</think>I look. {READ_CALL} Then I say.");
-    for tool_calling in [ToolCalling::Native, ToolCalling::Prompt] {
+    let alone = ("", " ");
+    let in_prose = ("I look.\n", " Then I say.");
+    for (tool_calling, (before, after)) in
+        [(ToolCalling::Native, alone), (ToolCalling::Prompt, in_prose)]
+    {
+        let written = format!("<think>Hm.</think>{before}{READ_CALL}{after}");
         let Displayed { text, reasoning, detected, kept, paths } =
             stream([text(&written)], tool_calling).await;
-        assert_eq!((text.as_str(), reasoning.as_str()), ("I look.  Then I say.", "Hm."));
+        assert_eq!((text.as_str(), reasoning.as_str()), (&*format!("{before}{after}"), "Hm."));
         assert_eq!((kept.visible_text(), kept.reasoning()), (text, reasoning));
         assert_eq!(detected, ["fs.read"]);
         assert_eq!(kept.calls().count(), 1);

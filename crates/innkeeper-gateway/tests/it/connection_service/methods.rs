@@ -160,6 +160,7 @@ async fn each_message_of_a_batch_has_its_own_answer() {
 
 /// Attack: remote | a client hides requests from its rate in one batch | each message of the batch
 /// counts | Isolation
+/// Proves: B-b3
 #[tokio::test]
 async fn each_message_of_a_batch_counts_for_the_rate() {
     let (test_env, service) = (TestEnv::new(), service());

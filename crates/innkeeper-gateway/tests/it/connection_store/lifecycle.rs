@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::stores::{advance_to, connection, over_both, publish};
 
-/// Proves: B-b2
 #[tokio::test]
 async fn a_connection_is_found_by_each_replica_as_it_was_created() {
     over_both(StoreOptions::default(), async |stores| {

@@ -57,13 +57,6 @@ async fn of_two_replicas_that_move_a_connection_one_succeeds() {
     race(&Stores::redis(StoreOptions::default()).await, 10_000).await;
 }
 
-/// As above, with more races.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes a minute"]
-async fn of_two_replicas_that_move_a_connection_one_succeeds_100_000_times() {
-    race(&Stores::redis(StoreOptions::default()).await, 100_000).await;
-}
-
 /// Attack: remote | a user opens connections over two replicas at the same time | the replicas together
 /// keep the limits | No unbounded memory
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -266,7 +266,6 @@ fn auth_errors() -> ErrorTests {
     })
 }
 
-/// Proves: TR7.5
 #[test]
 fn every_error_has_a_test_that_causes_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
