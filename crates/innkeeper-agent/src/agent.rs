@@ -306,6 +306,9 @@ impl Agent {
         };
         let outcome = loop {
             omitted = report_shortening(run, omitted, sink);
+            if !matches!(effect, Effect::CallTools(_)) {
+                dispatcher.add_rejected_calls(run, sink);
+            }
             effect = match effect {
                 Effect::Summarize { request, messages } => {
                     sink(AgentEvent::HistorySummaryStarted { messages });

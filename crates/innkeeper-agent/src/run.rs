@@ -5,16 +5,20 @@
 //! before it reports the outcome as the next input. However a run ends,
 //! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
+mod answer;
 mod circuit_breaker;
 mod compaction;
 mod config;
 mod correction;
+mod dropped_tools;
 mod effect;
 mod iteration_calls;
+mod last_request;
 mod loop_detection;
 mod next_request;
 mod plan;
 mod recovery;
+mod rejected_call;
 mod request;
 mod response_parser;
 mod stats;
@@ -30,10 +34,12 @@ use crate::conversation::{
 };
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use crate::tools::OfferedTools;
+use answer::empty_response_problem;
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
 use iteration_calls::{CallContext, IterationCalls};
 use plan::{Plan, PlanDecision};
+use rejected_call::RejectedTextCall;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
@@ -45,6 +51,7 @@ pub use effect::{
 };
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
+pub use rejected_call::RejectedToolCall;
 #[cfg(test)]
 pub(crate) use request::EXAMPLE_QUESTION;
 pub use request::ToolCallMode;
@@ -69,6 +76,8 @@ pub struct Run {
     conversation: Conversation,
     tool_call_mode: ToolCallMode,
     correction: CorrectionState,
+    /// Whether the run has reached its iteration limit, so that the model can only answer.
+    is_last_request: bool,
     /// The model's text in each attempt of the current correction.
     attempt_texts: Vec<String>,
     /// Whether an earlier response proves that the model got the tools: by a native call, or by a
@@ -77,6 +86,8 @@ pub struct Run {
     tools_were_read: bool,
     /// Number of invalid native calls in the last response.
     rejected_calls: u32,
+    /// The rejected calls that the caller has not taken.
+    untaken_rejections: Vec<RejectedToolCall>,
     retries_remaining: u32,
     consecutive_failures: u32,
     calls: IterationCalls,
@@ -102,9 +113,11 @@ impl Run {
             conversation,
             tool_call_mode,
             correction,
+            is_last_request: false,
             attempt_texts: Vec::new(),
             tools_were_read: false,
             rejected_calls: 0,
+            untaken_rejections: Vec::new(),
             retries_remaining,
             consecutive_failures: 0,
             calls: IterationCalls::default(),
@@ -216,7 +229,7 @@ impl Run {
             let conversation = &mut self.conversation;
             self.compaction.on_usage(&self.config, conversation, usage.prompt_tokens);
         }
-        if self.tool_call_mode == ToolCallMode::Native && self.server_dropped_tools(response) {
+        if self.server_dropped_tools(response) {
             self.tool_call_mode = ToolCallMode::Prompt;
             return Effect::Sleep(Duration::ZERO);
         }
@@ -225,6 +238,9 @@ impl Run {
         let parser =
             parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained, false));
         let mut parsed = parser.into_parsed(&self.config, response, constrained);
+        if self.is_last_request {
+            return self.end_with_last_text(parsed);
+        }
         if parsed.calls.is_empty()
             && parsed.problems.is_empty()
             && let Some(problem) = empty_response_problem(response)
@@ -235,6 +251,7 @@ impl Run {
         self.tools_were_read |= native || self.counts_tools(response);
         self.check_text_calls(&mut parsed, native);
         if let Some(problem) = merge_errors(std::mem::take(&mut parsed.problems)) {
+            self.reject_text_calls(parsed);
             return self.request_correction(problem, response.message.visible_text(), jitter);
         }
         if !parsed.calls.is_empty() && !native {
@@ -286,6 +303,9 @@ impl Run {
             return Effect::Sleep(Duration::ZERO);
         }
         if error.kind == LlmErrorKind::MalformedToolCall {
+            if self.is_last_request {
+                return self.end_with_failure(error);
+            }
             // The text that the server could not parse may contain the call.
             let Some(output) = error.partial_output.take() else {
                 return self.request_correction(
@@ -303,7 +323,7 @@ impl Run {
         if matches!(error.kind, LlmErrorKind::LocalRateLimit { .. }) {
             // No request was sent. The caller of the run has waited if it is to wait.
             self.stats.requests -= 1;
-            return Effect::Finish(RunOutcome::Failed(error));
+            return self.end_with_failure(error);
         }
         let after = error.kind.retry_after();
         let waits = after.is_none_or(|after| after <= MAX_RETRY_AFTER);
@@ -315,7 +335,7 @@ impl Run {
                 .min(self.retries_remaining),
         };
         if !error.kind.is_retryable() || !waits || max_retries == 0 {
-            return Effect::Finish(RunOutcome::Failed(error));
+            return self.end_with_failure(error);
         }
         let own_backoff = correction::backoff(INITIAL_BACKOFF, self.consecutive_failures, jitter)
             .min(MAX_BACKOFF);
@@ -343,6 +363,18 @@ impl Run {
     /// Returns the warnings that the run has added to results since the last call of this function.
     pub fn take_warnings(&mut self) -> Vec<CallWarning> {
         self.calls.take_warnings()
+    }
+
+    /// Returns the calls that the run has rejected since the last call of this function, in the order
+    /// in which the model made them.
+    pub fn take_rejected_calls(&mut self) -> Vec<RejectedToolCall> {
+        std::mem::take(&mut self.untaken_rejections)
+    }
+
+    /// Returns whether a call that had an attempt number turned out to be no attempt: the model
+    /// looked around before it went back to the tool that had failed.
+    pub(crate) fn looked_around(&self, call_id: &str) -> bool {
+        self.calls.looked_around(call_id)
     }
 
     /// Handles an effect without calls: all calls of the response were rejected.
@@ -418,26 +450,22 @@ impl Run {
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let too_many = calls.len() > self.config.limits.max_calls;
         let mut planned = Vec::new();
-        for (index, (ParsedCall { call, origin }, reasoning)) in
-            calls.into_iter().zip(reasoning).enumerate()
-        {
+        for (index, (parsed, reasoning)) in calls.into_iter().zip(reasoning).enumerate() {
+            let ParsedCall { call, origin } = parsed;
             let fits = call
                 .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
                 .and_then(|call| {
                     let problem = self.config.call_problem(&call);
                     problem.map_or(Ok(call), Err)
                 });
+            let is_corrected = fits.is_ok() && failed_attempts > 0 && !constrained;
+            let origin = if is_corrected { CallOrigin::Corrected } else { origin };
+            let visible_results = self.visible_results.clone();
+            let context = CallContext { origin, failed_attempts, reasoning, visible_results };
             let rejection = match fits {
                 Ok(_) if refused_whole => DECLINED_MESSAGE.to_owned(),
                 Ok(_) if too_many => self.config.too_many_calls_message(),
                 Ok(call) => {
-                    let origin = match failed_attempts > 0 && !constrained {
-                        true => CallOrigin::Corrected,
-                        false => origin,
-                    };
-                    let visible_results = self.visible_results.clone();
-                    let context =
-                        CallContext { origin, failed_attempts, reasoning, visible_results };
                     let pending = self.calls.plan(index, call, context);
                     self.plan.assign(&pending.id, &pending.call.name, pending.retry_attempt > 0);
                     planned.push(pending);
@@ -447,7 +475,8 @@ impl Run {
             };
             self.rejected_calls += 1;
             let backtracking = self.config.backtracking;
-            self.calls.finish(index, rejection.into(), CallStatus::Rejected, backtracking);
+            let rejected = self.calls.reject(index, rejection, context, backtracking);
+            self.untaken_rejections.push(rejected);
         }
         if refused_whole {
             self.flush_results(DECLINED_MESSAGE);
@@ -462,16 +491,36 @@ impl Run {
         if native {
             return;
         }
+        let too_many = parsed.calls.len() > self.config.limits.max_calls;
         for parsed_call in &parsed.calls {
-            if let Ok(call) = &parsed_call.call
-                && let Some(problem) = self.config.call_problem(call)
-            {
-                parsed.problems.push(FailedAttempt::new(problem));
-            }
+            let Ok(call) = &parsed_call.call else { continue };
+            let problem = match self.config.call_problem(call) {
+                Some(problem) => {
+                    parsed.problems.push(FailedAttempt::new(&*problem));
+                    problem
+                }
+                None if too_many => self.config.too_many_calls_message(),
+                None => continue,
+            };
+            parsed.rejected.push(RejectedTextCall::misfit(call, problem));
         }
-        if parsed.calls.len() > self.config.limits.max_calls {
+        if too_many {
             parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
         }
+    }
+
+    /// Records the invalid calls of a response that is sent back for a correction.
+    fn reject_text_calls(&mut self, parsed: ParsedResponse) {
+        let constrained = self.correction.constrained;
+        let context = CallContext {
+            origin: if constrained { CallOrigin::Constrained } else { CallOrigin::Recovered },
+            failed_attempts: self.correction.attempts.len() as u32 + self.rejected_calls,
+            reasoning: parsed.message.reasoning(),
+            visible_results: self.visible_results.clone(),
+        };
+        let iteration = self.stats.iterations;
+        let rejected = self.calls.reject_text_calls(iteration, parsed.rejected, &context);
+        self.untaken_rejections.extend(rejected);
     }
 
     /// Requests a correction of an invalid response, within the limits.
@@ -522,35 +571,9 @@ impl Run {
         }
     }
 
-    /// Returns whether the server read so few tokens that the tools cannot have been among them.
-    fn server_dropped_tools(&self, response: &Response) -> bool {
-        let read = response.usage.map_or(0, |usage| usage.prompt_tokens);
-        let least = self.min_tool_tokens();
-        self.config.capabilities.may_drop_tools
-            && !self.tools_were_read
-            && response.message.calls().next().is_none()
-            && least > MIN_DETECTABLE_TOKENS
-            && read > 0
-            && read < least
-            && self.config.allows_prompt_mode()
-    }
-
-    /// Returns whether the server read so many tokens that the tools were among them.
-    fn counts_tools(&self, response: &Response) -> bool {
-        let least = self.min_tool_tokens();
-        self.tool_call_mode == ToolCallMode::Native
-            && least > MIN_DETECTABLE_TOKENS
-            && response.usage.is_some_and(|usage| usage.prompt_tokens >= least)
-    }
-
-    /// Returns a number of tokens that the tools exceed in every tokenizer.
-    fn min_tool_tokens(&self) -> u64 {
-        request::estimate_tool_tokens(&self.config.tools.available) as u64 / 2
-    }
-
     fn next_iteration(&mut self) -> Effect {
         if self.stats.iterations >= self.config.limits.max_iterations {
-            return Effect::Finish(RunOutcome::IterationLimit);
+            return self.start_last_request();
         }
         self.stats.iterations += 1;
         self.request_effect()
@@ -575,9 +598,6 @@ pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The response ends here: it 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";
 
-/// Minimum number of tool tokens at which dropped tools are detectable.
-const MIN_DETECTABLE_TOKENS: u64 = 20;
-
 /// Returns, for each call of a message, what the model wrote before the call in the same message:
 /// its reasoning, or its text if there is no reasoning before the call (C52).
 fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
@@ -594,22 +614,6 @@ fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
         }
     }
     before
-}
-
-/// Returns the problem of a response without text or calls.
-fn empty_response_problem(response: &Response) -> Option<&'static str> {
-    let has_text = !response.message.visible_text().trim().is_empty();
-    match response.finish_reason {
-        FinishReason::MalformedToolCall => Some("the tool call is malformed"),
-        FinishReason::ToolCalls => Some("the response announces a tool call but contains none"),
-        FinishReason::Stop | FinishReason::Other(_) if !has_text => Some("the response is empty"),
-        FinishReason::Stop
-        | FinishReason::Other(_)
-        | FinishReason::Length
-        | FinishReason::ContextFull
-        | FinishReason::Refusal
-        | FinishReason::Paused => None,
-    }
 }
 
 /// Merges all problems of one response into one.

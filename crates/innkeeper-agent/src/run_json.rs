@@ -70,7 +70,7 @@ pub struct ToolCallJson<'r> {
     pub iteration: u32,
     /// The public name of the tool.
     pub tool_name: &'r str,
-    /// The arguments.
+    /// The arguments; an empty object if a rejected call has none that can be read.
     pub arguments: &'r Json,
     /// Whether the tool returned a result without an error.
     pub success: bool,
@@ -82,7 +82,7 @@ pub struct ToolCallJson<'r> {
     pub execution_time: f64,
     /// What the model wrote before the call in the same response; empty if the model wrote nothing.
     pub reasoning: &'r str,
-    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    /// 0 for a call that works on no failed goal, otherwise one more than the attempt before.
     pub retry_attempt: u32,
     /// The number of malformed or rejected attempts at the call, which were not run.
     pub failed_attempts: u32,
@@ -90,8 +90,8 @@ pub struct ToolCallJson<'r> {
     pub cached: bool,
     /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
     pub mechanism: &'static str,
-    /// The id of the call in the conversation.
-    pub tool_call_id: &'r str,
+    /// The id of the call in the conversation; `null` for a call in a text that was corrected.
+    pub tool_call_id: Option<&'r str>,
     /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
     /// their order. Of earlier results, the model saw a summary at most.
     pub visible_results: &'r [String],
@@ -123,7 +123,7 @@ pub struct ExecutionMetadata<'r> {
     pub tools_discovered: usize,
     /// The number of ready servers.
     pub servers_connected: usize,
-    /// The number of calls that answer a failed call.
+    /// The number of calls with a `retry_attempt` above 0.
     pub backtrack_count: usize,
     /// The percentage of successful tool calls; 100 without calls.
     pub success_rate: f64,
@@ -181,13 +181,12 @@ impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
     pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
         let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
-        let all_failed = !report.tool_calls.is_empty() && succeeded == 0;
         let success_rate = match report.tool_calls.len() {
             0 => 100.0,
             all => succeeded as f64 * 100.0 / all as f64,
         };
         let error = failure_message(&report.outcome)
-            .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
+            .or_else(|| report.all_calls_failed().then(|| "all tool calls failed".to_owned()));
         let run_error = error.clone().map(|error| run_error_json(report, error));
         let errors = report.errors.iter().map(error_json).chain(run_error).collect();
         Self {
@@ -242,7 +241,7 @@ fn summary(report: &RunResult, succeeded: usize) -> String {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),
     };
-    let end = if report.is_success() { "finished" } else { "did not finish" };
+    let end = if report.is_completed() { "finished" } else { "did not finish" };
     let responses = plural(report.stats.responses as usize, "response");
     let calls = match report.tool_calls.len() {
         0 => "no tool was called".to_owned(),
@@ -286,7 +285,7 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         failed_attempts: record.failed_attempts,
         cached: record.cached,
         mechanism: record.origin.name(),
-        tool_call_id: &record.id,
+        tool_call_id: Some(&*record.id).filter(|id| !id.is_empty()),
         visible_results: &record.visible_results,
     }
 }

@@ -1,6 +1,7 @@
 //! Passes the calls of one response to the executor, and their ends to the run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_host::CallError;
 
@@ -8,7 +9,7 @@ use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
-use crate::run::{CallStatus, Effect, PendingCall, Run, StartDecision};
+use crate::run::{CallStatus, Effect, PendingCall, RejectedToolCall, Run, StartDecision};
 use crate::tool_output;
 use crate::tools::ToolError;
 
@@ -31,7 +32,9 @@ impl ToolDispatcher<'_> {
         run: &mut Run,
         sink: &mut EventSink<'_>,
     ) -> Effect {
+        let rejected = report_rejected_calls(run, sink);
         if pending.is_empty() {
+            self.add_records(Vec::new(), rejected);
             self.refresh_tools(run);
             return run.on_calls_rejected();
         }
@@ -109,8 +112,26 @@ impl ToolDispatcher<'_> {
             run.take_warnings().into_iter().for_each(|warning| sink(AgentEvent::Warned(warning)));
             calls.requeue(waiting.drain(..));
         }
-        self.records.extend(ended.into_iter().flatten());
+        self.add_records(ended.into_iter().flatten().collect(), rejected);
         effect
+    }
+
+    /// Adds the calls of a response without calls that run: all were rejected.
+    pub(super) fn add_rejected_calls(&mut self, run: &mut Run, sink: &mut EventSink<'_>) {
+        let rejected = report_rejected_calls(run, sink);
+        self.add_records(Vec::new(), rejected);
+    }
+
+    /// Adds the calls of one response in the order in which the model made them.
+    fn add_records(
+        &mut self,
+        mut records: Vec<Arc<ToolCallRecord>>,
+        rejected: Vec<RejectedRecord>,
+    ) {
+        for RejectedRecord { position, record } in rejected {
+            records.insert(position.min(records.len()), record);
+        }
+        self.records.extend(records);
     }
 
     /// Passes the current tools to the run if the runner lists others than before: a call may have
@@ -159,6 +180,7 @@ fn record(
         result_text,
         elapsed,
         was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
+        rejected: status == CallStatus::Rejected,
         outcome_unknown,
         cached,
         origin: pending.origin,
@@ -168,6 +190,47 @@ fn record(
         visible_results: pending.visible_results.clone(),
     };
     (record, content, status)
+}
+
+/// The record of a rejected call, with its index among the calls of its response.
+struct RejectedRecord {
+    position: usize,
+    record: Arc<ToolCallRecord>,
+}
+
+/// Passes the calls to the sink that the run rejected, and returns their records.
+fn report_rejected_calls(run: &mut Run, sink: &mut EventSink<'_>) -> Vec<RejectedRecord> {
+    let mut records = Vec::new();
+    for call in run.take_rejected_calls() {
+        let position = call.position;
+        let record = Arc::new(rejected_record(call));
+        sink(AgentEvent::ToolCallFinished(record.clone()));
+        records.push(RejectedRecord { position, record });
+    }
+    records
+}
+
+/// Returns the record of a call that the run rejected.
+fn rejected_record(call: RejectedToolCall) -> ToolCallRecord {
+    ToolCallRecord {
+        iteration: call.iteration,
+        id: call.id,
+        tool: call.tool,
+        arguments: call.arguments,
+        output: None,
+        success: false,
+        result_text: call.error,
+        elapsed: Duration::ZERO,
+        was_run: false,
+        rejected: true,
+        outcome_unknown: false,
+        cached: false,
+        origin: call.origin,
+        failed_attempts: call.failed_attempts,
+        retry_attempt: call.retry_attempt,
+        reasoning: call.reasoning,
+        visible_results: call.visible_results,
+    }
 }
 
 /// Returns whether nothing shows if the tool ran.
@@ -197,8 +260,6 @@ fn error_status(error: &ToolError) -> CallStatus {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use innkeeper_host::error::UnavailableReason;
 
     use super::*;

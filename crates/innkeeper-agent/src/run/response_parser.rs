@@ -13,6 +13,7 @@ use innkeeper_toolcall::{
     resolve_call,
 };
 
+use super::rejected_call::RejectedTextCall;
 use super::{CallOrigin, RunConfig};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::{FinishReason, Response, StreamChunk};
@@ -44,6 +45,8 @@ pub(super) struct ParsedResponse {
     pub(super) calls: Vec<ParsedCall>,
     /// Invalid calls in the text.
     pub(super) problems: Vec<FailedAttempt>,
+    /// The same calls, as the result of the run names them.
+    pub(super) rejected: Vec<RejectedTextCall>,
 }
 
 /// A call of a response.
@@ -77,6 +80,7 @@ struct ParsedText {
     text: String,
     spans: Vec<TextSpan>,
     problems: Vec<FailedAttempt>,
+    rejected: Vec<RejectedTextCall>,
     blocklist: ToolBlocklist,
 }
 
@@ -112,15 +116,28 @@ impl ParsedText {
             ParseEvent::Call { call, .. } => SpanKind::Call((*call).clone()),
             ParseEvent::Rejected { rejected, .. } => {
                 let problem = self.blocklist.rejection_message(rejected);
+                self.rejected.push(RejectedTextCall::unreadable(&*rejected.name, &*problem));
                 self.problems.push(FailedAttempt::new(problem));
                 SpanKind::Text
             }
-            ParseEvent::Incomplete { .. } => {
+            ParseEvent::Incomplete { index, .. } => {
+                let tool = if index.is_some() { self.last_started_tool() } else { "" };
+                let rejected = RejectedTextCall::unreadable(tool, "the tool call is incomplete");
+                self.rejected.push(rejected);
                 self.problems.push(FailedAttempt::new("the tool call is incomplete"));
                 SpanKind::Text
             }
         };
         self.add(event.text(), kind);
+    }
+
+    /// Returns the tool of the call that started last.
+    fn last_started_tool(&self) -> &str {
+        let tool = self.spans.iter().rev().find_map(|span| match &span.kind {
+            SpanKind::CallStart(tool) => Some(tool.as_str()),
+            SpanKind::Text | SpanKind::Reasoning | SpanKind::Markup | SpanKind::Call(_) => None,
+        });
+        tool.unwrap_or_default()
     }
 }
 
@@ -136,6 +153,7 @@ impl ResponseParser {
                 text: String::new(),
                 spans: Vec::new(),
                 problems: Vec::new(),
+                rejected: Vec::new(),
                 blocklist: config.blocklist.clone(),
             },
             allows_native_calls,
@@ -311,6 +329,7 @@ impl ResponseBuilder<'_> {
         }
         if self.native_calls == 0 {
             self.response.problems = parsed.problems;
+            self.response.rejected = parsed.rejected;
         }
         self.response
     }
