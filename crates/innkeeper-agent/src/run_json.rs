@@ -1,6 +1,7 @@
 //! The result of a run as JSON, as `ask --json` prints it.
 
 mod history;
+mod summary;
 mod tool_times;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use crate::conversation::Conversation;
 use crate::provider::{Cost, Usage};
 use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
 use history::history_json;
+use summary::summary;
 use tool_times::tool_times;
 
 pub use history::{MessageJson, MessageToolCallJson};
@@ -30,7 +32,7 @@ pub struct RunJson<'r> {
     pub success: bool,
     /// The model's last text; `null` if the model gave none.
     pub final_result: Option<&'r str>,
-    /// One sentence with the numbers of calls, failures and responses.
+    /// What was done, in one or two sentences: the numbers of responses and calls, and the tools.
     pub summary: String,
     /// The reason for a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +127,7 @@ pub struct ExecutionMetadata<'r> {
     pub servers_connected: usize,
     /// The number of calls with a `retry_attempt` above 0.
     pub backtrack_count: usize,
-    /// The percentage of successful tool calls; 100 without calls.
+    /// The percentage of successful tool calls; without calls 100, or 0 if no response was received.
     pub success_rate: f64,
     /// The token usage, as reported by the provider.
     pub token_usage: TokenUsage,
@@ -181,7 +183,9 @@ impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
     pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
         let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
+        let reached_model = report.stats.responses > 0;
         let success_rate = match report.tool_calls.len() {
+            0 if !reached_model => 0.0,
             0 => 100.0,
             all => succeeded as f64 * 100.0 / all as f64,
         };
@@ -190,7 +194,7 @@ impl<'r> RunJson<'r> {
         let run_error = error.clone().map(|error| run_error_json(report, error));
         let errors = report.errors.iter().map(error_json).chain(run_error).collect();
         Self {
-            summary: summary(report, succeeded),
+            summary: summary(report),
             success: error.is_none(),
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
@@ -199,7 +203,7 @@ impl<'r> RunJson<'r> {
             errors,
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
-                total_iterations: report.stats.iterations,
+                total_iterations: iterations(report),
                 tools_discovered: context.tools_discovered,
                 servers_connected: context.servers_connected,
                 backtrack_count: report
@@ -210,7 +214,7 @@ impl<'r> RunJson<'r> {
                 success_rate,
                 token_usage: TokenUsage::new(
                     report.stats.usage,
-                    report.stats.usage_is_complete && report.stats.responses > 0,
+                    report.stats.usage_is_complete && reached_model,
                 ),
                 token_usage_by_iteration: report
                     .stats
@@ -234,26 +238,16 @@ impl<'r> RunJson<'r> {
     }
 }
 
-/// Returns a sentence from the counts, such as `The model finished after 3 responses; 1 of 2 tool
-/// calls succeeded.`
-fn summary(report: &RunResult, succeeded: usize) -> String {
-    let plural = |count: usize, noun: &str| match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    };
-    let end = if report.is_completed() { "finished" } else { "did not finish" };
-    let responses = plural(report.stats.responses as usize, "response");
-    let calls = match report.tool_calls.len() {
-        0 => "no tool was called".to_owned(),
-        all => format!("{succeeded} of {} succeeded", plural(all, "tool call")),
-    };
-    format!("The model {end} after {responses}; {calls}.")
+/// Returns the number of iterations. An iteration has a response, so a run that never reached the
+/// model has none.
+fn iterations(report: &RunResult) -> u32 {
+    if report.stats.responses == 0 { 0 } else { report.stats.iterations }
 }
 
 /// Returns the failure of the run itself as an error.
 fn run_error_json(report: &RunResult, error: String) -> ErrorJson<'_> {
     ErrorJson {
-        iteration: report.stats.iterations,
+        iteration: iterations(report),
         tool_name: None,
         tool_call_id: None,
         error: Cow::Owned(error),
@@ -299,6 +293,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         RunOutcome::IterationLimit => {
             Some("iteration limit reached before the model's last response".to_owned())
         }
+        RunOutcome::Interrupted => Some("the run was interrupted".to_owned()),
         RunOutcome::CallFailed => {
             Some("a tool call failed, and backtracking is disabled".to_owned())
         }
@@ -308,7 +303,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         RunOutcome::NoValidCall { attempts } => {
             let last = attempts.last().map(|attempt| attempt.problem.as_str()).unwrap_or_default();
             Some(format!(
-                "no valid tool call after {} attempts; last error: {last}",
+                "no valid response after {} attempts; last error: {last}",
                 attempts.len()
             ))
         }

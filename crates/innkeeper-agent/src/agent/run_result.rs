@@ -117,7 +117,8 @@ impl RunResult {
         }
     }
 
-    pub(crate) fn not_sent(reason: String, elapsed: Duration) -> Self {
+    /// Creates the result of a run that did not begin.
+    pub fn not_sent(reason: String, elapsed: Duration) -> Self {
         Self {
             outcome: RunOutcome::NotSent { reason },
             text: String::new(),
@@ -148,6 +149,7 @@ impl RunResult {
             RunOutcome::Truncated
             | RunOutcome::Refused
             | RunOutcome::IterationLimit
+            | RunOutcome::Interrupted
             | RunOutcome::CallFailed
             | RunOutcome::LoopDetected
             | RunOutcome::NoValidCall { .. }
