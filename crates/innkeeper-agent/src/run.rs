@@ -33,7 +33,7 @@ use crate::conversation::{
     AssistantMessage, Conversation, ConversationError, Message, PartContent,
 };
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
-use crate::tools::OfferedTools;
+use crate::tools::{OfferedTools, describe_losses};
 use answer::empty_response_problem;
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
@@ -86,6 +86,8 @@ pub struct Run {
     tools_were_read: bool,
     /// Number of invalid native calls in the last response.
     rejected_calls: u32,
+    /// What the model has not been told about servers that became unavailable.
+    untold_losses: Vec<String>,
     /// The rejected calls that the caller has not taken.
     untaken_rejections: Vec<RejectedToolCall>,
     retries_remaining: u32,
@@ -117,6 +119,7 @@ impl Run {
             attempt_texts: Vec::new(),
             tools_were_read: false,
             rejected_calls: 0,
+            untold_losses: Vec::new(),
             untaken_rejections: Vec::new(),
             retries_remaining,
             consecutive_failures: 0,
@@ -197,7 +200,19 @@ impl Run {
 
     /// Replaces the tools from the next request on. Must not be called between a request and its
     /// response, because the response is parsed with the tools of its request.
+    ///
+    /// If a server became unavailable, the model is told with the next results which tools it lost.
     pub fn on_tools_changed(&mut self, tools: OfferedTools) {
+        for loss in describe_losses(self.config.tools.losses(&tools)) {
+            self.calls.record_run_error(ErrorRecord {
+                iteration: self.stats.iterations,
+                tool: None,
+                call_id: None,
+                error: loss.clone(),
+                recovery_action: None,
+            });
+            self.untold_losses.push(loss);
+        }
         self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
     }
 
@@ -453,7 +468,7 @@ impl Run {
         for (index, (parsed, reasoning)) in calls.into_iter().zip(reasoning).enumerate() {
             let ParsedCall { call, origin } = parsed;
             let fits = call
-                .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
+                .map_err(|rejected| self.config.rejection_message(&rejected))
                 .and_then(|call| {
                     let problem = self.config.call_problem(&call);
                     problem.map_or(Ok(call), Err)
@@ -582,7 +597,12 @@ impl Run {
     /// Adds the results of the calls to the conversation; missing results become errors with the
     /// text `why`.
     fn flush_results(&mut self, reason: &str) {
-        let results = self.calls.take_results(reason);
+        let mut results = self.calls.take_results(reason);
+        if let Some(last) = results.last_mut() {
+            for loss in std::mem::take(&mut self.untold_losses) {
+                last.content = std::mem::take(&mut last.content).with_text(&loss);
+            }
+        }
         if self.conversation.push_tool_results(results).is_err() {
             self.conversation.fail_pending(reason);
         }

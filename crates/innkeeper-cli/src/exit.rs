@@ -119,6 +119,11 @@ impl CliError {
         parts.chain(hints).collect::<Vec<_>>().join("; ")
     }
 
+    /// Returns whether the error has a message. Without one, the output already shows the reason.
+    pub(crate) fn has_message(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// Sets the exit code for failed work.
     pub(crate) fn into_failure(self) -> Self {
         Self { code: CliExitCode::Failed, ..self }

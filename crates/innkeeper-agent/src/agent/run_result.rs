@@ -142,8 +142,8 @@ impl RunResult {
         !self.tool_calls.is_empty() && !self.tool_calls.iter().any(|record| record.success)
     }
 
-    /// Returns whether the model gave its last response, and the response is complete.
-    pub(crate) fn is_completed(&self) -> bool {
+    /// Whether the model gave its last response, and the response is complete.
+    pub fn is_completed(&self) -> bool {
         match self.outcome {
             RunOutcome::Completed => true,
             RunOutcome::Truncated

@@ -49,7 +49,7 @@ impl Run {
     }
 
     fn send_effect(&mut self, mut request: Request) -> Effect {
-        request.temperature = self.correction.temperature(&self.config);
+        request.temperature = self.correction.temperature(&self.config, self.rejected_calls);
         let (constrained, native) = (self.correction.constrained, !request.tools.is_empty());
         if constrained {
             request.output_constraint = self.config.constraint();
