@@ -29,15 +29,13 @@ use std::time::Duration;
 use innkeeper_toolcall::prompt::FailedAttempt;
 
 use crate::content::Content;
-use crate::conversation::{
-    AssistantMessage, Conversation, ConversationError, Message, PartContent,
-};
+use crate::conversation::{AssistantMessage, Conversation, ConversationError, Message};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use crate::tools::{OfferedTools, describe_losses};
 use answer::empty_response_problem;
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
-use iteration_calls::{CallContext, IterationCalls};
+use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
 use plan::{Plan, PlanDecision};
 use rejected_call::RejectedTextCall;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
@@ -380,18 +378,6 @@ impl Run {
         self.calls.take_warnings()
     }
 
-    /// Returns the calls that the run has rejected since the last call of this function, in the order
-    /// in which the model made them.
-    pub fn take_rejected_calls(&mut self) -> Vec<RejectedToolCall> {
-        std::mem::take(&mut self.untaken_rejections)
-    }
-
-    /// Returns whether a call that had an attempt number turned out to be no attempt: the model
-    /// looked around before it went back to the tool that had failed.
-    pub(crate) fn looked_around(&self, call_id: &str) -> bool {
-        self.calls.looked_around(call_id)
-    }
-
     /// Handles an effect without calls: all calls of the response were rejected.
     pub fn on_calls_rejected(&mut self) -> Effect {
         self.end_iteration()
@@ -467,12 +453,12 @@ impl Run {
         let mut planned = Vec::new();
         for (index, (parsed, reasoning)) in calls.into_iter().zip(reasoning).enumerate() {
             let ParsedCall { call, origin } = parsed;
-            let fits = call
-                .map_err(|rejected| self.config.rejection_message(&rejected))
-                .and_then(|call| {
+            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
+                |call| {
                     let problem = self.config.call_problem(&call);
                     problem.map_or(Ok(call), Err)
-                });
+                },
+            );
             let is_corrected = fits.is_ok() && failed_attempts > 0 && !constrained;
             let origin = if is_corrected { CallOrigin::Corrected } else { origin };
             let visible_results = self.visible_results.clone();
@@ -522,20 +508,6 @@ impl Run {
         if too_many {
             parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
         }
-    }
-
-    /// Records the invalid calls of a response that is sent back for a correction.
-    fn reject_text_calls(&mut self, parsed: ParsedResponse) {
-        let constrained = self.correction.constrained;
-        let context = CallContext {
-            origin: if constrained { CallOrigin::Constrained } else { CallOrigin::Recovered },
-            failed_attempts: self.correction.attempts.len() as u32 + self.rejected_calls,
-            reasoning: parsed.message.reasoning(),
-            visible_results: self.visible_results.clone(),
-        };
-        let iteration = self.stats.iterations;
-        let rejected = self.calls.reject_text_calls(iteration, parsed.rejected, &context);
-        self.untaken_rejections.extend(rejected);
     }
 
     /// Requests a correction of an invalid response, within the limits.
@@ -588,7 +560,11 @@ impl Run {
 
     fn next_iteration(&mut self) -> Effect {
         if self.stats.iterations >= self.config.limits.max_iterations {
-            return self.start_last_request();
+            // Without a response there is nothing to answer with.
+            return match self.stats.iterations {
+                0 => Effect::Finish(RunOutcome::IterationLimit),
+                _ => self.start_last_request(),
+            };
         }
         self.stats.iterations += 1;
         self.request_effect()
@@ -617,24 +593,6 @@ pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The response ends here: it 
 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";
-
-/// Returns, for each call of a message, what the model wrote before the call in the same message:
-/// its reasoning, or its text if there is no reasoning before the call (C52).
-fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
-    let (mut thought, mut text) = (String::new(), String::new());
-    let mut before = Vec::new();
-    for part in &message.parts {
-        match &part.content {
-            PartContent::Reasoning(part) => thought.push_str(part),
-            PartContent::Text(part) => text.push_str(part),
-            PartContent::ToolCall(_) => {
-                before.push(if thought.is_empty() { text.clone() } else { thought.clone() });
-            }
-            PartContent::Other => {}
-        }
-    }
-    before
-}
 
 /// Merges all problems of one response into one.
 fn merge_errors(problems: Vec<FailedAttempt>) -> Option<FailedAttempt> {

@@ -302,10 +302,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         }
         RunOutcome::NoValidCall { attempts } => {
             let last = attempts.last().map(|attempt| attempt.problem.as_str()).unwrap_or_default();
-            Some(format!(
-                "no valid response after {} attempts; last error: {last}",
-                attempts.len()
-            ))
+            Some(format!("no valid response after {} attempts; last error: {last}", attempts.len()))
         }
         RunOutcome::Failed(error) => {
             let mut message = error.to_string();

@@ -24,8 +24,8 @@ pub use hidden_servers::HiddenServers;
 pub use offered::OfferedTools;
 pub use resource_tools::{READ_RESOURCE_TOOL, ResourceTools};
 pub use single_server::{ConnectError, SingleServer};
-pub(crate) use unavailable::describe_losses;
 pub use unavailable::UnavailableTool;
+pub(crate) use unavailable::describe_losses;
 
 /// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees. An
 /// annotation that the server does not supply has the default of the MCP specification (schema of

@@ -47,9 +47,7 @@ impl RunDriver<'_> {
                     }
                     next
                 }
-                Effect::SendRequest(request) => {
-                    self.client.next_effect(*request, run, sink).await
-                }
+                Effect::SendRequest(request) => self.client.next_effect(*request, run, sink).await,
                 Effect::Sleep(delay) => {
                     sink(AgentEvent::Retrying { delay });
                     self.timing.sleep(delay).await;

@@ -83,7 +83,9 @@ mod tests {
         let reasoning = PartContent::Reasoning("Hmm.".to_owned());
         let message = AssistantMessage { parts: vec![ContentPart::new(reasoning)] };
         let response = Response { message, ..Response::default() };
-        assert!(empty_response_problem(&response).is_some_and(|problem| problem.contains("answer")));
+        assert!(
+            empty_response_problem(&response).is_some_and(|problem| problem.contains("answer"))
+        );
         let empty = empty_response_problem(&Response::default());
         assert_eq!(empty, Some("the response is empty"));
     }

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{
-    Format, RejectReason, RejectedCall, ResolvedCall, ToolIndex, Tools,
-};
+use innkeeper_toolcall::{Format, RejectReason, RejectedCall, ResolvedCall, ToolIndex, Tools};
 
 use super::ToolCallMode;
 use crate::conversation::HistoryBudget;

@@ -62,7 +62,8 @@ impl CorrectionState {
     /// cooler than what the provider is assumed to use.
     pub(super) fn temperature(&self, config: &RunConfig, rejected_calls: u32) -> Option<f64> {
         let attempts = self.attempts.len() + usize::from(rejected_calls > 0);
-        let lowered = (attempts > 0 && config.capabilities.temperature).then_some(ASSUMED_TEMPERATURE);
+        let lowered =
+            (attempts > 0 && config.capabilities.temperature).then_some(ASSUMED_TEMPERATURE);
         let start = config.temperature.or(lowered)?;
         let cooler = (start - config.temperature_reduction * attempts as f64).max(0.0);
         // Rounding: 0.7 minus 0.3 is 0.4, not 0.3999999999999999.

@@ -11,7 +11,7 @@ use super::recovery::{self, CallKey, ErrorRecord, Recovery};
 use super::rejected_call::{RejectedTextCall, RejectedToolCall, readable_arguments};
 use super::response_parser::ParsedCall;
 use crate::content::Content;
-use crate::conversation::{ToolCall, ToolResult};
+use crate::conversation::{AssistantMessage, PartContent, ToolCall, ToolResult};
 
 /// A call of the last response, which gets one result.
 #[derive(Debug)]
@@ -238,8 +238,8 @@ impl IterationCalls {
     ) -> Option<LoopAction> {
         let call = &self.calls[index];
         let was_run = matches!(status, CallStatus::Succeeded | CallStatus::Failed);
-        let is_repeated = status == CallStatus::Rejected
-            && self.loop_detector.refusal(call.key()).is_some();
+        let is_repeated =
+            status == CallStatus::Rejected && self.loop_detector.refusal(call.key()).is_some();
         if call.is_refused_loop || is_repeated {
             return None;
         }
@@ -335,4 +335,22 @@ impl IterationCalls {
         });
         results.collect()
     }
+}
+
+/// Returns, for each call of a message, what the model wrote before the call in the same message:
+/// its reasoning, or its text if there is no reasoning before the call (C52).
+pub(super) fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
+    let (mut thought, mut text) = (String::new(), String::new());
+    let mut before = Vec::new();
+    for part in &message.parts {
+        match &part.content {
+            PartContent::Reasoning(part) => thought.push_str(part),
+            PartContent::Text(part) => text.push_str(part),
+            PartContent::ToolCall(_) => {
+                before.push(if thought.is_empty() { text.clone() } else { thought.clone() });
+            }
+            PartContent::Other => {}
+        }
+    }
+    before
 }

@@ -16,9 +16,7 @@ impl Run {
             let attempts = &self.correction.attempts;
             let built = match self.is_last_request {
                 true => Ok(request::build_last_request(&self.config, &self.conversation)),
-                false => {
-                    request::build_request(&self.config, &self.conversation, mode, attempts)
-                }
+                false => request::build_request(&self.config, &self.conversation, mode, attempts),
             };
             let BuiltRequest { mut request, fixed_tokens, visible_results } = match built {
                 Ok(built) => built,

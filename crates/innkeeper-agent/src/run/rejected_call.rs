@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use innkeeper_toolcall::{Json, ResolvedCall};
 
+use super::Run;
 use super::effect::CallOrigin;
+use super::iteration_calls::CallContext;
+use super::response_parser::ParsedResponse;
 
 /// A call that the run rejected. The model gets the error: as the result of a native call, or in the
 /// request for a correction of a call in the text.
@@ -66,5 +69,33 @@ pub(super) fn readable_arguments(text: &str) -> Json {
     match serde_json::from_str(text) {
         Ok(object @ Json::Object(_)) => object,
         Ok(_) | Err(_) => Json::Object(Vec::new()),
+    }
+}
+
+impl Run {
+    /// Returns the calls that the run has rejected since the last call of this function, in the order
+    /// in which the model made them.
+    pub fn take_rejected_calls(&mut self) -> Vec<RejectedToolCall> {
+        std::mem::take(&mut self.untaken_rejections)
+    }
+
+    /// Returns whether a call that had an attempt number turned out to be no attempt: the model
+    /// looked around before it went back to the tool that had failed.
+    pub(crate) fn looked_around(&self, call_id: &str) -> bool {
+        self.calls.looked_around(call_id)
+    }
+
+    /// Records the invalid calls of a response that is sent back for a correction.
+    pub(super) fn reject_text_calls(&mut self, parsed: ParsedResponse) {
+        let constrained = self.correction.constrained;
+        let context = CallContext {
+            origin: if constrained { CallOrigin::Constrained } else { CallOrigin::Recovered },
+            failed_attempts: self.correction.attempts.len() as u32 + self.rejected_calls,
+            reasoning: parsed.message.reasoning(),
+            visible_results: self.visible_results.clone(),
+        };
+        let iteration = self.stats.iterations;
+        let rejected = self.calls.reject_text_calls(iteration, parsed.rejected, &context);
+        self.untaken_rejections.extend(rejected);
     }
 }

@@ -28,7 +28,9 @@ pub(super) fn summary(report: &RunResult) -> String {
     let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
     let calls = plural(all, "tool call");
     let tools = join(named_tools(report));
-    format!("The model {end} after {responses}; {succeeded} of {calls} succeeded. It called {tools}.")
+    format!(
+        "The model {end} after {responses}; {succeeded} of {calls} succeeded. It called {tools}."
+    )
 }
 
 fn plural(count: usize, noun: &str) -> String {

@@ -47,7 +47,7 @@ const RESULT_INDENT: &str = "        ";
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
     let result = ask(context, args).await;
     if let Err(error) = &result {
-        print_failure(error, args, &mut context.output)?;
+        print_failure(error, Some(args), &mut context.output)?;
     }
     result
 }
@@ -117,8 +117,13 @@ async fn ask(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliErro
     result.and(stopped)
 }
 
-/// With `--json`, prints the result of a run that did not begin, unless a result is printed.
-fn print_failure(error: &CliError, args: &AskArgs, output: &mut Output) -> io::Result<()> {
+/// With `--json`, prints the result of a run that did not begin, unless a result is printed. `args`
+/// are missing if the command line is invalid.
+pub(crate) fn print_failure(
+    error: &CliError,
+    args: Option<&AskArgs>,
+    output: &mut Output,
+) -> io::Result<()> {
     if !output.is_json() || output.has_written_json() || !error.has_message() {
         return Ok(());
     }
@@ -127,10 +132,11 @@ fn print_failure(error: &CliError, args: &AskArgs, output: &mut Output) -> io::R
     if matches!(error.exit_code(), CliExitCode::Interrupted | CliExitCode::Terminated) {
         report.outcome = RunOutcome::Interrupted;
     }
+    let model = args.map(|args| &args.model);
     let context = RunContext {
-        provider: args.model.provider.as_deref().unwrap_or_default(),
-        model: args.model.name.as_deref().unwrap_or_default(),
-        system: args.system.as_deref().unwrap_or_default(),
+        provider: model.and_then(|model| model.provider.as_deref()).unwrap_or_default(),
+        model: model.and_then(|model| model.name.as_deref()).unwrap_or_default(),
+        system: args.and_then(|args| args.system.as_deref()).unwrap_or_default(),
         conversation: &Conversation::new(),
         tools_discovered: 0,
         servers_connected: 0,
