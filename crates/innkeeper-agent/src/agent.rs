@@ -8,6 +8,7 @@ mod active_run;
 mod compact;
 mod event;
 mod model_client;
+mod run_driver;
 mod run_result;
 mod settings;
 mod spans;
@@ -16,8 +17,12 @@ mod stream;
 mod tool_dispatcher;
 mod undo;
 
+use std::future::{Future, pending};
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Either, select};
 use innkeeper_host::Telemetry;
 use innkeeper_toolcall::prompt::Template;
 
@@ -25,14 +30,15 @@ use crate::content::Content;
 use crate::conversation::Conversation;
 use crate::executor::{Executor, ToolSnapshot};
 use crate::provider::LlmProvider;
-use crate::run::{Effect, INTERRUPTED_MESSAGE, Run, RunConfig, RunOutcome};
+use crate::run::{INTERRUPTED_MESSAGE, RunConfig, RunOutcome};
 use crate::safety::{Approver, RateLimit};
 use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use active_run::AgentState;
 use model_client::ModelClient;
+use run_driver::RunDriver;
 use spans::ActiveSpan;
-use tool_dispatcher::ToolDispatcher;
+use tool_dispatcher::{ResponseCalls, ToolDispatcher};
 
 pub use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS};
 pub use compact::{CompactError, CompactedHistory};
@@ -235,7 +241,7 @@ impl Agent {
     /// # }
     /// ```
     pub async fn run(&self, message: impl Into<Content>) -> RunResult {
-        self.run_loop(message.into(), false, &mut |_| {}).await
+        self.run_loop(message.into(), false, pending().boxed(), &mut |_| {}).await
     }
 
     /// Works like [`Agent::run`], and passes each event to `sink` while the run goes on. `sink`
@@ -261,17 +267,30 @@ impl Agent {
         message: impl Into<Content>,
         mut sink: impl FnMut(AgentEvent) + Send,
     ) -> RunResult {
-        self.run_loop(message.into(), true, &mut sink).await
+        self.run_loop(message.into(), true, pending().boxed(), &mut sink).await
+    }
+
+    /// Works like [`Agent::run_streaming`], and interrupts the run when `stop` completes. Pending
+    /// requests and calls are then cancelled as if the future were dropped, and the result has what
+    /// happened until then, with [`RunOutcome::Interrupted`].
+    pub async fn run_streaming_until(
+        &self,
+        message: impl Into<Content>,
+        stop: impl Future<Output = ()> + Send,
+        mut sink: impl FnMut(AgentEvent) + Send,
+    ) -> RunResult {
+        self.run_loop(message.into(), true, stop.boxed(), &mut sink).await
     }
 
     async fn run_loop(
         &self,
         message: Content,
         streaming: bool,
+        stop: BoxFuture<'_, ()>,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
         let span = ActiveSpan::start_run(&self.telemetry, &*self.provider);
-        let result = span.enter(self.drive_run(message, streaming, sink)).await;
+        let result = span.enter(self.drive_run(message, streaming, stop, sink)).await;
         span.end_run(&result);
         result
     }
@@ -280,6 +299,7 @@ impl Agent {
         &self,
         message: Content,
         streaming: bool,
+        stop: BoxFuture<'_, ()>,
         sink: &mut EventSink<'_>,
     ) -> RunResult {
         let begun = self.timing.now();
@@ -289,56 +309,40 @@ impl Agent {
         let Some(mut active) = self.state.begin_run(config) else {
             return not_sent("another run of the agent is in progress".to_owned());
         };
-        let run = &mut active.run;
-        let mut added = AddedMessages::new(run.conversation(), streaming);
-        let mut omitted = run.conversation().omitted_history().messages;
-        let mut effect = match run.start(message) {
-            Ok(effect) => effect,
-            Err(error) => return not_sent(error.to_string()),
+        let mut driver = RunDriver {
+            client: self.model_client(streaming),
+            dispatcher: ToolDispatcher {
+                executor: &self.executor,
+                timing: &self.timing,
+                snapshot,
+                shows_progress: streaming,
+                records: Vec::new(),
+                current: ResponseCalls::default(),
+            },
+            timing: &self.timing,
+            streaming,
         };
-        added.report(run.conversation(), sink);
-        let client = self.model_client(streaming);
-        let mut dispatcher = ToolDispatcher {
-            executor: &self.executor,
-            snapshot,
-            shows_progress: streaming,
-            records: Vec::new(),
+        let driven = {
+            let driving = driver.drive(&mut active.run, message, sink);
+            match select(pin!(driving), stop).await {
+                Either::Left((driven, _)) => Some(driven),
+                Either::Right(((), _)) => None,
+            }
         };
-        let outcome = loop {
-            omitted = report_shortening(run, omitted, sink);
-            effect = match effect {
-                Effect::Summarize { request, messages } => {
-                    sink(AgentEvent::HistorySummaryStarted { messages });
-                    client.next_effect(*request, run, sink).await
-                }
-                Effect::RequestPlan(request) => {
-                    let next = client.next_effect(*request, run, sink).await;
-                    if !run.plan().is_empty() {
-                        sink(AgentEvent::Planned(run.plan().to_vec()));
-                    }
-                    next
-                }
-                Effect::SendRequest(request) => client.next_effect(*request, run, sink).await,
-                Effect::Sleep(delay) => {
-                    sink(AgentEvent::Retrying { delay });
-                    self.timing.sleep(delay).await;
-                    run.on_delay()
-                }
-                Effect::CallTools(planned) => dispatcher.dispatch(planned, run, sink).await,
-                // `dispatch` reports every call of an effect before it returns, so no call is
-                // pending here.
-                Effect::AwaitTools => {
-                    break RunOutcome::NotSent {
-                        reason: "no result for a pending call".to_owned(),
-                    };
-                }
-                Effect::Finish(outcome) => break outcome,
-            };
-            added.report(run.conversation(), sink);
+        let outcome = match driven {
+            Some(Ok(outcome)) => outcome,
+            Some(Err(error)) => return not_sent(error.to_string()),
+            None => {
+                driver.dispatcher.interrupt(active.run.stats().iterations);
+                RunOutcome::Interrupted
+            }
         };
-        let records = dispatcher.records;
-        let result = RunResult::new(outcome, run, records, self.timing.elapsed(begun));
-        active.finish(&result);
+        let is_interrupted = outcome == RunOutcome::Interrupted;
+        let records = driver.dispatcher.records;
+        let result = RunResult::new(outcome, &active.run, records, self.timing.elapsed(begun));
+        if !is_interrupted {
+            active.finish(&result);
+        }
         result
     }
 
@@ -382,41 +386,6 @@ impl Agent {
             blocklist: settings.blocklist.clone(),
         }
     }
-}
-
-/// Reports the messages that a run adds.
-struct AddedMessages {
-    /// The number of messages that are reported; `None` if the sink shows no messages.
-    reported: Option<u64>,
-}
-
-impl AddedMessages {
-    fn new(conversation: &Conversation, is_shown: bool) -> Self {
-        Self { reported: is_shown.then(|| conversation.added_messages()) }
-    }
-
-    fn report(&mut self, conversation: &Conversation, sink: &mut EventSink<'_>) {
-        let Some(reported) = &mut self.reported else { return };
-        let added = conversation.added_messages();
-        let count = usize::try_from(added - *reported).unwrap_or(usize::MAX);
-        *reported = added;
-        let messages = conversation.messages();
-        if count > 0 {
-            let start = messages.len().saturating_sub(count);
-            sink(AgentEvent::MessagesAdded(messages[start..].to_vec()));
-        }
-    }
-}
-
-/// Passes an event to the sink if requests leave out more messages than `before`. Returns the number
-/// of these messages.
-fn report_shortening(run: &Run, before: usize, sink: &mut EventSink<'_>) -> usize {
-    let omitted = run.conversation().omitted_history();
-    if omitted.messages > before {
-        let is_summarized = omitted.summary.is_some() && !omitted.has_gap;
-        sink(AgentEvent::HistoryShortened { messages: omitted.messages, is_summarized });
-    }
-    omitted.messages
 }
 
 #[cfg(test)]

@@ -115,7 +115,9 @@ impl Executor {
         let listed = self.runner.list_tools();
         let mut snapshot = self.tool_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         if !snapshot.is_of(&listed) {
-            *snapshot = Arc::new(ToolSnapshot::new(listed, &self.settings.blocklist));
+            let unavailable = self.runner.unavailable_tools();
+            let blocklist = &self.settings.blocklist;
+            *snapshot = Arc::new(ToolSnapshot::new(listed, unavailable, blocklist));
             if let Some(cache) = &self.cache {
                 cache.clear();
             }

@@ -24,16 +24,16 @@ use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
 use crate::tools::{ResourceTools, ToolRunner as _};
 use crate::transport::{ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client};
-use namespace::{Namespace, PublicNameApprover};
 
 pub use ghost_result::GhostResult;
+pub use namespace::Namespace;
 
 /// The default namespace, with which the model sees the tools by their public names.
 pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
 
 /// Minimum number of consecutive timeouts after which a server is unavailable (C47): the model
 /// recovers from a single timeout.
-const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 3;
+pub const UNAVAILABLE_AFTER_TIMEOUTS: u32 = 3;
 
 /// The name of a configuration value in problems.
 const SOURCE_NAME: &str = "server_config";
@@ -309,15 +309,14 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
     let mut agent =
         Agent::new(provider, namespace.clone(), settings).with_telemetry(config.telemetry.clone());
     if let Some(approver) = config.approver.clone() {
-        let namespace = namespace.clone();
-        agent = agent.with_approver(Arc::new(PublicNameApprover { approver, namespace }));
+        agent = agent.with_approver(namespace.approver(approver));
     }
     let prompt = config.user_prompt.as_str();
     let mut result = match sink {
         Some(sink) => agent.run_streaming(prompt, sink).await,
         None => agent.run(prompt).await,
     };
-    namespace::restore_names(&mut result, &namespace.public_names());
+    namespace.restore_names(&mut result);
     report.finish(result, agent.conversation());
     host.shutdown().await;
     report

@@ -5,17 +5,21 @@
 //! before it reports the outcome as the next input. However a run ends,
 //! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
+mod answer;
 mod circuit_breaker;
 mod compaction;
 mod config;
 mod correction;
+mod dropped_tools;
 mod effect;
 mod iteration_calls;
+mod last_request;
 mod loop_detection;
 mod next_request;
 mod plan;
 mod quotation;
 mod recovery;
+mod rejected_call;
 mod request;
 mod response_parser;
 mod stats;
@@ -27,15 +31,15 @@ use std::time::Duration;
 use innkeeper_toolcall::prompt::FailedAttempt;
 
 use crate::content::Content;
-use crate::conversation::{
-    AssistantMessage, Conversation, ConversationError, Message, PartContent,
-};
+use crate::conversation::{AssistantMessage, Conversation, ConversationError, Message};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
-use crate::tools::OfferedTools;
+use crate::tools::{OfferedTools, describe_losses};
+use answer::empty_response_problem;
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
-use iteration_calls::{CallContext, IterationCalls};
+use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
 use plan::{Plan, PlanDecision};
+use rejected_call::RejectedTextCall;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
@@ -47,6 +51,7 @@ pub use effect::{
 };
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
+pub use rejected_call::RejectedToolCall;
 #[cfg(test)]
 pub(crate) use request::EXAMPLE_QUESTION;
 pub use request::ToolCallMode;
@@ -71,6 +76,8 @@ pub struct Run {
     conversation: Conversation,
     tool_call_mode: ToolCallMode,
     correction: CorrectionState,
+    /// Whether the run has reached its iteration limit, so that the model can only answer.
+    is_last_request: bool,
     /// The model's text in each attempt of the current correction.
     attempt_texts: Vec<String>,
     /// Whether an earlier response proves that the model got the tools: by a native call, or by a
@@ -79,6 +86,10 @@ pub struct Run {
     tools_were_read: bool,
     /// Number of invalid native calls in the last response.
     rejected_calls: u32,
+    /// What the model has not been told about servers that became unavailable.
+    untold_losses: Vec<String>,
+    /// The rejected calls that the caller has not taken.
+    untaken_rejections: Vec<RejectedToolCall>,
     retries_remaining: u32,
     consecutive_failures: u32,
     calls: IterationCalls,
@@ -104,9 +115,12 @@ impl Run {
             conversation,
             tool_call_mode,
             correction,
+            is_last_request: false,
             attempt_texts: Vec::new(),
             tools_were_read: false,
             rejected_calls: 0,
+            untold_losses: Vec::new(),
+            untaken_rejections: Vec::new(),
             retries_remaining,
             consecutive_failures: 0,
             calls: IterationCalls::default(),
@@ -186,7 +200,19 @@ impl Run {
 
     /// Replaces the tools from the next request on. Must not be called between a request and its
     /// response, because the response is parsed with the tools of its request.
+    ///
+    /// If a server became unavailable, the model is told with the next results which tools it lost.
     pub fn on_tools_changed(&mut self, tools: OfferedTools) {
+        for loss in describe_losses(self.config.tools.losses(&tools)) {
+            self.calls.record_run_error(ErrorRecord {
+                iteration: self.stats.iterations,
+                tool: None,
+                call_id: None,
+                error: loss.clone(),
+                recovery_action: None,
+            });
+            self.untold_losses.push(loss);
+        }
         self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
     }
 
@@ -219,7 +245,7 @@ impl Run {
             let conversation = &mut self.conversation;
             self.compaction.on_usage(&self.config, conversation, usage.prompt_tokens);
         }
-        if self.tool_call_mode == ToolCallMode::Native && self.server_dropped_tools(response) {
+        if self.server_dropped_tools(response) {
             self.tool_call_mode = ToolCallMode::Prompt;
             return Effect::Sleep(Duration::ZERO);
         }
@@ -227,6 +253,9 @@ impl Run {
         let parser = self.response_parser.take();
         let parser = parser.unwrap_or_else(|| ResponseParser::new(&self.config, constrained));
         let mut parsed = parser.into_parsed(&self.text_call_judge(), response, constrained);
+        if self.is_last_request {
+            return self.end_with_last_text(parsed);
+        }
         if let Some(question) = self.question_about_text(&parsed.verdict, response, jitter) {
             return question;
         }
@@ -240,6 +269,7 @@ impl Run {
         self.tools_were_read |= native || self.counts_tools(response);
         self.check_text_calls(&mut parsed, native);
         if let Some(problem) = merge_errors(std::mem::take(&mut parsed.problems)) {
+            self.reject_text_calls(parsed);
             return self.request_correction(problem, response.message.visible_text(), jitter);
         }
         if !parsed.calls.is_empty() && !native {
@@ -291,6 +321,9 @@ impl Run {
             return Effect::Sleep(Duration::ZERO);
         }
         if error.kind == LlmErrorKind::MalformedToolCall {
+            if self.is_last_request {
+                return self.end_with_failure(error);
+            }
             // The text that the server could not parse may contain the call.
             let Some(output) = error.partial_output.take() else {
                 return self.request_correction(
@@ -308,7 +341,7 @@ impl Run {
         if matches!(error.kind, LlmErrorKind::LocalRateLimit { .. }) {
             // No request was sent. The caller of the run has waited if it is to wait.
             self.stats.requests -= 1;
-            return Effect::Finish(RunOutcome::Failed(error));
+            return self.end_with_failure(error);
         }
         let after = error.kind.retry_after();
         let waits = after.is_none_or(|after| after <= MAX_RETRY_AFTER);
@@ -320,7 +353,7 @@ impl Run {
                 .min(self.retries_remaining),
         };
         if !error.kind.is_retryable() || !waits || max_retries == 0 {
-            return Effect::Finish(RunOutcome::Failed(error));
+            return self.end_with_failure(error);
         }
         let own_backoff = correction::backoff(INITIAL_BACKOFF, self.consecutive_failures, jitter)
             .min(MAX_BACKOFF);
@@ -423,26 +456,22 @@ impl Run {
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let too_many = calls.len() > self.config.limits.max_calls;
         let mut planned = Vec::new();
-        for (index, (ParsedCall { call, origin }, reasoning)) in
-            calls.into_iter().zip(reasoning).enumerate()
-        {
-            let fits = call
-                .map_err(|rejected| self.config.blocklist.rejection_message(&rejected))
-                .and_then(|call| {
+        for (index, (parsed, reasoning)) in calls.into_iter().zip(reasoning).enumerate() {
+            let ParsedCall { call, origin } = parsed;
+            let fits = call.map_err(|rejected| self.config.rejection_message(&rejected)).and_then(
+                |call| {
                     let problem = self.config.call_problem(&call);
                     problem.map_or(Ok(call), Err)
-                });
+                },
+            );
+            let is_corrected = fits.is_ok() && failed_attempts > 0 && !constrained;
+            let origin = if is_corrected { CallOrigin::Corrected } else { origin };
+            let visible_results = self.visible_results.clone();
+            let context = CallContext { origin, failed_attempts, reasoning, visible_results };
             let rejection = match fits {
                 Ok(_) if refused_whole => DECLINED_MESSAGE.to_owned(),
                 Ok(_) if too_many => self.config.too_many_calls_message(),
                 Ok(call) => {
-                    let origin = match failed_attempts > 0 && !constrained {
-                        true => CallOrigin::Corrected,
-                        false => origin,
-                    };
-                    let visible_results = self.visible_results.clone();
-                    let context =
-                        CallContext { origin, failed_attempts, reasoning, visible_results };
                     let pending = self.calls.plan(index, call, context);
                     self.plan.assign(&pending.id, &pending.call.name, pending.retry_attempt > 0);
                     planned.push(pending);
@@ -452,7 +481,8 @@ impl Run {
             };
             self.rejected_calls += 1;
             let backtracking = self.config.backtracking;
-            self.calls.finish(index, rejection.into(), CallStatus::Rejected, backtracking);
+            let rejected = self.calls.reject(index, rejection, context, backtracking);
+            self.untaken_rejections.push(rejected);
         }
         if refused_whole {
             self.flush_results(DECLINED_MESSAGE);
@@ -467,14 +497,20 @@ impl Run {
         if native {
             return;
         }
+        let too_many = parsed.calls.len() > self.config.limits.max_calls;
         for parsed_call in &parsed.calls {
-            if let Ok(call) = &parsed_call.call
-                && let Some(problem) = self.config.call_problem(call)
-            {
-                parsed.problems.push(FailedAttempt::new(problem));
-            }
+            let Ok(call) = &parsed_call.call else { continue };
+            let problem = match self.config.call_problem(call) {
+                Some(problem) => {
+                    parsed.problems.push(FailedAttempt::new(&*problem));
+                    problem
+                }
+                None if too_many => self.config.too_many_calls_message(),
+                None => continue,
+            };
+            parsed.rejected.push(RejectedTextCall::misfit(call, problem));
         }
-        if parsed.calls.len() > self.config.limits.max_calls {
+        if too_many {
             parsed.problems.push(FailedAttempt::new(self.config.too_many_calls_message()));
         }
     }
@@ -527,35 +563,13 @@ impl Run {
         }
     }
 
-    /// Returns whether the server read so few tokens that the tools cannot have been among them.
-    fn server_dropped_tools(&self, response: &Response) -> bool {
-        let read = response.usage.map_or(0, |usage| usage.prompt_tokens);
-        let least = self.min_tool_tokens();
-        self.config.capabilities.may_drop_tools
-            && !self.tools_were_read
-            && response.message.calls().next().is_none()
-            && least > MIN_DETECTABLE_TOKENS
-            && read > 0
-            && read < least
-            && self.config.allows_prompt_mode()
-    }
-
-    /// Returns whether the server read so many tokens that the tools were among them.
-    fn counts_tools(&self, response: &Response) -> bool {
-        let least = self.min_tool_tokens();
-        self.tool_call_mode == ToolCallMode::Native
-            && least > MIN_DETECTABLE_TOKENS
-            && response.usage.is_some_and(|usage| usage.prompt_tokens >= least)
-    }
-
-    /// Returns a number of tokens that the tools exceed in every tokenizer.
-    fn min_tool_tokens(&self) -> u64 {
-        request::estimate_tool_tokens(&self.config.tools.available) as u64 / 2
-    }
-
     fn next_iteration(&mut self) -> Effect {
         if self.stats.iterations >= self.config.limits.max_iterations {
-            return Effect::Finish(RunOutcome::IterationLimit);
+            // Without a response there is nothing to answer with.
+            return match self.stats.iterations {
+                0 => Effect::Finish(RunOutcome::IterationLimit),
+                _ => self.start_last_request(),
+            };
         }
         self.stats.iterations += 1;
         self.request_effect()
@@ -564,7 +578,12 @@ impl Run {
     /// Adds the results of the calls to the conversation; missing results become errors with the
     /// text `why`.
     fn flush_results(&mut self, reason: &str) {
-        let results = self.calls.take_results(reason);
+        let mut results = self.calls.take_results(reason);
+        if let Some(last) = results.last_mut() {
+            for loss in std::mem::take(&mut self.untold_losses) {
+                last.content = std::mem::take(&mut last.content).with_text(&loss);
+            }
+        }
         if self.conversation.push_tool_results(results).is_err() {
             self.conversation.fail_pending(reason);
         }
@@ -579,43 +598,6 @@ pub(crate) const INTERRUPTED_RESPONSE_NOTE: &str = "[The response ends here: it 
 
 /// Result of a call in a response that ended with a refusal.
 const DECLINED_MESSAGE: &str = "not run: the model refused the request";
-
-/// Minimum number of tool tokens at which dropped tools are detectable.
-const MIN_DETECTABLE_TOKENS: u64 = 20;
-
-/// Returns, for each call of a message, what the model wrote before the call in the same message:
-/// its reasoning, or its text if there is no reasoning before the call (C52).
-fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
-    let (mut thought, mut text) = (String::new(), String::new());
-    let mut before = Vec::new();
-    for part in &message.parts {
-        match &part.content {
-            PartContent::Reasoning(part) => thought.push_str(part),
-            PartContent::Text(part) => text.push_str(part),
-            PartContent::ToolCall(_) => {
-                before.push(if thought.is_empty() { text.clone() } else { thought.clone() });
-            }
-            PartContent::Other => {}
-        }
-    }
-    before
-}
-
-/// Returns the problem of a response without text or calls.
-fn empty_response_problem(response: &Response) -> Option<&'static str> {
-    let has_text = !response.message.visible_text().trim().is_empty();
-    match response.finish_reason {
-        FinishReason::MalformedToolCall => Some("the tool call is malformed"),
-        FinishReason::ToolCalls => Some("the response announces a tool call but contains none"),
-        FinishReason::Stop | FinishReason::Other(_) if !has_text => Some("the response is empty"),
-        FinishReason::Stop
-        | FinishReason::Other(_)
-        | FinishReason::Length
-        | FinishReason::ContextFull
-        | FinishReason::Refusal
-        | FinishReason::Paused => None,
-    }
-}
 
 /// Merges all problems of one response into one.
 fn merge_errors(problems: Vec<FailedAttempt>) -> Option<FailedAttempt> {

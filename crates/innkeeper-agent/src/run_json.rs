@@ -1,6 +1,7 @@
 //! The result of a run as JSON, as `ask --json` prints it.
 
 mod history;
+mod summary;
 mod tool_times;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use crate::conversation::Conversation;
 use crate::provider::{Cost, Usage};
 use crate::run::{ErrorRecord, RecoveryAction, RunOutcome, ToolCallMode};
 use history::history_json;
+use summary::summary;
 use tool_times::tool_times;
 
 pub use history::{MessageJson, MessageToolCallJson};
@@ -30,7 +32,7 @@ pub struct RunJson<'r> {
     pub success: bool,
     /// The model's last text; `null` if the model gave none.
     pub final_result: Option<&'r str>,
-    /// One sentence with the numbers of calls, failures and responses.
+    /// What was done, in one or two sentences: the numbers of responses and calls, and the tools.
     pub summary: String,
     /// The reason for a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +72,7 @@ pub struct ToolCallJson<'r> {
     pub iteration: u32,
     /// The public name of the tool.
     pub tool_name: &'r str,
-    /// The arguments.
+    /// The arguments; an empty object if a rejected call has none that can be read.
     pub arguments: &'r Json,
     /// Whether the tool returned a result without an error.
     pub success: bool,
@@ -82,7 +84,7 @@ pub struct ToolCallJson<'r> {
     pub execution_time: f64,
     /// What the model wrote before the call in the same response; empty if the model wrote nothing.
     pub reasoning: &'r str,
-    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    /// 0 for a call that works on no failed goal, otherwise one more than the attempt before.
     pub retry_attempt: u32,
     /// The number of malformed or rejected attempts at the call, which were not run.
     pub failed_attempts: u32,
@@ -90,8 +92,8 @@ pub struct ToolCallJson<'r> {
     pub cached: bool,
     /// The origin of the call: `native`, `recovered`, `repaired`, `corrected` or `constrained`.
     pub mechanism: &'static str,
-    /// The id of the call in the conversation.
-    pub tool_call_id: &'r str,
+    /// The id of the call in the conversation; `null` for a call in a text that was corrected.
+    pub tool_call_id: Option<&'r str>,
     /// The ids of the earlier calls of the run whose results the model saw when it made the call, in
     /// their order. Of earlier results, the model saw a summary at most.
     pub visible_results: &'r [String],
@@ -123,9 +125,9 @@ pub struct ExecutionMetadata<'r> {
     pub tools_discovered: usize,
     /// The number of ready servers.
     pub servers_connected: usize,
-    /// The number of calls that answer a failed call.
+    /// The number of calls with a `retry_attempt` above 0.
     pub backtrack_count: usize,
-    /// The percentage of successful tool calls; 100 without calls.
+    /// The percentage of successful tool calls; without calls 100, or 0 if no response was received.
     pub success_rate: f64,
     /// The token usage, as reported by the provider.
     pub token_usage: TokenUsage,
@@ -181,17 +183,18 @@ impl<'r> RunJson<'r> {
     /// Creates the JSON form of a run's result.
     pub fn new(report: &'r RunResult, context: &RunContext<'r>) -> Self {
         let succeeded = report.tool_calls.iter().filter(|record| record.success).count();
-        let all_failed = !report.tool_calls.is_empty() && succeeded == 0;
+        let reached_model = report.stats.responses > 0;
         let success_rate = match report.tool_calls.len() {
+            0 if !reached_model => 0.0,
             0 => 100.0,
             all => succeeded as f64 * 100.0 / all as f64,
         };
         let error = failure_message(&report.outcome)
-            .or_else(|| all_failed.then(|| "all tool calls failed".to_owned()));
+            .or_else(|| report.all_calls_failed().then(|| "all tool calls failed".to_owned()));
         let run_error = error.clone().map(|error| run_error_json(report, error));
         let errors = report.errors.iter().map(error_json).chain(run_error).collect();
         Self {
-            summary: summary(report, succeeded),
+            summary: summary(report),
             success: error.is_none(),
             final_result: (!report.text.is_empty()).then_some(&*report.text),
             error,
@@ -200,7 +203,7 @@ impl<'r> RunJson<'r> {
             errors,
             execution_metadata: ExecutionMetadata {
                 total_execution_time: report.elapsed.as_secs_f64(),
-                total_iterations: report.stats.iterations,
+                total_iterations: iterations(report),
                 tools_discovered: context.tools_discovered,
                 servers_connected: context.servers_connected,
                 backtrack_count: report
@@ -211,7 +214,7 @@ impl<'r> RunJson<'r> {
                 success_rate,
                 token_usage: TokenUsage::new(
                     report.stats.usage,
-                    report.stats.usage_is_complete && report.stats.responses > 0,
+                    report.stats.usage_is_complete && reached_model,
                 ),
                 token_usage_by_iteration: report
                     .stats
@@ -235,26 +238,16 @@ impl<'r> RunJson<'r> {
     }
 }
 
-/// Returns a sentence from the counts, such as `The model finished after 3 responses; 1 of 2 tool
-/// calls succeeded.`
-fn summary(report: &RunResult, succeeded: usize) -> String {
-    let plural = |count: usize, noun: &str| match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    };
-    let end = if report.is_success() { "finished" } else { "did not finish" };
-    let responses = plural(report.stats.responses as usize, "response");
-    let calls = match report.tool_calls.len() {
-        0 => "no tool was called".to_owned(),
-        all => format!("{succeeded} of {} succeeded", plural(all, "tool call")),
-    };
-    format!("The model {end} after {responses}; {calls}.")
+/// Returns the number of iterations. An iteration has a response, so a run that never reached the
+/// model has none.
+fn iterations(report: &RunResult) -> u32 {
+    if report.stats.responses == 0 { 0 } else { report.stats.iterations }
 }
 
 /// Returns the failure of the run itself as an error.
 fn run_error_json(report: &RunResult, error: String) -> ErrorJson<'_> {
     ErrorJson {
-        iteration: report.stats.iterations,
+        iteration: iterations(report),
         tool_name: None,
         tool_call_id: None,
         error: Cow::Owned(error),
@@ -286,7 +279,7 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
         failed_attempts: record.failed_attempts,
         cached: record.cached,
         mechanism: record.origin.name(),
-        tool_call_id: &record.id,
+        tool_call_id: Some(&*record.id).filter(|id| !id.is_empty()),
         visible_results: &record.visible_results,
     }
 }
@@ -300,6 +293,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         RunOutcome::IterationLimit => {
             Some("iteration limit reached before the model's last response".to_owned())
         }
+        RunOutcome::Interrupted => Some("the run was interrupted".to_owned()),
         RunOutcome::CallFailed => {
             Some("a tool call failed, and backtracking is disabled".to_owned())
         }
@@ -308,10 +302,7 @@ fn failure_message(ended: &RunOutcome) -> Option<String> {
         }
         RunOutcome::NoValidCall { attempts } => {
             let last = attempts.last().map(|attempt| attempt.problem.as_str()).unwrap_or_default();
-            Some(format!(
-                "no valid tool call after {} attempts; last error: {last}",
-                attempts.len()
-            ))
+            Some(format!("no valid response after {} attempts; last error: {last}", attempts.len()))
         }
         RunOutcome::Failed(error) => {
             let mut message = error.to_string();

@@ -4,6 +4,7 @@ mod hidden_servers;
 mod offered;
 mod resource_tools;
 mod single_server;
+mod unavailable;
 
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -23,6 +24,8 @@ pub use hidden_servers::HiddenServers;
 pub use offered::OfferedTools;
 pub use resource_tools::{READ_RESOURCE_TOOL, ResourceTools};
 pub use single_server::{ConnectError, SingleServer};
+pub use unavailable::UnavailableTool;
+pub(crate) use unavailable::describe_losses;
 
 /// Annotations of a tool's behaviour. The server supplies them as hints, not guarantees. An
 /// annotation that the server does not supply has the default of the MCP specification (schema of
@@ -210,6 +213,12 @@ pub trait ToolRunner: Send + Sync + 'static {
     /// Lists the tools that may be called now. Must not block.
     fn list_tools(&self) -> Vec<AvailableTool>;
 
+    /// Lists the tools that were callable and are not now, because their server became unavailable.
+    /// The model of a run is told when it loses tools. Must not block. Default: none.
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        Vec::new()
+    }
+
     /// Calls the tool with this name, as [`Self::list_tools`] writes the name. The arguments are JSON
     /// text, in which each number has the digits that the model wrote. The future must complete in
     /// bounded time. A host applies the server's `timeout` without a timeout in the options.
@@ -235,6 +244,10 @@ pub trait ToolRunner: Send + Sync + 'static {
 impl ToolRunner for Host {
     fn list_tools(&self) -> Vec<AvailableTool> {
         catalog_tools(&self.catalog(), |public, _| public)
+    }
+
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        unavailable::unavailable_tools(&self.catalog())
     }
 
     fn call_tool<'r>(

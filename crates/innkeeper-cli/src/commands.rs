@@ -35,6 +35,7 @@ use crate::redirect_listener::RedirectListener;
 use crate::service_manager::ServiceManager;
 use crate::signals::{SignalListener, StopSignal};
 
+pub(crate) use ask::print_failure as print_ask_failure;
 pub(crate) use completions::completions;
 pub(crate) use export_retries::export_retries;
 pub(crate) use extract::extract;

@@ -8,8 +8,11 @@ use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
 use serde_json::json;
 
+use crate::cli::Cli;
+use crate::commands::print_ask_failure;
 use crate::error_chain::error_chain;
 use crate::output::{Output, Style};
 use crate::signals::StopSignal;
@@ -119,6 +122,11 @@ impl CliError {
         parts.chain(hints).collect::<Vec<_>>().join("; ")
     }
 
+    /// Returns whether the error has a message. Without one, the output already shows the reason.
+    pub(crate) fn has_message(&self) -> bool {
+        self.message.is_some()
+    }
+
     /// Sets the exit code for failed work.
     pub(crate) fn into_failure(self) -> Self {
         Self { code: CliExitCode::Failed, ..self }
@@ -199,7 +207,8 @@ pub(crate) fn report_parse_error(
     parse_error: &clap::Error,
     line: impl Iterator<Item = OsString>,
 ) -> ExitCode {
-    let json = line.skip(1).any(|arg| arg == "--json");
+    let args: Vec<OsString> = line.skip(1).collect();
+    let json = args.iter().any(|arg| arg == "--json");
     if !parse_error.use_stderr() {
         return match parse_error.print() {
             Ok(()) => CliExitCode::Success.into(),
@@ -216,11 +225,25 @@ pub(crate) fn report_parse_error(
             .filter(|line| !line.is_empty())
             .map(str::to_owned)
             .collect();
-        return failure.report(&mut Output::standard(true, true));
+        let mut output = Output::standard(true, true);
+        if is_ask(&args) {
+            // If the output is closed, the exit code is the only report.
+            print_ask_failure(&failure, None, &mut output).unwrap_or_default();
+        }
+        return failure.report(&mut output);
     }
     match parse_error.print() {
         Ok(()) | Err(_) => CliExitCode::Usage.into(),
     }
+}
+
+/// Returns whether the command of an invalid command line is `ask`, whose JSON is always a result.
+fn is_ask(args: &[OsString]) -> bool {
+    let command = Cli::command();
+    let mut names = args
+        .iter()
+        .filter(|arg| arg.to_str().is_some_and(|name| command.find_subcommand(name).is_some()));
+    names.next().is_some_and(|name| name == "ask")
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ use crate::model::InstalledModel;
 /// The provider that stands for the installed local model.
 const LOCAL_PROVIDER: &str = "local";
 
+/// The provider that reads its responses from a file.
+const SCRIPTED_PROVIDER: &str = "scripted";
+
 /// Maximum number of bytes in a script; equals the limit of one model response.
 const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
@@ -143,14 +146,21 @@ fn check_base_url(base_url: &str) -> Result<(), CliError> {
 }
 
 fn is_scripted(provider: &str) -> bool {
-    provider.eq_ignore_ascii_case("scripted")
+    provider.eq_ignore_ascii_case(SCRIPTED_PROVIDER)
 }
 
 fn lookup_error(error: &ModelLookupError) -> CliError {
     let failure = CliError::usage(error.to_string());
     match error {
-        ModelLookupError::UnknownProvider { .. } => {
-            failure.with_hint("use `--provider NAME` with a supported provider")
+        ModelLookupError::UnknownProvider { provider } => {
+            let names: Vec<_> = provider_names()
+                .into_iter()
+                .chain([SCRIPTED_PROVIDER])
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let names = names.join(", ");
+            CliError::usage(format!("unknown provider `{provider}`; supported: {names}"))
+                .with_hint("use `--provider NAME` with a supported provider")
         }
         ModelLookupError::MissingKey { .. } => {
             failure.with_hint("set the variable, or name another variable with `--api-key-env NAME`; keys are not accepted as arguments")

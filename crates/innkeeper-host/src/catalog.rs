@@ -29,7 +29,9 @@ use crate::guard::{Finding, ItemKind, Scanner};
 use crate::lifecycle::ServerState;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
-pub use items::{CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool};
+pub use items::{
+    CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogTool,
+};
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
 pub use security_warning::SecurityWarning;

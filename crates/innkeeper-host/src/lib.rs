@@ -77,7 +77,7 @@ pub use callback::{
 };
 pub use catalog::{
     Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
-    SecurityWarning,
+    SecurityWarning, UnavailableCatalogTool,
 };
 
 pub use connection::list_ttls::{ListCacheHint, ListCacheHints};

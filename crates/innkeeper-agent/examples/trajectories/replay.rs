@@ -117,7 +117,7 @@ async fn replay_turn(
             return Some(Difference::Result(format!("`{tool}`: `{made}`, not `{golden}`")));
         }
     }
-    let is_complete = result.is_success() && result.tool_calls.len() == turn.len();
+    let is_complete = result.is_completed() && result.tool_calls.len() == turn.len();
     let (made, golden) = (result.tool_calls.len(), turn.len());
     let course = || format!("turn {at}: {made} calls, not {golden}; end: {:?}", result.outcome);
     (!is_complete).then(|| Difference::Course(course()))

@@ -41,7 +41,9 @@ pub enum AgentEvent {
         /// The progress, as the server reports it.
         progress: Progress,
     },
-    /// A tool call has ended, or was refused. [`RunResult::tool_calls`] shares the record.
+    /// A tool call has ended, or was refused or rejected. [`RunResult::tool_calls`] has the same
+    /// record, except that the model may turn out to have only looked around
+    /// ([`ToolCallRecord::retry_attempt`]).
     ToolCallFinished(Arc<ToolCallRecord>),
     /// The result of a call got a warning, because the call repeats without a new result. The event
     /// follows the end of the call.

@@ -19,7 +19,7 @@ pub struct RunResult {
     pub outcome: RunOutcome,
     /// The model's last text; empty if the model gave none.
     pub text: String,
-    /// The tool calls, in the order in which the model made them.
+    /// The tool calls, in the order in which the model made them. Rejected calls are among them.
     pub tool_calls: Vec<Arc<ToolCallRecord>>,
     /// The errors of the run, in their order.
     #[serde(default)]
@@ -57,6 +57,10 @@ pub struct ToolCallRecord {
     /// call.
     #[serde(default = "was_run_by_default")]
     pub was_run: bool,
+    /// Whether the run rejected the call, because it was malformed or did not fit its tool. A call
+    /// in a text that was corrected has no `id`.
+    #[serde(default)]
+    pub rejected: bool,
     /// Whether nothing shows if the tool ran: the server was lost, or did not respond in time, after
     /// the call was sent.
     #[serde(default)]
@@ -68,7 +72,8 @@ pub struct ToolCallRecord {
     /// The number of malformed or rejected attempts at the call, which were not run.
     #[serde(alias = "retries")]
     pub failed_attempts: u32,
-    /// 0 for a call that answers no failed call, otherwise one more than the failed call.
+    /// 0 for a call that works on no failed goal, otherwise one more than the attempt before: the
+    /// next call of a tool that failed, or a call of another tool right after the failure.
     #[serde(default)]
     pub retry_attempt: u32,
     /// What the model wrote before the call in the same response: its reasoning, or its text if
@@ -96,6 +101,10 @@ impl RunResult {
             Some(Message::Assistant(message)) => message.visible_text().trim().to_owned(),
             Some(Message::User(_) | Message::ToolResults(_)) | None => String::new(),
         };
+        let mut tool_calls = tool_calls;
+        for record in tool_calls.iter_mut().filter(|record| run.looked_around(&record.id)) {
+            Arc::make_mut(record).retry_attempt = 0;
+        }
         Self {
             outcome,
             text,
@@ -108,7 +117,8 @@ impl RunResult {
         }
     }
 
-    pub(crate) fn not_sent(reason: String, elapsed: Duration) -> Self {
+    /// Creates the result of a run that did not begin.
+    pub fn not_sent(reason: String, elapsed: Duration) -> Self {
         Self {
             outcome: RunOutcome::NotSent { reason },
             text: String::new(),
@@ -121,13 +131,25 @@ impl RunResult {
         }
     }
 
-    /// Whether the model gave its last response, and the response is complete.
+    /// Whether the model gave its last response, the response is complete, and at least one tool
+    /// call, if any, succeeded.
     pub fn is_success(&self) -> bool {
+        self.is_completed() && !self.all_calls_failed()
+    }
+
+    /// Returns whether the model made calls and none succeeded.
+    pub(crate) fn all_calls_failed(&self) -> bool {
+        !self.tool_calls.is_empty() && !self.tool_calls.iter().any(|record| record.success)
+    }
+
+    /// Whether the model gave its last response, and the response is complete.
+    pub fn is_completed(&self) -> bool {
         match self.outcome {
             RunOutcome::Completed => true,
             RunOutcome::Truncated
             | RunOutcome::Refused
             | RunOutcome::IterationLimit
+            | RunOutcome::Interrupted
             | RunOutcome::CallFailed
             | RunOutcome::LoopDetected
             | RunOutcome::NoValidCall { .. }

@@ -58,6 +58,7 @@ impl ActiveSpan {
             RunOutcome::Truncated => Some("truncated"),
             RunOutcome::Refused => Some("refused"),
             RunOutcome::IterationLimit => Some("iteration_limit"),
+            RunOutcome::Interrupted => Some("interrupted"),
             RunOutcome::CallFailed => Some("call_failed"),
             RunOutcome::LoopDetected => Some("loop_detected"),
             RunOutcome::NoValidCall { .. } => Some("no_valid_call"),

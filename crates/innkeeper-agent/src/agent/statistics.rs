@@ -46,14 +46,14 @@ pub const CALL_ORIGINS: [CallOrigin; 5] = [
 impl Statistics {
     pub(super) fn count(&mut self, report: &RunResult) {
         self.runs += 1;
-        self.succeeded += u64::from(report.is_success());
+        self.succeeded += u64::from(report.is_completed());
         self.given_up += u64::from(matches!(report.outcome, RunOutcome::NoValidCall { .. }));
         self.corrections += u64::from(report.stats.corrections);
         self.request_retries += u64::from(report.stats.request_retries);
         for (kind, count) in &report.stats.failures {
             *self.failures.entry(kind.clone()).or_default() += u64::from(*count);
         }
-        for record in &report.tool_calls {
+        for record in report.tool_calls.iter().filter(|record| !record.rejected) {
             self.calls += 1;
             self.first_attempt += u64::from(record.failed_attempts == 0);
             self.retries += u64::from(record.failed_attempts);

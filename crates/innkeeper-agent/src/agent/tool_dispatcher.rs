@@ -1,84 +1,113 @@
 //! Passes the calls of one response to the executor, and their ends to the run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_host::CallError;
+use tokio::time::Instant;
 
 use super::{AgentEvent, EventSink, ToolCallRecord};
 use crate::content::Content;
 use crate::executor::{CallQueue, Executor, QueueEvent, QueuedCall, StartRule};
 use crate::executor::{ToolExecution, ToolSnapshot};
-use crate::run::{CallStatus, Effect, PendingCall, Run, StartDecision};
+use crate::run::{
+    CallStatus, Effect, INTERRUPTED_MESSAGE, PendingCall, RejectedToolCall, Run, StartDecision,
+};
+use crate::timing::Timing;
 use crate::tool_output;
 use crate::tools::ToolError;
 
 /// Runs the calls of responses.
 pub(super) struct ToolDispatcher<'a> {
     pub(super) executor: &'a Executor,
+    pub(super) timing: &'a Timing,
     /// The tools of the current iteration.
     pub(super) snapshot: Arc<ToolSnapshot>,
     /// Whether the sink shows progress.
     pub(super) shows_progress: bool,
     /// The calls of earlier responses, in the order in which the model made them.
     pub(super) records: Vec<Arc<ToolCallRecord>>,
+    /// The calls of the current response.
+    pub(super) current: ResponseCalls,
+}
+
+/// The calls of one response.
+#[derive(Default)]
+pub(super) struct ResponseCalls {
+    calls: Vec<DispatchedCall>,
+    rejected: Vec<RejectedRecord>,
+}
+
+/// A call that the executor has.
+struct DispatchedCall {
+    pending: PendingCall,
+    started_at: Option<Instant>,
+    /// The record of a call that has ended.
+    record: Option<Arc<ToolCallRecord>>,
+}
+
+/// The record of a rejected call, with its index among the calls of its response.
+struct RejectedRecord {
+    position: usize,
+    record: Arc<ToolCallRecord>,
+}
+
+impl ResponseCalls {
+    fn id(&self, index: usize) -> String {
+        self.calls.get(index).map(|call| call.pending.id.clone()).unwrap_or_default()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.calls.iter().all(|call| call.record.is_some())
+    }
+
+    /// Returns the records of all calls that have one, in the order in which the model made them.
+    fn into_records(self) -> Vec<Arc<ToolCallRecord>> {
+        let mut records: Vec<_> = self.calls.into_iter().filter_map(|call| call.record).collect();
+        for RejectedRecord { position, record } in self.rejected {
+            records.insert(position.min(records.len()), record);
+        }
+        records
+    }
 }
 
 impl ToolDispatcher<'_> {
     /// Runs all calls of a response and returns the run's next effect.
     pub(super) async fn dispatch(
         &mut self,
-        mut pending: Vec<PendingCall>,
+        pending: Vec<PendingCall>,
         run: &mut Run,
         sink: &mut EventSink<'_>,
     ) -> Effect {
+        self.report_rejected_calls(run, sink);
         if pending.is_empty() {
+            self.end_response();
             self.refresh_tools(run);
             return run.on_calls_rejected();
         }
         let rule = StartRule::AfterAllDecisions;
-        let mut calls = CallQueue::new(self.executor.clone(), self.snapshot.clone(), rule)
+        let mut queue = CallQueue::new(self.executor.clone(), self.snapshot.clone(), rule)
             .with_progress(self.shows_progress);
         for (index, pending) in pending.iter().enumerate() {
             let refusal = pending.refusal.clone();
-            calls.push(QueuedCall { refusal, ..QueuedCall::new(index, pending.call.clone()) });
+            queue.push(QueuedCall { refusal, ..QueuedCall::new(index, pending.call.clone()) });
         }
-        let mut unfinished = pending.len();
+        let dispatched = |pending| DispatchedCall { pending, started_at: None, record: None };
+        self.current.calls = pending.into_iter().map(dispatched).collect();
         // The calls that wait for another call of the response.
         let mut waiting: Vec<QueuedCall> = Vec::new();
-        let mut ended: Vec<Option<Arc<ToolCallRecord>>> = vec![None; pending.len()];
         let mut effect = Effect::AwaitTools;
         loop {
-            let mut refused = None;
-            let id_of = |queued: &QueuedCall| pending.get(queued.index).map(|call| &*call.id);
-            while let Some(queued) = calls.take_ready() {
-                let id = id_of(&queued).unwrap_or_default().to_owned();
-                match run.start_decision(&id) {
-                    StartDecision::Start => {}
-                    StartDecision::Defer => {
-                        waiting.push(queued);
-                        continue;
-                    }
-                    StartDecision::Refuse(reason) => {
-                        let tool = queued.call.name.clone();
-                        let error = ToolError::Refused { tool, reason };
-                        refused = Some(CallQueue::refuse(queued, error));
-                        break;
-                    }
-                }
-                let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
-                sink(AgentEvent::ToolCallStarted { id, tool, arguments });
-                calls.start(queued);
-            }
-            let event = match refused {
-                Some(execution) => Some(QueueEvent::Finished(execution)),
-                None => calls.next().await,
+            let event = match self.start_ready_calls(&mut queue, &mut waiting, run, sink) {
+                Some(refused) => Some(QueueEvent::Finished(refused)),
+                None => queue.next().await,
             };
             let execution = match event {
                 None => break,
                 Some(QueueEvent::Approved) => continue,
                 Some(QueueEvent::Progress { index, progress }) => {
-                    if let Some(PendingCall { id, call, .. }) = pending.get(index) {
-                        let (id, tool) = (id.clone(), call.name.clone());
+                    if let Some(DispatchedCall { pending, .. }) = self.current.calls.get(index) {
+                        let (id, tool) = (pending.id.clone(), pending.call.name.clone());
                         sink(AgentEvent::ToolCallProgress { id, tool, progress });
                     }
                     continue;
@@ -87,30 +116,88 @@ impl ToolDispatcher<'_> {
                     execution
                 }
             };
-            let index = execution.index;
-            let (Some(call), Some(end)) = (pending.get_mut(index), ended.get_mut(index)) else {
-                continue;
-            };
-            if unfinished == 1 {
+            if self.current.calls.iter().filter(|call| call.record.is_none()).count() == 1 {
                 // The next request contains the tools that the calls changed. A run that is dropped
                 // during the wait has no result of this call.
                 self.executor.finish_refresh().await;
             }
-            let (record, content, status) = record(execution, call, run.stats().iterations);
+            let Some(call) = self.current.calls.get_mut(execution.index) else { continue };
+            let (record, content, status) =
+                record(execution, &mut call.pending, run.stats().iterations);
             let record = Arc::new(record);
+            call.record = Some(record.clone());
             sink(AgentEvent::ToolCallFinished(record.clone()));
-            *end = Some(record.clone());
-            unfinished -= 1;
-            if unfinished == 0 {
+            if self.current.is_finished() {
                 // The last result leads to the next request.
                 self.refresh_tools(run);
             }
             effect = run.on_tool_result(&record.id, content, status);
             run.take_warnings().into_iter().for_each(|warning| sink(AgentEvent::Warned(warning)));
-            calls.requeue(waiting.drain(..));
+            queue.requeue(waiting.drain(..));
         }
-        self.records.extend(ended.into_iter().flatten());
+        self.end_response();
         effect
+    }
+
+    /// Starts the calls that may start. Returns the first one that the run refuses.
+    fn start_ready_calls(
+        &mut self,
+        queue: &mut CallQueue,
+        waiting: &mut Vec<QueuedCall>,
+        run: &Run,
+        sink: &mut EventSink<'_>,
+    ) -> Option<ToolExecution> {
+        while let Some(queued) = queue.take_ready() {
+            let id = self.current.id(queued.index);
+            match run.start_decision(&id) {
+                StartDecision::Start => {}
+                StartDecision::Defer => {
+                    waiting.push(queued);
+                    continue;
+                }
+                StartDecision::Refuse(reason) => {
+                    let tool = queued.call.name.clone();
+                    let error = ToolError::Refused { tool, reason };
+                    return Some(CallQueue::refuse(queued, error));
+                }
+            }
+            if let Some(call) = self.current.calls.get_mut(queued.index) {
+                call.started_at = Some(self.timing.now());
+            }
+            let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
+            sink(AgentEvent::ToolCallStarted { id, tool, arguments });
+            queue.start(queued);
+        }
+        None
+    }
+
+    /// Adds the rejected calls of a response without calls that run.
+    pub(super) fn add_rejected_calls(&mut self, run: &mut Run, sink: &mut EventSink<'_>) {
+        self.report_rejected_calls(run, sink);
+        self.end_response();
+    }
+
+    /// Passes the calls to the sink that the run rejected.
+    fn report_rejected_calls(&mut self, run: &mut Run, sink: &mut EventSink<'_>) {
+        for call in run.take_rejected_calls() {
+            let position = call.position;
+            let record = Arc::new(rejected_record(call));
+            sink(AgentEvent::ToolCallFinished(record.clone()));
+            self.current.rejected.push(RejectedRecord { position, record });
+        }
+    }
+
+    fn end_response(&mut self) {
+        self.records.extend(std::mem::take(&mut self.current).into_records());
+    }
+
+    /// Ends the calls of a run that is interrupted. A call that was running may have had an effect.
+    pub(super) fn interrupt(&mut self, iteration: u32) {
+        for call in self.current.calls.iter_mut().filter(|call| call.record.is_none()) {
+            let elapsed = call.started_at.map(|start| self.timing.elapsed(start));
+            call.record = Some(Arc::new(interrupted_record(&call.pending, iteration, elapsed)));
+        }
+        self.end_response();
     }
 
     /// Passes the current tools to the run if the runner lists others than before: a call may have
@@ -159,6 +246,7 @@ fn record(
         result_text,
         elapsed,
         was_run: matches!(status, CallStatus::Succeeded | CallStatus::Failed),
+        rejected: status == CallStatus::Rejected,
         outcome_unknown,
         cached,
         origin: pending.origin,
@@ -168,6 +256,59 @@ fn record(
         visible_results: pending.visible_results.clone(),
     };
     (record, content, status)
+}
+
+/// Returns the record of a call that the run rejected.
+fn rejected_record(call: RejectedToolCall) -> ToolCallRecord {
+    ToolCallRecord {
+        iteration: call.iteration,
+        id: call.id,
+        tool: call.tool,
+        arguments: call.arguments,
+        output: None,
+        success: false,
+        result_text: call.error,
+        elapsed: Duration::ZERO,
+        was_run: false,
+        rejected: true,
+        outcome_unknown: false,
+        cached: false,
+        origin: call.origin,
+        failed_attempts: call.failed_attempts,
+        retry_attempt: call.retry_attempt,
+        reasoning: call.reasoning,
+        visible_results: call.visible_results,
+    }
+}
+
+/// Returns the record of a call that had not ended when its run was interrupted, after this time if
+/// it had started.
+fn interrupted_record(
+    pending: &PendingCall,
+    iteration: u32,
+    elapsed: Option<Duration>,
+) -> ToolCallRecord {
+    let was_run = elapsed.is_some();
+    let text = if was_run { INTERRUPTED_MESSAGE } else { "not run: the run was interrupted" };
+    ToolCallRecord {
+        iteration,
+        id: pending.id.clone(),
+        tool: pending.call.name.clone(),
+        arguments: pending.call.arguments.clone(),
+        output: None,
+        success: false,
+        result_text: text.to_owned(),
+        elapsed: elapsed.unwrap_or_default(),
+        was_run,
+        rejected: false,
+        outcome_unknown: was_run,
+        cached: false,
+        origin: pending.origin,
+        failed_attempts: pending.failed_attempts,
+        retry_attempt: pending.retry_attempt,
+        reasoning: pending.reasoning.clone(),
+        visible_results: pending.visible_results.clone(),
+    }
 }
 
 /// Returns whether nothing shows if the tool ran.
@@ -197,8 +338,6 @@ fn error_status(error: &ToolError) -> CallStatus {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use innkeeper_host::error::UnavailableReason;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::safety::ToolBlocklist;
-use crate::tools::{AvailableTool, OfferedTools, ToolAnnotations};
+use crate::tools::{AvailableTool, OfferedTools, ToolAnnotations, UnavailableTool};
 
 /// A list of tools. The schemas are compiled once per list.
 #[derive(Debug, Default)]
@@ -14,7 +14,11 @@ pub(crate) struct ToolSnapshot {
 }
 
 impl ToolSnapshot {
-    pub(super) fn new(listed: Vec<AvailableTool>, blocklist: &ToolBlocklist) -> Self {
+    pub(super) fn new(
+        listed: Vec<AvailableTool>,
+        unavailable: Vec<UnavailableTool>,
+        blocklist: &ToolBlocklist,
+    ) -> Self {
         let known = listed.iter().map(|listed| listed.tool.clone()).collect();
         let refused: HashSet<&str> = listed
             .iter()
@@ -22,7 +26,8 @@ impl ToolSnapshot {
             .map(|listed| &*listed.tool.name)
             .collect();
         let tools =
-            OfferedTools::new(known, |name| refused.contains(name) || blocklist.is_blocked(name));
+            OfferedTools::new(known, |name| refused.contains(name) || blocklist.is_blocked(name))
+                .with_unavailable(unavailable);
         Self { listed, tools }
     }
 

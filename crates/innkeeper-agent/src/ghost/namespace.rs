@@ -1,6 +1,7 @@
 //! The prefix of the names that the model sees, removed again by a table.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -9,37 +10,60 @@ use serde_json::value::RawValue;
 use super::DEFAULT_NAMESPACE;
 use crate::agent::RunResult;
 use crate::safety::{ApprovalDecision, ApprovalRequest, Approver, ToolBlocklist};
-use crate::tools::{AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner};
+use crate::tools::{
+    AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner, UnavailableTool,
+};
 
-/// The public name of a tool by the name that the model sees.
-pub(super) type PublicNames = HashMap<String, String>;
-
-/// The tools of a runner under the names of a namespace.
-pub(super) struct Namespace {
+/// The tools of a runner under the names of a namespace. The default namespace
+/// ([`DEFAULT_NAMESPACE`]) changes no name; another one becomes the prefix of the names that the
+/// model sees.
+pub struct Namespace {
     runner: Arc<dyn ToolRunner>,
     /// `None` for the default namespace.
     prefix: Option<String>,
     /// The blocked tools, by public names. A blocked tool has no name in a namespace with a prefix.
     blocklist: ToolBlocklist,
-    /// All tools that were listed.
-    names: Mutex<PublicNames>,
+    /// The public names of all tools that were listed, by the names that the model sees.
+    names: Mutex<HashMap<String, String>>,
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Namespace").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
 }
 
 impl Namespace {
-    pub(super) fn new(name: &str, runner: Arc<dyn ToolRunner>, blocklist: ToolBlocklist) -> Self {
+    /// Creates a namespace over the tools of a runner. The blocklist has public names.
+    pub fn new(name: &str, runner: Arc<dyn ToolRunner>, blocklist: ToolBlocklist) -> Self {
         let is_default = name.is_empty() || name == DEFAULT_NAMESPACE;
         let prefix = (!is_default).then(|| format!("{name}_"));
         Self { runner, prefix, blocklist, names: Mutex::default() }
     }
 
-    /// Returns the public names of all tools that were listed.
-    pub(super) fn public_names(&self) -> PublicNames {
-        self.lock().clone()
+    /// Returns the name that the model sees.
+    pub fn display_name(&self, public_name: &str) -> String {
+        format!("{}{public_name}", self.prefix.as_deref().unwrap_or_default())
     }
 
-    /// Returns the name that the model sees.
-    pub(super) fn display_name(&self, public_name: &str) -> String {
-        format!("{}{public_name}", self.prefix.as_deref().unwrap_or_default())
+    /// Returns an approver that passes the requests on with the public names of the tools.
+    pub fn approver(self: &Arc<Self>, approver: Arc<dyn Approver>) -> Arc<dyn Approver> {
+        Arc::new(PublicNameApprover { approver, namespace: self.clone() })
+    }
+
+    /// Replaces the names that the model saw by the public names, except in texts.
+    pub fn restore_names(&self, result: &mut RunResult) {
+        let names = self.lock();
+        for record in &mut result.tool_calls {
+            if let Some(public_name) = names.get(&record.tool) {
+                Arc::make_mut(record).tool.clone_from(public_name);
+            }
+        }
+        for error in &mut result.errors {
+            if let Some(public_name) = error.tool.as_ref().and_then(|tool| names.get(tool)) {
+                error.tool = Some(public_name.clone());
+            }
+        }
     }
 
     /// Returns the public name of a tool by the name that the model sees.
@@ -47,7 +71,7 @@ impl Namespace {
         self.lock().get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 
-    fn lock(&self) -> MutexGuard<'_, PublicNames> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, String>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -68,6 +92,15 @@ impl ToolRunner for Namespace {
         tools
     }
 
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        let mut tools = self.runner.unavailable_tools();
+        if self.prefix.is_some() {
+            tools.retain(|tool| !self.blocklist.is_blocked(&tool.name));
+            tools.iter_mut().for_each(|tool| tool.name = self.display_name(&tool.name));
+        }
+        tools
+    }
+
     fn call_tool<'r>(
         &'r self,
         name: &'r str,
@@ -84,9 +117,9 @@ impl ToolRunner for Namespace {
 }
 
 /// Passes the requests to an approver with the public names of the tools.
-pub(super) struct PublicNameApprover {
-    pub(super) approver: Arc<dyn Approver>,
-    pub(super) namespace: Arc<Namespace>,
+struct PublicNameApprover {
+    approver: Arc<dyn Approver>,
+    namespace: Arc<Namespace>,
 }
 
 #[async_trait]
@@ -94,19 +127,5 @@ impl Approver for PublicNameApprover {
     async fn decide(&self, request: ApprovalRequest<'_>) -> ApprovalDecision {
         let tool = self.namespace.public_name(request.tool);
         self.approver.decide(ApprovalRequest { tool: &tool, ..request }).await
-    }
-}
-
-/// Replaces the names that the model saw by the public names, except in texts.
-pub(super) fn restore_names(result: &mut RunResult, names: &PublicNames) {
-    for record in &mut result.tool_calls {
-        if let Some(public_name) = names.get(&record.tool) {
-            Arc::make_mut(record).tool.clone_from(public_name);
-        }
-    }
-    for error in &mut result.errors {
-        if let Some(public_name) = error.tool.as_ref().and_then(|tool| names.get(tool)) {
-            error.tool = Some(public_name.clone());
-        }
     }
 }

@@ -88,6 +88,14 @@ impl Usage {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
+    /// Includes the cached tokens in the input tokens if the server counted them apart, which more
+    /// cached tokens than input tokens show.
+    pub(super) fn with_cached_tokens_included(self) -> Self {
+        let is_apart = self.cached_tokens > self.prompt_tokens;
+        let apart = if is_apart { self.cached_tokens } else { 0 };
+        Self { prompt_tokens: self.prompt_tokens.saturating_add(apart), ..self }
+    }
+
     /// Adds the usage of another response.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
@@ -149,5 +157,14 @@ mod tests {
             panic!("{chunks:?}")
         };
         assert_eq!(text, "hm");
+    }
+
+    #[test]
+    fn cached_tokens_that_a_server_counts_apart_are_input_tokens() {
+        for (prompt_tokens, cached_tokens, expected) in [(12, 2900, 2912), (81, 64, 81), (5, 5, 5)]
+        {
+            let usage = Usage { prompt_tokens, cached_tokens, ..Usage::default() };
+            assert_eq!(usage.with_cached_tokens_included().prompt_tokens, expected);
+        }
     }
 }

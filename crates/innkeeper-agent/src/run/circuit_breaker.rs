@@ -25,6 +25,13 @@ impl CircuitBreaker {
         *(if is_success { succeeded } else { failed }) += 1;
     }
 
+    /// Records a call that was not run because it was invalid or refused. A response with nothing but
+    /// such calls counts as a failure of the tool; they don't stop the other calls of the response,
+    /// which may be right.
+    pub(super) fn record_rejection(&mut self, tool: &str) {
+        self.current.entry(tool.to_owned()).or_default();
+    }
+
     /// Counts the response whose calls have all ended.
     pub(super) fn end_response(&mut self) {
         for (tool, (_, succeeded)) in self.current.drain() {
@@ -88,5 +95,24 @@ mod tests {
         assert!(breaker.refusal("read").is_some_and(|reason| reason.contains("this response")));
         breaker.end_response();
         assert_eq!(breaker.refusal("read"), None, "the model can use other arguments");
+    }
+
+    #[test]
+    fn rejected_calls_open_the_breaker_and_stop_no_right_call_of_their_response() {
+        let mut breaker = CircuitBreaker::default();
+        for _ in 0..2 {
+            (0..5).for_each(|_| breaker.record_rejection("read"));
+            assert_eq!(breaker.refusal("read"), None);
+            breaker.end_response();
+        }
+        breaker.record_rejection("read");
+        breaker.record("read", true);
+        breaker.end_response();
+        assert_eq!(breaker.refusal("read"), None, "the right call counts");
+        for _ in 0..3 {
+            breaker.record_rejection("read");
+            breaker.end_response();
+        }
+        assert!(breaker.refusal("read").is_some());
     }
 }

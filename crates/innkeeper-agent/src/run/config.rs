@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_toolcall::grammar::{CallSchemaOptions, GbnfOptions, OutputShape, call_schema, gbnf};
 use innkeeper_toolcall::prompt::Template;
-use innkeeper_toolcall::{Format, ResolvedCall};
+use innkeeper_toolcall::{Format, RejectReason, RejectedCall, ResolvedCall, ToolIndex, Tools};
 
 use super::ToolCallMode;
 use crate::conversation::HistoryBudget;
@@ -16,6 +16,15 @@ use crate::tools::OfferedTools;
 /// Maximum number of characters of a string without a limit in the schema, in constrained output:
 /// weak models generate endless strings.
 const MAX_STRING_CHARS: u64 = 200;
+
+/// Maximum number of names that the error for an unknown tool lists.
+const MAX_NEAREST_NAMES: usize = 3;
+
+/// Maximum number of tools that the error for an unknown tool lists if no name is near.
+const MAX_LISTED_NAMES: usize = 10;
+
+/// Maximum number of characters of an unknown name that are compared with the tools.
+const MAX_SEARCHED_NAME_CHARS: usize = 128;
 
 /// The setting for native or prompted tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,8 +173,42 @@ impl RunConfig {
         }
     }
 
+    /// Returns the message to the model for an invalid call.
+    pub(super) fn rejection_message(&self, rejected: &RejectedCall) -> String {
+        let is_unknown = rejected.reason == RejectReason::UnknownTool;
+        let lost = is_unknown.then(|| self.tools.unavailable_message(&rejected.name)).flatten();
+        lost.unwrap_or_else(|| {
+            self.blocklist.rejection_message(&self.with_nearest_names(rejected.clone()))
+        })
+    }
+
+    /// Adds the nearest names to an unknown name that is similar to none.
+    fn with_nearest_names(&self, mut rejected: RejectedCall) -> RejectedCall {
+        if rejected.reason == RejectReason::UnknownTool && rejected.suggestions.is_empty() {
+            rejected.suggestions = nearest_names(&self.tools.available, &rejected.name);
+        }
+        rejected
+    }
+
     pub(super) fn too_many_calls_message(&self) -> String {
         let max_calls = self.limits.max_calls;
         format!("too many calls in one response: maximum is {max_calls}; no call was run")
     }
+}
+
+/// Returns the names of the tools that share words with an unknown name; without such tools, the
+/// names of all tools if there are few.
+fn nearest_names(tools: &Tools, written_name: &str) -> Vec<String> {
+    let words: String = written_name
+        .chars()
+        .map(|char| if char.is_alphanumeric() { char } else { ' ' })
+        .take(MAX_SEARCHED_NAME_CHARS)
+        .collect();
+    let index = ToolIndex::new(tools);
+    let found = index.search(&words, MAX_NEAREST_NAMES);
+    let names: Vec<String> = found.into_iter().map(str::to_owned).collect();
+    if names.is_empty() && tools.len() <= MAX_LISTED_NAMES {
+        return tools.iter().map(|tool| tool.name.clone()).collect();
+    }
+    names
 }

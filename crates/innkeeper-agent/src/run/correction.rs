@@ -12,6 +12,9 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Maximum jitter, as a fraction of the delay.
 const JITTER: f64 = 0.3;
 
+/// The temperature from which a correction is lowered if none is set.
+const ASSUMED_TEMPERATURE: f64 = 0.7;
+
 /// The failed attempts at one response.
 #[derive(Debug, Default)]
 pub(super) struct CorrectionState {
@@ -62,10 +65,15 @@ impl CorrectionState {
         RetryDecision::Retry(backoff(config.retry_delay, self.attempts.len() as u32 - 1, chance))
     }
 
-    /// Returns the temperature of the next attempt.
-    pub(super) fn temperature(&self, config: &RunConfig) -> Option<f64> {
-        let attempts = self.attempts.len() as f64;
-        let cooler = (config.temperature? - config.temperature_reduction * attempts).max(0.0);
+    /// Returns the temperature of the next attempt, which is lower after failed attempts: those in
+    /// the text, and `rejected_calls` in the last response. Without a setting, a correction is
+    /// cooler than what the provider is assumed to use.
+    pub(super) fn temperature(&self, config: &RunConfig, rejected_calls: u32) -> Option<f64> {
+        let attempts = self.attempts.len() + usize::from(rejected_calls > 0);
+        let lowered =
+            (attempts > 0 && config.capabilities.temperature).then_some(ASSUMED_TEMPERATURE);
+        let start = config.temperature.or(lowered)?;
+        let cooler = (start - config.temperature_reduction * attempts as f64).max(0.0);
         // Rounding: 0.7 minus 0.3 is 0.4, not 0.3999999999999999.
         Some((cooler * 1e6).round() / 1e6)
     }

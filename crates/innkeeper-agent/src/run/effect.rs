@@ -138,6 +138,8 @@ pub enum RunOutcome {
     Refused,
     /// The model still called tools at the iteration limit.
     IterationLimit,
+    /// The application interrupted the run.
+    Interrupted,
     /// A call failed, and [`RunConfig::backtracking`](super::RunConfig::backtracking) is off.
     CallFailed,
     /// The model repeated a call that was refused because its result did not change.

@@ -6,11 +6,12 @@ use innkeeper_toolcall::ResolvedCall;
 
 use super::circuit_breaker::CircuitBreaker;
 use super::effect::{CallOrigin, CallStatus, CallWarning, PendingCall};
-use super::loop_detection::{LoopAction, LoopDetector};
+use super::loop_detection::{CallResult, LoopAction, LoopDetector};
 use super::recovery::{self, CallKey, ErrorRecord, Recovery};
+use super::rejected_call::{RejectedTextCall, RejectedToolCall, readable_arguments};
 use super::response_parser::ParsedCall;
 use crate::content::Content;
-use crate::conversation::{ToolCall, ToolResult};
+use crate::conversation::{AssistantMessage, PartContent, ToolCall, ToolResult};
 
 /// A call of the last response, which gets one result.
 #[derive(Debug)]
@@ -23,12 +24,14 @@ struct IterationCall {
     /// The arguments as JSON text with sorted members.
     arguments: String,
     retry_attempt: u32,
+    /// Whether the loop detection refused the call, which has then counted it.
+    is_refused_loop: bool,
     result: Option<ToolResult>,
 }
 
 impl IterationCall {
     fn key(&self) -> CallKey<'_> {
-        CallKey { tool: &self.tool, arguments: &self.arguments }
+        CallKey { id: &self.id, tool: &self.tool, arguments: &self.arguments }
     }
 }
 
@@ -85,6 +88,7 @@ impl IterationCalls {
                 Err(_) => pending.arguments.clone(),
             },
             retry_attempt: 0,
+            is_refused_loop: false,
             result: None,
         });
         (self.iteration, self.calls) = (iteration, calls.collect());
@@ -104,8 +108,9 @@ impl IterationCalls {
         call: ResolvedCall,
         context: CallContext,
     ) -> PendingCall {
-        let open = &self.calls[index];
+        let open = &mut self.calls[index];
         let repeated = self.loop_detector.refusal(open.key());
+        open.is_refused_loop = repeated.is_some();
         let refusal = repeated.or_else(|| self.circuit_breaker.refusal(&open.tool));
         let CallContext { origin, failed_attempts, reasoning, visible_results } = context;
         PendingCall {
@@ -161,6 +166,11 @@ impl IterationCalls {
         self.recovery.errors()
     }
 
+    /// Returns whether a call that had an attempt number turned out to be no attempt.
+    pub(super) fn looked_around(&self, call_id: &str) -> bool {
+        self.recovery.looked_around(call_id)
+    }
+
     /// Records the result of a call, and adds a warning about a loop and, with `backtracking`, the
     /// advice after a failure.
     pub(super) fn finish(
@@ -170,23 +180,29 @@ impl IterationCalls {
         status: CallStatus,
         backtracking: bool,
     ) {
-        let Self { calls, recovery, circuit_breaker, loop_detector, iteration, warnings, .. } =
-            self;
-        let call = &mut calls[index];
         let is_error = status != CallStatus::Succeeded;
         let mut problem = is_error.then(|| error_text(&content));
-        if matches!(status, CallStatus::Succeeded | CallStatus::Failed) {
-            circuit_breaker.record(&call.tool, !is_error);
-            let result = serde_json::to_vec(&content).unwrap_or_default();
-            let action = loop_detector.record(call.key(), &result);
-            if let Some(LoopAction::Warn(text) | LoopAction::Refuse(text)) = &action {
-                content = content.with_text(text);
-                let (call_id, tool, text) = (call.id.clone(), call.tool.clone(), text.clone());
-                warnings.push(CallWarning { call_id, tool, text });
+        let action = self.detect_loop(index, &content, status);
+        let Self { calls, recovery, circuit_breaker, iteration, warnings, .. } = self;
+        let call = &mut calls[index];
+        match status {
+            CallStatus::Succeeded | CallStatus::Failed => {
+                circuit_breaker.record(&call.tool, !is_error);
             }
-            if let Some(LoopAction::Refuse(text)) = action {
-                problem = Some(problem.map_or(text.clone(), |it| format!("{it}\n{text}")));
+            CallStatus::Refused | CallStatus::Rejected => {
+                circuit_breaker.record_rejection(&call.tool);
             }
+        }
+        if let Some(LoopAction::Warn(text) | LoopAction::Refuse(text)) = &action {
+            content = content.with_text(text);
+            let (call_id, tool, text) = (call.id.clone(), call.tool.clone(), text.clone());
+            warnings.push(CallWarning { call_id, tool, text });
+        }
+        if let Some(LoopAction::Refuse(text)) = action {
+            problem = Some(problem.map_or(text.clone(), |it| format!("{it}\n{text}")));
+        }
+        if !is_error {
+            recovery.record_success(&call.tool);
         }
         if let Some(problem) = problem {
             let error = ErrorRecord {
@@ -199,11 +215,7 @@ impl IterationCalls {
             match status {
                 // The loop is an error, the call is not.
                 CallStatus::Succeeded => recovery.record_error(error),
-                CallStatus::Failed | CallStatus::Refused => {
-                    recovery.record_failure(error, call.key(), call.retry_attempt + 1);
-                }
-                // No call was made, so the next call is no further attempt.
-                CallStatus::Rejected => {
+                CallStatus::Failed | CallStatus::Refused | CallStatus::Rejected => {
                     recovery.record_failure(error, call.key(), call.retry_attempt);
                 }
             }
@@ -218,6 +230,99 @@ impl IterationCalls {
         call.result = Some(ToolResult { id, name, content, is_error });
     }
 
+    fn detect_loop(
+        &mut self,
+        index: usize,
+        content: &Content,
+        status: CallStatus,
+    ) -> Option<LoopAction> {
+        let call = &self.calls[index];
+        let was_run = matches!(status, CallStatus::Succeeded | CallStatus::Failed);
+        let is_repeated =
+            status == CallStatus::Rejected && self.loop_detector.refusal(call.key()).is_some();
+        if call.is_refused_loop || is_repeated {
+            return None;
+        }
+        let content = serde_json::to_vec(content).unwrap_or_default();
+        self.loop_detector.record(call.key(), CallResult { content: &content, was_run })
+    }
+
+    /// Ends a call that the run rejects with this error, and returns what the result of the run says
+    /// about it.
+    pub(super) fn reject(
+        &mut self,
+        index: usize,
+        error: String,
+        context: CallContext,
+        backtracking: bool,
+    ) -> RejectedToolCall {
+        self.finish(index, error.as_str().into(), CallStatus::Rejected, backtracking);
+        let call = &self.calls[index];
+        let CallContext { origin, failed_attempts, reasoning, visible_results } = context;
+        RejectedToolCall {
+            position: index,
+            iteration: self.iteration,
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            arguments: readable_arguments(&call.arguments),
+            error,
+            origin,
+            failed_attempts,
+            retry_attempt: call.retry_attempt,
+            reasoning,
+            visible_results,
+        }
+    }
+
+    /// Records the calls in a text that is sent back for a correction.
+    pub(super) fn reject_text_calls(
+        &mut self,
+        iteration: u32,
+        rejected: Vec<RejectedTextCall>,
+        context: &CallContext,
+    ) -> Vec<RejectedToolCall> {
+        if rejected.is_empty() {
+            return Vec::new();
+        }
+        let arguments: Vec<String> =
+            rejected.iter().map(|call| call.arguments.to_canonical_string()).collect();
+        let keys = rejected.iter().zip(&arguments);
+        let keys: Vec<_> =
+            keys.map(|(call, arguments)| CallKey { id: "", tool: &call.tool, arguments }).collect();
+        let attempts = self.recovery.on_response(&keys, "");
+        for ((call, key), attempt) in rejected.iter().zip(&keys).zip(&attempts) {
+            self.circuit_breaker.record_rejection(&call.tool);
+            if self.loop_detector.refusal(*key).is_none() {
+                let content = call.problem.as_bytes();
+                // The correction request has the problem, so no result needs a warning.
+                self.loop_detector.record(*key, CallResult { content, was_run: false });
+            }
+            let error = ErrorRecord {
+                iteration,
+                tool: Some(call.tool.clone()).filter(|tool| !tool.is_empty()),
+                call_id: None,
+                error: call.problem.clone(),
+                recovery_action: None,
+            };
+            self.recovery.record_failure(error, *key, *attempt);
+        }
+        let calls = rejected.into_iter().zip(attempts).enumerate();
+        let calls = calls.map(|(position, (call, retry_attempt))| RejectedToolCall {
+            position,
+            iteration,
+            id: String::new(),
+            tool: call.tool,
+            arguments: call.arguments,
+            error: call.problem,
+            origin: context.origin,
+            failed_attempts: context.failed_attempts,
+            retry_attempt,
+            reasoning: context.reasoning.clone(),
+            visible_results: context.visible_results.clone(),
+        });
+        calls.collect()
+    }
+
     /// Ends the iteration and returns the results; a missing result becomes an error with the text
     /// `reason`.
     pub(super) fn take_results(&mut self, reason: &str) -> Vec<ToolResult> {
@@ -230,4 +335,22 @@ impl IterationCalls {
         });
         results.collect()
     }
+}
+
+/// Returns, for each call of a message, what the model wrote before the call in the same message:
+/// its reasoning, or its text if there is no reasoning before the call (C52).
+pub(super) fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
+    let (mut thought, mut text) = (String::new(), String::new());
+    let mut before = Vec::new();
+    for part in &message.parts {
+        match &part.content {
+            PartContent::Reasoning(part) => thought.push_str(part),
+            PartContent::Text(part) => text.push_str(part),
+            PartContent::ToolCall(_) => {
+                before.push(if thought.is_empty() { text.clone() } else { thought.clone() });
+            }
+            PartContent::Other => {}
+        }
+    }
+    before
 }

@@ -6,6 +6,13 @@
 //! cycle, such as two tools in turn, count in the same way. A call whose result changes, such as a
 //! poll, is new each time. Equal calls of one response count once, because the model wrote them
 //! before it saw a result.
+//!
+//! A model also loops if it varies the arguments and the result stays the same: it turns pages that
+//! do not exist, or polls with a counter. But ten notes that are all answered with `ok` look alike,
+//! so this rule counts responses and is patient: a warning after the fifth, and a refusal of the
+//! tool after the tenth, if no tool had a result in between that it didn't have before.
+//!
+//! A call that was not run has its error as result. It counts in the same way, but is never progress.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +22,14 @@ use super::recovery::CallKey;
 
 /// Number of equal calls with equal results after which the call is refused (G-b10).
 const MAX_EQUAL_RESULTS: u32 = 3;
+
+/// Number of responses in which a tool returned the same result to various arguments after which
+/// the result gets a warning.
+const VARIED_CALLS_BEFORE_WARNING: u32 = 5;
+
+/// Number of responses in which a tool returned the same result to various arguments after which
+/// the tool is refused: as many as a run has by default.
+const MAX_VARIED_CALLS: u32 = 10;
 
 /// What a repeated result leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +42,28 @@ pub(super) enum LoopAction {
 
 type Hash = [u8; 32];
 
+/// The result of a call, or the error of a call that was not run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallResult<'r> {
+    pub(super) content: &'r [u8],
+    pub(super) was_run: bool,
+}
+
+/// A tool with one of its results, whatever the arguments were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ToolOutcome {
+    tool: Hash,
+    result: Hash,
+}
+
+/// The calls that led to one outcome since the last new outcome.
+#[derive(Debug, Default)]
+struct VariedCalls {
+    calls: HashSet<Hash>,
+    responses: u32,
+    is_in_current_response: bool,
+}
+
 /// The calls of a run with their results.
 #[derive(Debug, Default)]
 pub(super) struct LoopDetector {
@@ -34,8 +71,14 @@ pub(super) struct LoopDetector {
     seen: HashSet<(Hash, Hash)>,
     /// The occurrences of each pair since the last new pair.
     repeats: HashMap<(Hash, Hash), u32>,
+    /// All outcomes.
+    seen_outcomes: HashSet<ToolOutcome>,
+    /// The calls of each outcome since the last new outcome.
+    varied: HashMap<ToolOutcome, VariedCalls>,
     /// The refused calls.
     refused: HashSet<Hash>,
+    /// The tools that are refused whatever their arguments are.
+    refused_tools: HashSet<Hash>,
     /// The pairs of the current response.
     current: HashSet<(Hash, Hash)>,
     /// Whether the current response has a refused call.
@@ -45,51 +88,113 @@ pub(super) struct LoopDetector {
 }
 
 impl LoopDetector {
-    /// Records the result of a call that was run.
-    pub(super) fn record(&mut self, call: CallKey<'_>, result: &[u8]) -> Option<LoopAction> {
-        let pair = (hash_call(call), Sha256::digest(result).into());
+    /// Records the result of a call.
+    pub(super) fn record(
+        &mut self,
+        call: CallKey<'_>,
+        result: CallResult<'_>,
+    ) -> Option<LoopAction> {
+        let hash: Hash = Sha256::digest(result.content).into();
+        let pair = (hash_call(call), hash);
         if !self.current.insert(pair) {
             return None;
         }
-        if self.seen.insert(pair) {
+        if self.seen.insert(pair) && result.was_run {
             self.repeats.clear();
             self.refused.clear();
             self.refusals = 0;
         }
+        let varied = self.record_outcome(call, pair.0, pair.1, result.was_run);
         let count = self.repeats.entry(pair).or_default();
         *count += 1;
         let tool = call.tool;
-        match *count {
-            1 => None,
-            MAX_EQUAL_RESULTS.. => {
+        match (*count, result.was_run) {
+            (1, _) => varied,
+            (MAX_EQUAL_RESULTS.., was_run) => {
                 self.refused.insert(pair.0);
+                let what = if was_run { "returned the same result" } else { "failed alike" };
                 Some(LoopAction::Refuse(format!(
-                    "`{tool}` returned the same result to the same arguments \
-                     {MAX_EQUAL_RESULTS} times; the same call is refused from now on. Use other \
-                     arguments or another tool, or respond with what you have."
+                    "`{tool}` {what} to the same arguments {MAX_EQUAL_RESULTS} times; the same \
+                     call is refused from now on. Use other arguments or another tool, or respond \
+                     with what you have."
                 )))
             }
-            _ => Some(LoopAction::Warn(format!(
+            (_, true) => Some(LoopAction::Warn(format!(
                 "Note: `{tool}` already returned this result to the same arguments. A further call \
                  will not change the result."
             ))),
+            (_, false) => Some(LoopAction::Warn(format!(
+                "Note: the same call of `{tool}` already failed for this reason. A further call \
+                 will not change that."
+            ))),
+        }
+    }
+
+    /// Counts the outcome of a call whose arguments may vary.
+    fn record_outcome(
+        &mut self,
+        call: CallKey<'_>,
+        call_hash: Hash,
+        result: Hash,
+        was_run: bool,
+    ) -> Option<LoopAction> {
+        let tool: Hash = Sha256::digest(call.tool).into();
+        let outcome = ToolOutcome { tool, result };
+        if self.seen_outcomes.insert(outcome) && was_run {
+            self.varied.clear();
+            self.refused_tools.clear();
+        }
+        let varied = self.varied.entry(outcome).or_default();
+        varied.calls.insert(call_hash);
+        if !std::mem::replace(&mut varied.is_in_current_response, true) {
+            varied.responses += 1;
+        }
+        if varied.calls.len() < VARIED_CALLS_BEFORE_WARNING as usize {
+            return None;
+        }
+        let (tool_name, responses) = (call.tool, varied.responses);
+        match responses {
+            MAX_VARIED_CALLS.. => {
+                self.refused_tools.insert(tool);
+                Some(LoopAction::Refuse(format!(
+                    "`{tool_name}` gave the same result to different arguments {responses} times; \
+                     it is refused until another tool has a new result. Use another tool, or \
+                     respond with what you have."
+                )))
+            }
+            VARIED_CALLS_BEFORE_WARNING.. => Some(LoopAction::Warn(format!(
+                "Note: `{tool_name}` gave this same result to different arguments {responses} \
+                 times. If that is not what you expect, other arguments will not change it."
+            ))),
+            _ => None,
         }
     }
 
     /// Returns the reason if a call is refused.
     pub(super) fn refusal(&mut self, call: CallKey<'_>) -> Option<String> {
-        if !self.refused.contains(&hash_call(call)) {
+        let tool: Hash = Sha256::digest(call.tool).into();
+        let reason = if self.refused.contains(&hash_call(call)) {
+            format!(
+                "the same call returned the same result {MAX_EQUAL_RESULTS} times and was not run \
+                 again"
+            )
+        } else if self.refused_tools.contains(&tool) {
+            format!(
+                "`{}` gave the same result to different arguments {MAX_VARIED_CALLS} times and was \
+                 not run again",
+                call.tool
+            )
+        } else {
             return None;
-        }
+        };
         self.has_refusal = true;
-        Some(format!(
-            "the same call returned the same result {MAX_EQUAL_RESULTS} times and was not run again"
-        ))
+        Some(reason)
     }
 
     /// Counts the response whose calls have all ended.
     pub(super) fn end_response(&mut self) {
         self.current.clear();
+        self.varied.values_mut().for_each(|varied| varied.is_in_current_response = false);
         self.refusals += u32::from(std::mem::take(&mut self.has_refusal));
     }
 
@@ -106,76 +211,4 @@ fn hash_call(call: CallKey<'_>) -> Hash {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const A: CallKey<'static> = CallKey { tool: "a", arguments: "{}" };
-    const B: CallKey<'static> = CallKey { tool: "b", arguments: "{}" };
-
-    /// Returns `n` for a new result, `w` for a warning and `r` for a refusal of the next call.
-    fn letters(calls: &[(CallKey<'_>, &str)]) -> String {
-        let mut detector = LoopDetector::default();
-        let letter = |(call, result): &(CallKey<'_>, &str)| {
-            let action = detector.record(*call, result.as_bytes());
-            detector.end_response();
-            match action {
-                None => 'n',
-                Some(LoopAction::Warn(text)) => {
-                    assert!(text.contains(call.tool));
-                    'w'
-                }
-                Some(LoopAction::Refuse(_)) => 'r',
-            }
-        };
-        calls.iter().map(letter).collect()
-    }
-
-    /// Proves: G-b10
-    #[test]
-    fn the_second_equal_result_gets_a_warning_and_the_third_stops_the_call() {
-        assert_eq!(letters(&[(A, "1"), (A, "1"), (A, "1")]), "nwr");
-        let mut detector = LoopDetector::default();
-        for _ in 0..3 {
-            assert_eq!(detector.refusal(A), None);
-            detector.record(A, b"1");
-            detector.end_response();
-        }
-        for ends_run in [false, true] {
-            // Two refused calls of one response count once.
-            assert!(detector.refusal(A).is_some() && detector.refusal(A).is_some());
-            assert!(detector.refusal(B).is_none());
-            detector.end_response();
-            assert_eq!(detector.ends_run(), ends_run);
-        }
-    }
-
-    #[test]
-    fn calls_in_a_cycle_are_a_loop() {
-        let cycle = [(A, "1"), (B, "2")];
-        assert_eq!(letters(&cycle.repeat(4)), "nnnwwrrr");
-    }
-
-    #[test]
-    fn equal_calls_of_one_response_count_once() {
-        let mut detector = LoopDetector::default();
-        for _ in 0..5 {
-            assert_eq!(detector.record(A, b"ok"), None);
-        }
-        detector.end_response();
-        assert!(matches!(detector.record(A, b"ok"), Some(LoopAction::Warn(_))));
-    }
-
-    #[test]
-    fn a_poll_is_no_loop_and_a_new_result_ends_a_loop() {
-        let polls: Vec<String> = (0..20).map(|at| at.to_string()).collect();
-        let polls: Vec<_> = polls.iter().map(|result| (A, result.as_str())).collect();
-        assert_eq!(letters(&polls), "n".repeat(20));
-        assert_eq!(letters(&[(A, "1"), (A, "1"), (B, "2"), (A, "1"), (A, "1")]), "nwnnw");
-        let mut detector = LoopDetector::default();
-        for result in [b"1", b"1", b"1", b"2"] {
-            detector.record(A, result);
-            detector.end_response();
-        }
-        assert_eq!(detector.refusal(A), None);
-    }
-}
+mod tests;

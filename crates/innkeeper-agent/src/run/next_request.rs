@@ -14,7 +14,10 @@ impl Run {
             if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
         loop {
             let attempts = &self.correction.attempts;
-            let built = request::build_request(&self.config, &self.conversation, mode, attempts);
+            let built = match self.is_last_request {
+                true => Ok(request::build_last_request(&self.config, &self.conversation)),
+                false => request::build_request(&self.config, &self.conversation, mode, attempts),
+            };
             let BuiltRequest { mut request, fixed_tokens, visible_results } = match built {
                 Ok(built) => built,
                 Err(error) => {
@@ -44,7 +47,7 @@ impl Run {
     }
 
     fn send_effect(&mut self, mut request: Request) -> Effect {
-        request.temperature = self.correction.temperature(&self.config);
+        request.temperature = self.correction.temperature(&self.config, self.rejected_calls);
         let constrained = self.correction.constrained;
         if constrained {
             request.output_constraint = self.config.constraint();

@@ -1,7 +1,11 @@
 //! Recovery from failed calls: what the model is told, and what the model does next.
 //!
-//! A run never repeats a call. The model gets the error and a request for another approach; what the
-//! model does then is named by rules, from the next response alone.
+//! A run never repeats a call. The model gets the error and a request for another approach. Two
+//! things are named by rules. The recovery action of a failure is what the next response does. The
+//! attempt number counts the calls that work on one goal: a goal opens with a failed call, the next
+//! call of the same tool is its next attempt, whatever was called in between, and the goal closes
+//! when a tool that failed at it succeeds. A call of another tool right after a failure counts as an
+//! attempt too, unless the model then goes back to the tool that failed: it only looked around.
 
 use std::collections::{HashMap, HashSet};
 
@@ -55,6 +59,8 @@ pub struct ErrorRecord {
 /// A call as the rules see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallKey<'c> {
+    /// The id in the conversation; empty for a call that is not part of it.
+    pub(super) id: &'c str,
     pub(super) tool: &'c str,
     /// The arguments as JSON text with sorted members.
     pub(super) arguments: &'c str,
@@ -65,17 +71,46 @@ pub(super) struct CallKey<'c> {
 struct OpenFailure {
     tool: String,
     arguments: String,
-    /// The attempt number of a call that answers the failure.
-    next_attempt: u32,
     /// The index of the error.
     error: usize,
 }
 
-/// The errors of a run, and the failures that the next response answers.
+/// A call of another tool right after a failure.
+#[derive(Debug)]
+struct Alternative {
+    call_id: String,
+    tool: String,
+}
+
+/// What failed calls were meant to achieve.
+#[derive(Debug, Default)]
+struct Goal {
+    /// The tools that failed at the goal.
+    tools: HashSet<String>,
+    /// The attempt number of the next call that works on the goal.
+    next_attempt: u32,
+    /// The calls of other tools right after a failure, as far as they did not fail.
+    alternatives: Vec<Alternative>,
+    /// What the calls of the last response did about the goal.
+    has_failed: bool,
+    has_succeeded: bool,
+}
+
+impl Goal {
+    fn merge(&mut self, other: Self) {
+        self.tools.extend(other.tools);
+        self.next_attempt = self.next_attempt.max(other.next_attempt);
+        self.alternatives.extend(other.alternatives);
+    }
+}
+
+/// The errors of a run, the failures that the next response answers, and the open goals.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     errors: Vec<ErrorRecord>,
     open: Vec<OpenFailure>,
+    goals: Vec<Goal>,
+    looked_around: HashSet<String>,
 }
 
 impl Recovery {
@@ -83,28 +118,88 @@ impl Recovery {
         &self.errors
     }
 
+    /// Returns whether a call that had an attempt number turned out to be no attempt, because the
+    /// model went back to the tool that had failed.
+    pub(super) fn looked_around(&self, call_id: &str) -> bool {
+        self.looked_around.contains(call_id)
+    }
+
     /// Records an error without a recovery, such as the end of a loop.
     pub(super) fn record_error(&mut self, error: ErrorRecord) {
         self.errors.push(error);
     }
 
-    /// Records a failed call, which the next response answers. `next_attempt` is the attempt number
-    /// of a call that answers the failure.
-    pub(super) fn record_failure(
-        &mut self,
-        error: ErrorRecord,
-        call: CallKey<'_>,
-        next_attempt: u32,
-    ) {
-        let CallKey { tool, arguments } = call;
-        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
-        self.open.push(OpenFailure { tool, arguments, next_attempt, error: self.errors.len() });
+    /// Records a failed call with its attempt number, which the next response answers.
+    pub(super) fn record_failure(&mut self, error: ErrorRecord, call: CallKey<'_>, attempt: u32) {
+        let CallKey { id, tool, arguments } = call;
+        let error_index = self.errors.len();
         self.errors.push(error);
+        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        self.open.push(OpenFailure { tool: tool.clone(), arguments, error: error_index });
+        let is_alternative = |goal: &Goal| {
+            goal.alternatives.iter().any(|other| other.call_id == id && other.tool == tool)
+        };
+        let goal = match self.goals.iter().position(|goal| goal.tools.contains(&tool)) {
+            Some(at) => at,
+            None => self.goals.iter().position(is_alternative).unwrap_or_else(|| {
+                self.goals.push(Goal::default());
+                self.goals.len() - 1
+            }),
+        };
+        let goal = &mut self.goals[goal];
+        goal.alternatives.retain(|alternative| alternative.tool != tool);
+        goal.tools.insert(tool);
+        goal.next_attempt = goal.next_attempt.max(attempt + 1);
+        goal.has_failed = true;
+    }
+
+    /// Records a call that succeeded.
+    pub(super) fn record_success(&mut self, tool: &str) {
+        let reached = self.goals.iter_mut().filter(|goal| goal.tools.contains(tool));
+        reached.for_each(|goal| goal.has_succeeded = true);
     }
 
     /// Names what a response does about the open failures. Returns the attempt number of each call:
-    /// 0 for a call that answers no failure, otherwise one more than the failed call.
+    /// 0 for a call that works on no open goal, otherwise one more than the last attempt.
     pub(super) fn on_response(&mut self, calls: &[CallKey<'_>], text: &str) -> Vec<u32> {
+        self.name_actions(calls, text);
+        self.goals.retain(|goal| goal.has_failed || !goal.has_succeeded);
+        let is_retry = |goal: &Goal| calls.iter().any(|call| goal.tools.contains(call.tool));
+        // A call of another tool may be an alternative to what has just failed.
+        let mut unanswered: Option<Goal> = None;
+        for mut goal in std::mem::take(&mut self.goals) {
+            let is_fresh = std::mem::take(&mut goal.has_failed);
+            goal.has_succeeded = false;
+            if is_retry(&goal) {
+                let alternatives = std::mem::take(&mut goal.alternatives).into_iter();
+                self.looked_around.extend(alternatives.map(|alternative| alternative.call_id));
+                self.goals.push(goal);
+            } else if is_fresh {
+                unanswered.get_or_insert_default().merge(goal);
+            } else {
+                self.goals.push(goal);
+            }
+        }
+        let mut attempts = Vec::with_capacity(calls.len());
+        for call in calls {
+            let retried = self.goals.iter().filter(|goal| goal.tools.contains(call.tool));
+            let attempt = match (retried.map(|goal| goal.next_attempt).max(), &mut unanswered) {
+                (Some(attempt), _) => attempt,
+                (None, Some(goal)) => {
+                    let (call_id, tool) = (call.id.to_owned(), call.tool.to_owned());
+                    goal.alternatives.push(Alternative { call_id, tool });
+                    goal.next_attempt
+                }
+                (None, None) => 0,
+            };
+            attempts.push(attempt);
+        }
+        self.goals.extend(unanswered);
+        attempts
+    }
+
+    /// Names what a response does about the failures of the response before.
+    fn name_actions(&mut self, calls: &[CallKey<'_>], text: &str) {
         let open = std::mem::take(&mut self.open);
         let mut failures_by_tool: HashMap<&str, usize> = HashMap::new();
         for failure in &open {
@@ -119,8 +214,6 @@ impl Recovery {
             calls_by_tool.entry(call.tool).or_default().insert(call.arguments);
             *count_by_tool.entry(call.tool).or_default() += 1;
         }
-        let mut attempts_by_tool: HashMap<&str, u32> = HashMap::new();
-        let mut free_attempt = 0;
         for failure in &open {
             let tool = failure.tool.as_str();
             let same = count_by_tool.get(tool).copied().unwrap_or_default();
@@ -135,21 +228,10 @@ impl Recovery {
                 (same, _) if same <= failures => Some(RecoveryAction::OtherArguments),
                 _ => Some(RecoveryAction::SeveralCalls),
             };
-            let attempt = match same == 0 {
-                true => &mut free_attempt,
-                false => attempts_by_tool.entry(tool).or_default(),
-            };
-            *attempt = (*attempt).max(failure.next_attempt);
             if let Some(error) = self.errors.get_mut(failure.error) {
                 error.recovery_action = action;
             }
         }
-        let attempt = |call: &CallKey<'_>| match attempts_by_tool.get(call.tool) {
-            Some(attempt) => *attempt,
-            None if is_free(&call) => free_attempt,
-            None => 0,
-        };
-        calls.iter().map(attempt).collect()
     }
 }
 
@@ -167,87 +249,4 @@ pub(super) fn advice(tool: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key<'c>((tool, arguments): (&'c str, &'c str)) -> CallKey<'c> {
-        CallKey { tool, arguments }
-    }
-
-    /// Records failures of these calls, and returns the actions and attempts of the next response.
-    fn recover(
-        failed: &[(&str, &str)],
-        next: &[(&str, &str)],
-        text: &str,
-    ) -> (Vec<Option<RecoveryAction>>, Vec<u32>) {
-        let mut recovery = Recovery::default();
-        for call in failed {
-            let error = ErrorRecord {
-                iteration: 1,
-                tool: Some(call.0.to_owned()),
-                call_id: None,
-                error: "no".to_owned(),
-                recovery_action: None,
-            };
-            recovery.record_failure(error, key(*call), 1);
-        }
-        let next: Vec<_> = next.iter().copied().map(key).collect();
-        let attempts = recovery.on_response(&next, text);
-        (recovery.errors().iter().map(|error| error.recovery_action).collect(), attempts)
-    }
-
-    /// Proves: G28
-    #[test]
-    fn the_next_response_names_the_recovery_of_a_failure() {
-        use RecoveryAction::{OtherArguments, OtherTool, Question, SameCall, SeveralCalls};
-        let failed = [("read", "{1}")];
-        for (next, text, action, attempts) in [
-            (&[("read", "{2}")][..], "", Some(OtherArguments), &[1][..]),
-            (&[("read", "{1}")], "", Some(SameCall), &[1]),
-            (&[("list", "{1}")], "", Some(OtherTool), &[1]),
-            (&[("read", "{2}"), ("read", "{3}")], "", Some(SeveralCalls), &[1, 1]),
-            (&[("list", "{}"), ("stat", "{}")], "", Some(SeveralCalls), &[1, 1]),
-            (&[("read", "{2}"), ("list", "{}")], "", Some(OtherArguments), &[1, 0]),
-            (&[], "Which file do you mean? ", Some(Question), &[]),
-            (&[], "I cannot read the file.", None, &[]),
-        ] {
-            let expected = (vec![action], attempts.to_vec());
-            assert_eq!(recover(&failed, next, text), expected, "{next:?} {text}");
-        }
-    }
-
-    #[test]
-    fn each_of_several_failures_has_its_own_recovery() {
-        use RecoveryAction::{OtherArguments, OtherTool};
-        let failed = [("read", "{1}"), ("find", "{1}")];
-        let (actions, attempts) = recover(&failed, &[("find", "{2}"), ("list", "{}")], "");
-        assert_eq!(actions, [Some(OtherTool), Some(OtherArguments)]);
-        assert_eq!(attempts, [1, 1]);
-        let twice = [("read", "{1}"), ("read", "{2}")];
-        let (actions, _) = recover(&twice, &[("read", "{3}"), ("read", "{4}")], "");
-        assert_eq!(actions, [Some(OtherArguments); 2], "one call for each failure");
-        let (actions, _) = recover(&twice, &[("read", "{2}"), ("read", "{1}")], "");
-        assert_eq!(actions, [Some(RecoveryAction::SameCall); 2]);
-        let (actions, attempts) = recover(&failed, &[("find", "{2}")], "");
-        assert_eq!((actions, attempts), (vec![None, Some(OtherArguments)], vec![1]));
-    }
-
-    #[test]
-    fn attempts_count_the_chain_of_failures_and_end_with_it() {
-        let mut recovery = Recovery::default();
-        let calls = [key(("read", "{1}")), key(("read", "{2}")), key(("list", "{}"))];
-        for (attempt, call) in (0..).zip(calls) {
-            assert_eq!(recovery.on_response(&[call], ""), [attempt]);
-            let error = ErrorRecord {
-                iteration: 1,
-                tool: None,
-                call_id: None,
-                error: String::new(),
-                recovery_action: None,
-            };
-            recovery.record_failure(error, call, attempt + 1);
-        }
-        assert_eq!(recovery.on_response(&[calls[0]], ""), [3]);
-        assert_eq!(recovery.on_response(&[calls[0]], ""), [0], "the call before succeeded");
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@ use innkeeper_toolcall::Tools;
 use innkeeper_toolcall::prompt::{self, FailedAttempt, TemplateError};
 
 use super::RunConfig;
+use super::last_request::LAST_REQUEST_INSTRUCTIONS;
 use crate::content::{Content, ContentBlock};
 use crate::conversation::{
     AssistantMessage, Conversation, Message, PartContent, ToolResult, estimate_tokens,
@@ -96,6 +97,15 @@ pub(super) fn build_text_request(
         context_tokens: config.context_tokens,
         ..Request::default()
     }
+}
+
+/// Builds the request for the last answer of a run, in which no tool can be called.
+pub(super) fn build_last_request(config: &RunConfig, conversation: &Conversation) -> BuiltRequest {
+    let visible_results = results_of_run(&messages_of_request(config, conversation));
+    let instructions = LAST_REQUEST_INSTRUCTIONS.to_owned();
+    let request = build_text_request(config, conversation, instructions);
+    let fixed_tokens = estimate_tokens(&request.system);
+    BuiltRequest { request, fixed_tokens, visible_results }
 }
 
 /// Returns the ids of the results after the last user message.

@@ -16,6 +16,7 @@ use innkeeper_toolcall::{
 };
 
 use super::quotation::{is_quoted, quoted_ranges};
+use super::rejected_call::RejectedTextCall;
 use super::text_calls::{TextCallJudge, TextCallVerdict, TextCalls};
 use super::{CallOrigin, RunConfig};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
@@ -48,6 +49,8 @@ pub(super) struct ParsedResponse {
     pub(super) calls: Vec<ParsedCall>,
     /// Invalid calls in the text, if its calls count.
     pub(super) problems: Vec<FailedAttempt>,
+    /// The same calls, as the result of the run names them.
+    pub(super) rejected: Vec<RejectedTextCall>,
     /// What the text calls of the response are.
     pub(super) verdict: TextCallVerdict,
 }
@@ -103,7 +106,7 @@ enum SpanKind {
         inline: bool,
     },
     /// Text that was intended as a call but is none.
-    Problem(FailedAttempt),
+    Problem(RejectedTextCall),
 }
 
 impl ParsedText {
@@ -125,13 +128,23 @@ impl ParsedText {
             }
             ParseEvent::Rejected { rejected, .. } => {
                 let problem = self.blocklist.rejection_message(rejected);
-                SpanKind::Problem(FailedAttempt::new(problem))
+                SpanKind::Problem(RejectedTextCall::unreadable(&*rejected.name, problem))
             }
-            ParseEvent::Incomplete { .. } => {
-                SpanKind::Problem(FailedAttempt::new("the tool call is incomplete"))
+            ParseEvent::Incomplete { index, .. } => {
+                let tool = if index.is_some() { self.last_started_tool() } else { "" };
+                SpanKind::Problem(RejectedTextCall::unreadable(tool, "the tool call is incomplete"))
             }
         };
         self.add(event.text(), kind);
+    }
+
+    /// Returns the tool of the call that started last.
+    fn last_started_tool(&self) -> &str {
+        let tool = self.spans.iter().rev().find_map(|span| match &span.kind {
+            SpanKind::CallStart(tool) => Some(tool.as_str()),
+            _ => None,
+        });
+        tool.unwrap_or_default()
     }
 
     /// Removes what only looks like a call because it stands in code, in a quotation or in a comment:
@@ -161,7 +174,7 @@ impl ParsedText {
             match &span.kind {
                 SpanKind::Call { call, inline: true } => found.inline.push(call),
                 SpanKind::Call { call, inline: false } => found.on_own_line.push(call),
-                SpanKind::Problem(problem) => found.problems.push(problem),
+                SpanKind::Problem(_) => found.has_problem = true,
                 SpanKind::Text => {
                     found.has_prose |= !self.text[span.range.clone()].trim().is_empty();
                 }
@@ -422,11 +435,14 @@ impl ResponseBuilder<'_> {
             }
         }
         if self.response.verdict == TextCallVerdict::Accepted && self.native_calls == 0 {
-            let problems = parsed.spans.into_iter().filter_map(|span| match span.kind {
-                SpanKind::Problem(problem) => Some(problem),
+            let rejected = parsed.spans.into_iter().filter_map(|span| match span.kind {
+                SpanKind::Problem(rejected) => Some(rejected),
                 _ => None,
             });
-            self.response.problems.extend(problems);
+            self.response.rejected = rejected.collect();
+            let problems = self.response.rejected.iter();
+            self.response.problems =
+                problems.map(|rejected| FailedAttempt::new(&*rejected.problem)).collect();
         }
         self.response
     }

@@ -49,8 +49,16 @@ fn config_of_dropping_server() -> RunConfig {
 }
 
 fn response_with_prompt_tokens(prompt_tokens: u64) -> Response {
-    let usage = Some(Usage { prompt_tokens, ..Usage::default() });
-    Response { usage, ..Response::from_text("I cannot read files.") }
+    response_with_usage(Usage { prompt_tokens, ..Usage::default() })
+}
+
+fn response_with_usage(usage: Usage) -> Response {
+    Response { usage: Some(usage), ..Response::from_text("I cannot read files.") }
+}
+
+/// The usage of a server that counts what it has in its cache.
+fn usage_with_cached_tokens(prompt_tokens: u64, cached_tokens: u64) -> Usage {
+    Usage { prompt_tokens, cached_tokens, ..Usage::default() }
 }
 
 fn started(config: RunConfig) -> Run {
@@ -157,12 +165,20 @@ fn a_correction_follows_a_question_with_an_image_in_one_message() {
 
 #[test]
 fn a_server_that_read_fewer_tokens_than_the_tools_have_gets_them_in_the_prompt() {
-    let mut run = started(config_of_dropping_server());
-    let effect = run.on_response(&response_with_prompt_tokens(10), 0.0);
-    assert!(matches!(effect, Effect::Sleep(Duration::ZERO)), "{effect:?}");
-    assert_eq!(run.tool_call_mode(), ToolCallMode::Prompt);
-    let Effect::SendRequest(request) = run.on_delay() else { panic!("no request") };
-    assert!(request.tools.is_empty());
+    let thoughts = Response::from_text("<think>I have no tools.</think>");
+    let usage = Some(Usage { prompt_tokens: 10, ..Usage::default() });
+    for response in [
+        response_with_usage(usage_with_cached_tokens(10, 4)),
+        Response { usage, ..Response::default() },
+        Response { usage, ..thoughts },
+    ] {
+        let mut run = started(config_of_dropping_server());
+        let effect = run.on_response(&response, 0.0);
+        assert!(matches!(effect, Effect::Sleep(Duration::ZERO)), "{effect:?}");
+        assert_eq!(run.tool_call_mode(), ToolCallMode::Prompt);
+        let Effect::SendRequest(request) = run.on_delay() else { panic!("no request") };
+        assert!(request.tools.is_empty());
+    }
 }
 
 #[test]
@@ -175,6 +191,12 @@ fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
     let cases = [
         ("the tokens of the tools", config(), response(least)),
         ("no tokens", config(), response(0)),
+        ("a count that may leave out cached tokens", config(), response(10)),
+        (
+            "cached tokens next to the others",
+            config(),
+            response_with_usage(usage_with_cached_tokens(10, least)),
+        ),
         ("an unknown number of tokens", config(), Response::from_text("No.")),
         ("few tools", RunConfig { tools: small, ..config() }, response(1)),
         (
@@ -194,7 +216,7 @@ fn an_answer_without_a_call_is_final_where_the_tools_may_have_been_read() {
         assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{case}: {effect:?}");
         assert_eq!(run.tool_call_mode(), ToolCallMode::Native, "{case}");
     }
-    assert!(least > MIN_DETECTABLE_TOKENS);
+    assert!(least > dropped_tools::MIN_DETECTABLE_TOKENS);
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub(super) struct TextCalls<'r> {
     pub(super) on_own_line: Vec<&'r ResolvedCall>,
     /// Calls with other text before them on their line.
     pub(super) inline: Vec<&'r ResolvedCall>,
-    /// Text that was intended as a call but is none.
-    pub(super) problems: Vec<&'r FailedAttempt>,
+    /// Whether there is text that was intended as a call but is none.
+    pub(super) has_problem: bool,
     /// Whether there is other text for the user.
     pub(super) has_prose: bool,
 }
@@ -88,7 +88,7 @@ impl TextCallJudge<'_> {
                 false => TextCallVerdict::Text,
             };
         }
-        let has_own_line = !found.on_own_line.is_empty() || !found.problems.is_empty();
+        let has_own_line = !found.on_own_line.is_empty() || found.has_problem;
         match self.mode {
             ToolCallMode::Native if !found.has_prose && found.inline.is_empty() => {
                 TextCallVerdict::Accepted
@@ -137,7 +137,9 @@ impl Run {
             config: &self.config,
             messages: self.conversation.messages(),
             mode: self.tool_call_mode,
-            can_ask: self.retries_remaining > 0 && correction.can_ask_about_text(&self.config),
+            can_ask: !self.is_last_request
+                && self.retries_remaining > 0
+                && correction.can_ask_about_text(&self.config),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::conversation::estimate_tokens;
 use crate::safety::ToolBlocklist;
 use crate::tools::{
     AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolError, ToolOutput,
-    ToolRunner,
+    ToolRunner, UnavailableTool,
 };
 
 /// A runner that offers a search in place of the tools of another runner, if their definitions are
@@ -159,6 +159,10 @@ fn estimate_definition_tokens(tool: &Tool) -> usize {
 impl ToolRunner for SearchableTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
         self.refresh().offered_tools()
+    }
+
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        self.inner.unavailable_tools()
     }
 
     fn call_tool<'r>(

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use innkeeper_toolcall::{ToolValidator, Tools};
 
+use super::{UnavailableTool, describe_losses};
+
 /// The tools of one iteration of a run, with their compiled schemas. Clones share the tools.
 #[derive(Clone, Debug, Default)]
 pub struct OfferedTools {
@@ -14,6 +16,8 @@ pub struct OfferedTools {
     pub known: Arc<Tools>,
     /// The validator of the available tools.
     pub validator: Arc<ToolValidator>,
+    /// The tools that cannot be called now, because their server is unavailable.
+    pub unavailable: Arc<[UnavailableTool]>,
 }
 
 impl OfferedTools {
@@ -25,6 +29,25 @@ impl OfferedTools {
         let known = Arc::new(known);
         let available =
             if available.len() == known.len() { known.clone() } else { Arc::new(available) };
-        Self { available, known, validator }
+        Self { available, known, validator, unavailable: Arc::default() }
+    }
+
+    /// Sets the tools that cannot be called now, because their server is unavailable.
+    #[must_use]
+    pub fn with_unavailable(self, unavailable: Vec<UnavailableTool>) -> Self {
+        Self { unavailable: unavailable.into(), ..self }
+    }
+
+    /// Returns the tools that were available and are not in `newer`, because their server became
+    /// unavailable.
+    pub(crate) fn losses<'n>(&self, newer: &'n Self) -> Vec<&'n UnavailableTool> {
+        let unavailable = newer.unavailable.iter();
+        unavailable.filter(|tool| self.available.get(&tool.name).is_some()).collect()
+    }
+
+    /// Returns why a tool cannot be called; `None` if no unavailable server had the tool.
+    pub(crate) fn unavailable_message(&self, written_name: &str) -> Option<String> {
+        let tool = self.unavailable.iter().find(|tool| tool.name == written_name)?;
+        describe_losses(self.unavailable.iter().filter(|other| other.server == tool.server)).pop()
     }
 }

@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     AvailableTool, HiddenServers, RefreshFuture, ToolAnnotations, ToolCallFuture, ToolCallOptions,
-    ToolError, ToolOutput, ToolRunner, call_options, catalog_tools,
+    ToolError, ToolOutput, ToolRunner, UnavailableTool, call_options, catalog_tools,
 };
 
 /// The name of the tool that reads a resource. A public name of a host's tool contains a dot unless
@@ -168,6 +168,11 @@ impl ToolRunner for ResourceTools {
             tools.push(AvailableTool::new(tool, annotations));
         }
         tools
+    }
+
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        let tools = self.host.unavailable_tools().into_iter();
+        tools.filter(|tool| !self.hidden.contains(&tool.server)).collect()
     }
 
     fn call_tool<'r>(

@@ -7,8 +7,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{
-    AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner, call_options,
-    catalog_tools,
+    AvailableTool, RefreshFuture, ToolCallFuture, ToolCallOptions, ToolRunner, UnavailableTool,
+    call_options, catalog_tools,
 };
 
 /// The name of the server in errors and logs.
@@ -94,6 +94,15 @@ fn public_name(own_name: &str) -> String {
 impl ToolRunner for SingleServer {
     fn list_tools(&self) -> Vec<AvailableTool> {
         catalog_tools(&self.0.catalog(), |_, own_name| own_name)
+    }
+
+    fn unavailable_tools(&self) -> Vec<UnavailableTool> {
+        let mut tools = self.0.unavailable_tools();
+        let prefix = public_name("");
+        for tool in &mut tools {
+            tool.name = tool.name.strip_prefix(&prefix).unwrap_or(&tool.name).to_owned();
+        }
+        tools
     }
 
     fn call_tool<'r>(

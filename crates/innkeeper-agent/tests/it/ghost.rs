@@ -69,7 +69,7 @@ async fn a_chain_of_five_calls_has_every_field_of_the_result() {
     assert_eq!((&result["success"], &result["final_result"]), (&json!(true), &json!("Done.")));
     assert_eq!(
         result["summary"],
-        "The model finished after 6 responses; 5 of 5 tool calls succeeded."
+        "The model finished after 6 responses; 5 of 5 tool calls succeeded. It called `fx.add` 5 times."
     );
     let chain = result["tool_chain"].as_array().unwrap();
     let requests = llm.requests();
@@ -230,6 +230,9 @@ async fn what_prevents_the_run_is_told_in_the_result() {
     ] {
         let result = to_json(&mcp_ghost(config).await);
         assert_eq!((&result["success"], &result["tool_chain"]), (&json!(false), &json!([])));
+        let metadata = &result["execution_metadata"];
+        assert_eq!(metadata["total_iterations"], json!(0));
+        assert_eq!(metadata["success_rate"], json!(0.0), "the model was not reached");
         let error = result["errors"][0]["error"].as_str().unwrap();
         assert!(error.contains(part) && error == result["error"], "{error}");
     }

@@ -226,7 +226,8 @@ async fn the_last_permitted_response_is_a_success_and_one_more_a_partial_result(
         course
     };
     assert_result!(limited(vec![echo("one"), echo("two"), done()]));
-    let mut course = limited(vec![echo("one"), echo("two"), echo("three")]);
+    let so_far = ScriptedReply::text("So far one, two and three.");
+    let mut course = limited(vec![echo("one"), echo("two"), echo("three"), so_far]);
     course.calls = 3;
     assert_result!(course);
 }

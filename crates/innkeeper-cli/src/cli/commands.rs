@@ -273,12 +273,31 @@ pub(crate) struct AskArgs {
     /// Maximum number of model requests
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: u32,
+    /// Prefix of the tool names that the model sees; default: none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// End at the first failed tool call, without another approach
+    #[arg(long)]
+    pub(crate) no_backtracking: bool,
+    /// Send only the prompt and the latest tool results with each request
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+    /// Temperature, from 0 to 2, if the model takes one; corrections lower it
+    #[arg(long, value_name = "NUMBER", value_parser = parse_temperature)]
+    pub(crate) temperature: Option<f64>,
     /// Let the model write a plan before its first tool call
     #[arg(long)]
     pub(crate) plan: bool,
     /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,
+}
+
+/// Parses a temperature within the limits of the providers.
+fn parse_temperature(text: &str) -> Result<f64, String> {
+    let temperature: Option<f64> = text.parse().ok();
+    let temperature = temperature.filter(|number| (0.0..=2.0).contains(number));
+    temperature.ok_or_else(|| "expected a number from 0 to 2".to_owned())
 }
 
 /// Arguments of `chat`.

@@ -4,16 +4,20 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Stdin, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
+use innkeeper_agent::conversation::Conversation;
+use innkeeper_agent::ghost::{DEFAULT_NAMESPACE, Namespace, UNAVAILABLE_AFTER_TIMEOUTS};
 use innkeeper_agent::provider::Usage;
-use innkeeper_agent::run::{PlanStep, RunLimits};
+use innkeeper_agent::run::{PlanStep, RunLimits, RunOutcome};
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::Host;
 use serde_json::json;
+use tokio::sync::SetOnce;
 
 use super::CommandContext;
 use super::demo::load_servers;
@@ -41,7 +45,15 @@ const MIN_SHOWN_CHARS: usize = 20;
 const RESULT_INDENT: &str = "        ";
 
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
-    let (selected, (config, _demo)) = match (
+    let result = ask(context, args).await;
+    if let Err(error) = &result {
+        print_failure(error, Some(args), &mut context.output)?;
+    }
+    result
+}
+
+async fn ask(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
+    let (selected, (mut config, _demo)) = match (
         select_model(&args.model, &context.environment),
         load_servers(context, args.demo, "ask"),
     ) {
@@ -49,6 +61,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
         (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         (Err(model), Err(servers)) => return Err(model.merge(servers)),
     };
+    for server in config.servers.values_mut() {
+        let timeouts = &mut server.unavailable_after_timeouts;
+        *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
+    }
     let terminal = terminal_for(args.approve)?;
     let server_requests = server_request_handler(args.approve, terminal.as_ref());
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
@@ -58,15 +74,20 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     }
     let settings = agent_settings(args);
     let settings = if local.is_some() { limit_settings(settings) } else { settings };
-    let options = HostOptions { server_requests, ..HostOptions::default() };
+    let stop = Arc::new(SetOnce::new());
+    let options =
+        HostOptions { server_requests, stop: Some(stop.clone()), ..HostOptions::default() };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
         let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
-        let mut agent = Agent::new(provider.clone(), tools, settings);
+        let namespace = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let tools = Arc::new(Namespace::new(namespace, tools, settings.blocklist.clone()));
+        let mut agent = Agent::new(provider.clone(), tools.clone(), settings);
         if let Some(terminal) = terminal {
-            agent = agent.with_approver(Arc::new(TerminalApprover(terminal)));
+            agent = agent.with_approver(tools.approver(Arc::new(TerminalApprover(terminal))));
         }
-        let report = run_agent(&agent, &prompt, args.approve, output).await?;
+        let mut report = run_agent(&agent, &prompt, args.approve, &stop, output).await?;
+        tools.restore_names(&mut report);
         let printed = {
             let conversation = agent.conversation();
             let context = RunContext {
@@ -96,12 +117,42 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
     result.and(stopped)
 }
 
+/// With `--json`, prints the result of a run that did not begin, unless a result is printed. `args`
+/// are missing if the command line is invalid.
+pub(crate) fn print_failure(
+    error: &CliError,
+    args: Option<&AskArgs>,
+    output: &mut Output,
+) -> io::Result<()> {
+    if !output.is_json() || output.has_written_json() || !error.has_message() {
+        return Ok(());
+    }
+    let reason = output.secret_mask().apply(&error.to_line()).into_owned();
+    let mut report = RunResult::not_sent(reason, Duration::ZERO);
+    if matches!(error.exit_code(), CliExitCode::Interrupted | CliExitCode::Terminated) {
+        report.outcome = RunOutcome::Interrupted;
+    }
+    let model = args.map(|args| &args.model);
+    let context = RunContext {
+        provider: model.and_then(|model| model.provider.as_deref()).unwrap_or_default(),
+        model: model.and_then(|model| model.name.as_deref()).unwrap_or_default(),
+        system: args.and_then(|args| args.system.as_deref()).unwrap_or_default(),
+        conversation: &Conversation::new(),
+        tools_discovered: 0,
+        servers_connected: 0,
+    };
+    output.print_json(&RunJson::new(&report, &context))
+}
+
 fn agent_settings(args: &AskArgs) -> AgentSettings {
     AgentSettings {
         system: args.system.clone().unwrap_or_default(),
         tool_calling: args.tool_calling.into(),
         limits: RunLimits { max_iterations: args.max_iterations, ..RunLimits::default() },
         planning: args.plan,
+        backtracking: !args.no_backtracking,
+        conversation_memory: !args.no_memory,
+        temperature: args.temperature,
         approval_policy: match args.approve {
             ApprovalArg::All => ApprovalPolicy::AllowAll,
             ApprovalArg::Ask => ApprovalPolicy::Ask,
@@ -142,11 +193,12 @@ fn read_prompt(typed: Option<&str>, stdin: &Stdin) -> Result<String, CliError> {
     Ok(prompt)
 }
 
-/// Runs the agent, and shows what happens on stderr; streams the text to a terminal.
+/// Runs the agent until `stop`, and shows what happens on stderr; streams the text to a terminal.
 async fn run_agent(
     agent: &Agent,
     prompt: &str,
     approve: ApprovalArg,
+    stop: &SetOnce<()>,
     output: &mut Output,
 ) -> Result<RunResult, CliError> {
     let mut printer = EventPrinter::new(output, approve);
@@ -156,7 +208,10 @@ async fn run_agent(
             printed = printer.print(&event);
         }
     };
-    let report = agent.run_streaming(prompt, &mut sink).await;
+    let stopped = async {
+        stop.wait().await;
+    };
+    let report = agent.run_streaming_until(prompt, stopped, &mut sink).await;
     printed?;
     printer.finish()?;
     Ok(report)

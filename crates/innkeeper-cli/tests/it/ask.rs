@@ -1,5 +1,6 @@
 //! Tests of `ask` with a scripted model over HTTP and the fixture server.
 
+use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
@@ -120,7 +121,8 @@ async fn json_has_the_whole_result_with_the_tokens_the_provider_counted() {
     let result = stdout_json(&output);
     assert_eq!(result["success"], true);
     assert_eq!(result["final_result"], "It is 5.");
-    let summary = "The model finished after 2 responses; 1 of 1 tool call succeeded.";
+    let summary = "The model finished after 2 responses; 1 of 1 tool call succeeded. It called \
+                   `one.add` once.";
     assert_eq!(result["summary"], summary);
     let call = &result["tool_chain"][0];
     assert_eq!(call["tool_name"], "one.add");
@@ -174,6 +176,110 @@ async fn an_invalid_request_ends_with_2_and_nothing_is_sent() {
         assert!(stderr.contains(expected), "{args:?}: {stderr}");
         assert!(llm.requests().is_empty());
     }
+}
+
+#[tokio::test]
+async fn with_json_a_run_that_does_not_begin_has_the_same_result_as_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("broken.json"), "{").unwrap();
+    std::fs::write(dir.path().join("mcp.json"), mcp_json([fixture("one")]).to_string()).unwrap();
+    for (args, expected) in [
+        (&["Hi", "--provider", "watson"][..], "supported: `openai`"),
+        (&["Hi", "--provider", "anthropic"], "ANTHROPIC_API_KEY"),
+        (&["Hi", "--provider", "ollama", "--config", "broken.json"], "broken.json"),
+        (&["Hi", "--provider", "ollama", "--config", "missing.json"], "missing.json"),
+        (&["Hi"], "no model selected"),
+        (&["Hi", "--provider", "scripted"], "--script"),
+        (&["Hi", "--provider", "ollama", "--temperature", "3"], "from 0 to 2"),
+    ] {
+        let args = [&["ask", "--json"], args].concat();
+        let output = crate::program::run(&args, dir.path());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let result = stdout_json(&output);
+        assert_eq!((&result["success"], &result["tool_chain"]), (&json!(false), &json!([])));
+        let error = result["error"].as_str().unwrap_or_else(|| panic!("{result}"));
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(result["errors"][0]["error"], result["error"]);
+        let metadata = &result["execution_metadata"];
+        assert_eq!(metadata["total_iterations"], 0, "{metadata}");
+        assert_eq!(metadata["success_rate"], json!(0.0), "{metadata}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_provider_is_answered_with_all_names() {
+    let (output, _) = run_ask(Script::new([]), &["Hi", "--provider", "watson"]).await;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    for name in
+        ["openai", "openai-compatible", "anthropic", "gemini", "ollama", "local", "scripted"]
+    {
+        assert!(stderr.contains(&format!("`{name}`")), "{name}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_be_reached_has_no_iteration() {
+    let model = ["--provider", "ollama", "--model", "m", "--base-url", "http://127.0.0.1:9"];
+    let (output, _) = run_ask(Script::new([]), &[&["--json", "Hi"], &model[..]].concat()).await;
+    let result = stdout_json(&output);
+    let metadata = &result["execution_metadata"];
+    assert_eq!(
+        (&metadata["total_iterations"], &metadata["success_rate"]),
+        (&json!(0), &json!(0.0))
+    );
+    assert!(result["summary"].as_str().unwrap().contains("No response"), "{result}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn the_options_of_document_002_reach_the_run() {
+    let call = |text: &str| {
+        ScriptedReply::text(text).with_tool_call("db_one.add", json!({"a": 2, "b": 3}))
+    };
+    let script = Script::new([call("First."), call("Second."), ScriptedReply::text("It is 5.")]);
+    let model = ["--provider", "openai-compatible", "--base-url", "URL/v1", "--model", "m"];
+    let options = ["--json", "Add.", "--namespace", "db", "--no-memory", "--temperature", "0.3"];
+    let (output, llm) = run_ask(script, &[&options[..], &model[..]].concat()).await;
+    let result = stdout_json(&output);
+    assert_eq!(result["tool_chain"][0]["tool_name"], "one.add", "{result}");
+    let requests = llm.requests();
+    assert_eq!(requests[0].body["temperature"], json!(0.3));
+    assert!(requests[0].body["tools"].to_string().contains("db_one"), "{}", requests[0].body);
+    let last = requests[2].body["messages"].to_string();
+    assert!(last.contains("Second.") && !last.contains("First."), "{last}");
+
+    let fail = ScriptedReply::tool_call("one.fail", json!({}));
+    let script = Script::new([fail, ScriptedReply::text("unused")]);
+    let options = ["--json", "Fail.", "--no-backtracking"];
+    let (output, llm) = run_ask(script, &[&options[..], &model[..]].concat()).await;
+    let error = stdout_json(&output)["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("backtracking is disabled"), "{error}");
+    assert_eq!((output.status.code(), llm.requests().len()), (Some(1), 1));
+    for wrong in ["2.1", "-1", "warm"] {
+        let line = ["ask", "Hi", "--provider", "ollama", "--temperature", wrong];
+        let output = crate::program::run(&line, Path::new("."));
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_lost_during_the_run_is_named_to_the_model_with_its_tools() {
+    let server = fixture("one").with("--crash-after", 1);
+    let echo = || ScriptedReply::tool_call("one.echo", json!({"message": "hi"}));
+    let script = Script::new([echo(), echo(), ScriptedReply::text("It is gone.")]);
+    let args = ["--json", "Echo.", "--provider", "anthropic", "--base-url", "URL"];
+    let (output, llm) = run_ask_with_server(server, script, &args).await;
+    let requests = llm.requests();
+    for request in &requests[1..] {
+        let messages = request.body["messages"].as_array().unwrap();
+        let told = messages.last().unwrap().to_string();
+        assert!(told.contains("server `one` is unavailable"), "{told}");
+        assert!(told.contains("`one.echo`") && told.contains("`one.add`"), "{told}");
+    }
+    let result = stdout_json(&output);
+    let errors = result["errors"].to_string();
+    assert!(errors.contains("The server `one` is unavailable"), "{errors}");
+    assert!(result["execution_metadata"]["tools_discovered"].as_u64() > Some(1), "{result}");
 }
 
 /// The configuration is invalid: no error about it shows that the URL is checked first.

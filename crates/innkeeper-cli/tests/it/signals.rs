@@ -227,3 +227,30 @@ fn a_slow_stop_says_what_it_waits_for_and_a_second_signal_kills_the_server() {
     assert!(signalled.elapsed() < Duration::from_secs(1), "{:?}", signalled.elapsed());
     wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
 }
+
+/// A run that is interrupted says what happened until then, as document 002's result.
+#[test]
+fn ctrl_c_during_ask_prints_the_calls_until_then() {
+    for (signal, expected) in [("-INT", 130), ("-TERM", 143)] {
+        let test_env = TestEnv::new(fixture("one"));
+        let script = json!([
+            {"calls": [{"name": "one.add", "arguments": {"a": 1, "b": 2}}]},
+            {"calls": [{"name": "one.sleep", "arguments": {"ms": 60_000}}]},
+        ]);
+        std::fs::write(test_env.path().join("script.json"), script.to_string()).unwrap();
+        let args = ["ask", "Go.", "--json", "--provider", "scripted", "--script", "script.json"];
+        let mut child = test_env.spawn(&args, Stdio::piped(), Stdio::null());
+        test_env.wait_for("second call", |journal| journal.count("tools/call") > 1);
+        send_signal(&child, signal);
+        assert_eq!(wait_exit_code(&mut child), Some(expected));
+        let mut text = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let result: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&result["success"], &result["final_result"]), (&json!(false), &Value::Null));
+        let chain = result["tool_chain"].as_array().unwrap();
+        let outcomes: Vec<_> = chain.iter().map(|call| &call["success"]).collect();
+        assert_eq!(outcomes, [true, false], "{result:#}");
+        assert!(chain[1]["error"].as_str().unwrap().contains("interrupted"), "{result:#}");
+        wait_gone(&test_env.nonce, Duration::from_secs(1)).unwrap();
+    }
+}

@@ -8,6 +8,7 @@ use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate, Tool};
 
 use super::Catalog;
 use crate::connection::listing::Definition;
+use crate::error::UnavailableReason;
 
 /// A callable tool of a catalog.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,17 @@ pub struct CatalogTool<'c> {
     pub server: &'c str,
     /// The definition, with the server's own name of the tool.
     pub definition: &'c Definition<Tool>,
+}
+
+/// A tool that a server offered while the server was ready, and that cannot be called now.
+#[derive(Clone, Copy, Debug)]
+pub struct UnavailableCatalogTool<'c> {
+    /// The name for calls.
+    pub public_name: &'c str,
+    /// The name of the server.
+    pub server: &'c str,
+    /// Why the server is unavailable.
+    pub reason: &'c UnavailableReason,
 }
 
 /// A callable prompt of a catalog.
@@ -78,6 +90,22 @@ impl Catalog {
                 let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
                 let (public_name, server) = (&*route.public_name, &*entry.connection.server);
                 Some(CatalogTool { public_name, server, definition })
+            })
+        })
+    }
+
+    /// Returns the tools of servers that became unavailable, in the order of the configuration and of
+    /// the last list of each server. A server that the host stopped is not among them.
+    pub fn unavailable_tools(&self) -> impl Iterator<Item = UnavailableCatalogTool<'_>> {
+        let servers = self.unavailable.iter();
+        let lost = servers.filter(|(_, server)| server.reason != UnavailableReason::Shutdown);
+        lost.flat_map(move |(server, unavailable)| {
+            let tools = unavailable.entry.iter().flat_map(|entry| &entry.tools);
+            let tools = tools.filter(move |tool| self.resolves_to(&tool.public_name, server));
+            tools.map(move |tool| UnavailableCatalogTool {
+                public_name: &tool.public_name,
+                server,
+                reason: &unavailable.reason,
             })
         })
     }

@@ -387,6 +387,7 @@ fn outcome_to_result(
         RunOutcome::Refused => Err(McpHostError::Refused { text }),
         RunOutcome::IterationLimit => Err(McpHostError::OutOfRounds { rounds: iterations }),
         RunOutcome::LoopDetected => Err(McpHostError::LoopDetected),
+        RunOutcome::Interrupted => Err(McpHostError::NotSent("the run was interrupted".to_owned())),
         RunOutcome::CallFailed => Err(McpHostError::CallFailed),
         RunOutcome::NoValidCall { attempts } => Err(McpHostError::RetriesExhausted {
             problems: attempts.into_iter().map(|attempt| attempt.problem).collect(),

@@ -360,6 +360,7 @@ impl Simulation {
                     Some(RunOutcome::Truncated) => "cut",
                     Some(RunOutcome::Refused) => "refused",
                     Some(RunOutcome::IterationLimit) => "rounds",
+                    Some(RunOutcome::Interrupted) => "interrupted",
                     Some(RunOutcome::LoopDetected) => "loop",
                     Some(RunOutcome::CallFailed) => "call failed",
                     Some(RunOutcome::NoValidCall { .. }) => "no call",

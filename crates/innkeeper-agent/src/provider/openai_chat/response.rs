@@ -315,11 +315,12 @@ fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
     let read = usage.object("prompt_tokens_details").unwrap_or_default();
     let completion_details = usage.object("completion_tokens_details").unwrap_or_default();
     let cached = read.number("cached_tokens").or_else(|| usage.number("prompt_cache_hit_tokens"));
-    Some(Usage {
+    let counted = Usage {
         prompt_tokens: prompt.unwrap_or_default(),
         completion_tokens: completion.unwrap_or_default(),
         cached_tokens: cached.unwrap_or_default(),
         reasoning_tokens: completion_details.number("reasoning_tokens").unwrap_or_default(),
         cost: usage.get("cost").and_then(|cost| Cost::from_json_number(cost.get())),
-    })
+    };
+    Some(counted.with_cached_tokens_included())
 }

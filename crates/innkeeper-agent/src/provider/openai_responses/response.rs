@@ -96,11 +96,12 @@ fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
     }
     let read = usage.object("input_tokens_details").unwrap_or_default();
     let output_details = usage.object("output_tokens_details").unwrap_or_default();
-    Some(Usage {
+    let counted = Usage {
         prompt_tokens: input.unwrap_or_default(),
         completion_tokens: output.unwrap_or_default(),
         cached_tokens: read.number("cached_tokens").unwrap_or_default(),
         reasoning_tokens: output_details.number("reasoning_tokens").unwrap_or_default(),
         cost: usage.get("cost").and_then(|cost| Cost::from_json_number(cost.get())),
-    })
+    };
+    Some(counted.with_cached_tokens_included())
 }

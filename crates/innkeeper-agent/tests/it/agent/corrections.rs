@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{AgentEvent, AgentSettings};
 use innkeeper_agent::conversation::Message;
-use innkeeper_agent::provider::{LlmError, LlmErrorKind, Response, ScriptedProvider};
+use innkeeper_agent::provider::{Capabilities, LlmError, LlmErrorKind, Response, ScriptedProvider};
 use innkeeper_agent::run::{CallOrigin, RunLimits, RunOutcome};
 use tokio::time::Instant;
 
@@ -27,8 +27,8 @@ async fn a_bad_call_is_corrected_by_asking_again_cooler_with_every_earlier_error
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(report.stats.corrections, 2);
-    assert_eq!(report.tool_calls[0].origin, CallOrigin::Corrected);
-    assert_eq!(report.tool_calls[0].failed_attempts, 2);
+    let [_, _, corrected] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert_eq!((corrected.origin, corrected.failed_attempts), (CallOrigin::Corrected, 2));
     let requests = test_env.model.requests();
     let cool: Vec<_> = requests.iter().map(|request| request.temperature).collect();
     assert_eq!(cool, [Some(0.7), Some(0.6), Some(0.5), Some(0.7)]);
@@ -198,7 +198,8 @@ async fn arguments_that_cannot_be_read_are_an_error_to_the_model() {
     let report = test_env.agent.run("Read a.").await;
     assert!(report.is_success(), "{report:?}");
     assert_eq!(test_env.tools.calls().len(), 1);
-    assert_eq!(report.tool_calls[0].origin, CallOrigin::Corrected);
+    let [_, _, _, corrected] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert_eq!(corrected.origin, CallOrigin::Corrected);
     let tool_results: Vec<_> = test_env.model.requests()[4]
         .messages
         .iter()
@@ -213,4 +214,56 @@ async fn arguments_that_cannot_be_read_are_an_error_to_the_model() {
     assert!(tool_results[1].0 && tool_results[1].1.contains("more"), "{tool_results:?}");
     assert!(tool_results[2].0 && tool_results[2].1.contains("did you mean"), "{tool_results:?}");
     assert!(!tool_results[3].0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_calls_in_a_text_stand_in_the_result_with_their_errors() {
+    let test_env = prompted_harness([
+        r#"{"tool": "fs.read", "params": {"file": "a"}}"#,
+        r#"{"tool": "fs.read", "params": {"path": "a"#,
+        READ_CALL,
+        "Done.",
+    ]);
+    let report = test_env.agent.run("Read a.").await;
+    let [misfit, cut, read] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert!(misfit.rejected && !misfit.success && !misfit.was_run, "{misfit:?}");
+    assert_eq!((&*misfit.id, &*misfit.tool), ("", "fs.read"));
+    assert_eq!(misfit.arguments.to_string(), r#"{"file":"a"}"#);
+    assert!(misfit.result_text.contains("missing required property `path`"), "{misfit:?}");
+    assert!(cut.rejected && cut.result_text.contains("incomplete"), "{cut:?}");
+    assert!(read.success && !read.rejected);
+    let attempts: Vec<_> = report.tool_calls.iter().map(|call| call.retry_attempt).collect();
+    assert_eq!((attempts, report.errors.len()), (vec![0, 1, 2], 2));
+    assert_eq!(test_env.agent.statistics().calls, 1, "only calls that were run or refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_nothing_but_rejected_calls_is_no_success() {
+    let bad = r#"{"tool": "fs.read", "params": {}}"#;
+    for test_env in [
+        prompted_harness([bad, "It says a."]),
+        native_harness([call_reply("fs.read", "{}"), text_reply("It says a.")]),
+        native_harness([call_reply("fs.reed", r#"{"path": "a"}"#), text_reply("It says a.")]),
+    ] {
+        let report = test_env.agent.run("Read a.").await;
+        assert!(report.is_completed() && !report.is_success(), "{report:?}");
+        assert_eq!((report.tool_calls.len(), &*report.text), (1, "It says a."));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_correction_is_cooler_also_without_a_temperature_if_the_model_takes_one() {
+    let replies = || [text_reply(r#"{"tool": "fs.read", "params": {}}"#), text_reply(READ_CALL)];
+    for (capabilities, expected) in [
+        (text_only_capabilities(), [None, Some(0.6), None]),
+        (Capabilities::default(), [None, None, None]),
+    ] {
+        let replies = replies().into_iter().chain([text_reply("Done.")]);
+        let model = ScriptedProvider::new(replies).with_capabilities(capabilities);
+        let test_env = harness(model, AgentSettings::default());
+        assert!(test_env.agent.run("Read a.").await.is_success());
+        let requests = test_env.model.requests();
+        let temperatures: Vec<_> = requests.iter().map(|request| request.temperature).collect();
+        assert_eq!(temperatures, expected);
+    }
 }

@@ -1,9 +1,17 @@
 //! Failed calls: what the model is told, what the result names, and when a run ends early.
 
-use innkeeper_agent::agent::{AgentSettings, RunResult};
+use std::sync::Arc;
+
+use innkeeper_agent::agent::{Agent, AgentSettings, RunResult};
 use innkeeper_agent::conversation::Message;
 use innkeeper_agent::provider::{Response, ScriptedProvider};
-use innkeeper_agent::run::{RecoveryAction, RunOutcome};
+use innkeeper_agent::run::{RecoveryAction, RunLimits, RunOutcome};
+use innkeeper_agent::tools::{
+    AvailableTool, ToolAnnotations, ToolCallFuture, ToolCallOptions, ToolOutput, ToolRunner,
+};
+use innkeeper_toolcall::Tool;
+use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{AgentHarness, ModelReply, harness, native_harness, text_reply};
 
@@ -44,7 +52,8 @@ async fn the_model_gets_the_tool_the_error_and_a_request_for_another_approach() 
     assert_eq!((error.iteration, error.tool.as_deref()), (1, Some("fs.read")));
     assert_eq!(error.call_id.as_deref(), Some(&*report.tool_calls[0].id));
     assert_eq!(error.error, report.tool_calls[0].result_text, "without the advice");
-    assert_eq!((report.is_success(), error.recovery_action), (true, None));
+    assert_eq!((report.is_completed(), error.recovery_action), (true, None));
+    assert!(!report.is_success(), "no call succeeded");
 }
 
 /// Proves: G10, G41, G43
@@ -96,7 +105,7 @@ async fn a_tool_that_failed_three_times_in_a_row_is_refused_without_a_call() {
     let refused = &report.tool_calls[3];
     assert!(refused.result_text.contains("failed 3 times in a row"), "{refused:?}");
     assert!(last_results(&test_env)[0].contains("failed 3 times in a row"));
-    assert!(report.is_success());
+    assert!(report.is_completed());
 }
 
 /// Proves: G-b10
@@ -160,9 +169,9 @@ async fn without_backtracking_calls_that_have_not_started_are_refused() {
     assert!(report.tool_calls[1].result_text.contains("another call of this response failed"));
 }
 
-/// A rejected call was not made, so its correction is a first call.
 #[tokio::test(start_paused = true)]
-async fn the_correction_of_a_rejected_call_is_no_further_attempt_and_ends_no_chain() {
+async fn the_correction_of_a_rejected_call_is_its_next_attempt() {
+    // A rejected call is no failure of the tool, so the run goes on without backtracking too.
     let settings = AgentSettings { backtracking: false, ..AgentSettings::default() };
     let replies = [
         call("fs.read", r#"{"wrong": 1}"#),
@@ -172,9 +181,94 @@ async fn the_correction_of_a_rejected_call_is_no_further_attempt_and_ends_no_cha
     let test_env = harness(ScriptedProvider::new(replies), settings);
     let report = test_env.agent.run("Read.").await;
     assert!(report.is_success(), "{report:?}");
-    let [record] = &report.tool_calls[..] else { panic!("{report:?}") };
-    assert_eq!((record.retry_attempt, record.failed_attempts), (0, 1));
+    let [rejected, record] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert!(rejected.rejected && !rejected.success && !rejected.was_run, "{rejected:?}");
+    assert_eq!(rejected.arguments.to_string(), r#"{"wrong":1}"#);
+    assert_eq!((record.retry_attempt, record.failed_attempts), (1, 1));
     assert_eq!(actions(&report), [Some(RecoveryAction::OtherArguments)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_calls_keep_their_place_among_the_calls_of_their_response() {
+    let calls = Response::from_tool_calls([
+        ("fs.reed", r#"{"path": "a"}"#),
+        ("fs.read", r#"{"path": "b"}"#),
+        ("fs.read", "not json"),
+        ("fs.rm", r#"{"path": "c"}"#),
+    ]);
+    let test_env = native_harness([Ok(calls), text_reply("Done.")]);
+    let report = test_env.agent.run("Read.").await;
+    let calls: Vec<_> = report.tool_calls.iter().map(|call| (&*call.tool, call.rejected)).collect();
+    let expected = [("fs.reed", true), ("fs.read", false), ("fs.read", true), ("fs.rm", false)];
+    assert_eq!(calls, expected);
+    assert!(report.is_success() && test_env.tools.calls().len() == 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_rejected_call_again_and_again_ends_the_run() {
+    for (name, arguments) in [("fs.read", r#"{"file": "a"}"#), ("fs.unknown", "{}")] {
+        let test_env = native_harness((0..9).map(|_| call(name, arguments)));
+        let report = test_env.agent.run("Read.").await;
+        assert_eq!(report.outcome, RunOutcome::LoopDetected, "{name}");
+        assert_eq!((report.tool_calls.len(), report.stats.iterations), (5, 5));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_whose_calls_were_rejected_three_times_in_a_row_is_refused() {
+    let rejected = (0..3).map(|at| call("fs.read", &format!(r#"{{"at": {at}}}"#)));
+    let replies = rejected.chain([call("fs.read", r#"{"path": "a"}"#), text_reply("I stop.")]);
+    let test_env = native_harness(replies);
+    let report = test_env.agent.run("Read.").await;
+    assert!(report.tool_calls[3].result_text.contains("failed 3 times in a row"), "{report:?}");
+    assert!(test_env.tools.calls().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_result_to_ever_other_arguments_ends_the_run() {
+    let replies = (0..20).map(|at| call("echo.same", &format!(r#"{{"page": {at}}}"#)));
+    let limits = RunLimits { max_iterations: 20, ..RunLimits::default() };
+    let settings = AgentSettings { limits, ..AgentSettings::default() };
+    let model = Arc::new(ScriptedProvider::new(replies));
+    let agent = Agent::new(model, Arc::new(SameResult), settings);
+    let report = agent.run("Turn the pages.").await;
+    assert_eq!(report.outcome, RunOutcome::LoopDetected);
+    assert_eq!(report.tool_calls.iter().filter(|call| call.was_run).count(), 10);
+    assert_eq!(report.stats.iterations, 12);
+}
+
+/// A tool with one result for all arguments.
+struct SameResult;
+
+impl ToolRunner for SameResult {
+    fn list_tools(&self) -> Vec<AvailableTool> {
+        let tool = Tool::new("echo.same", "Returns a page.", json!({"type": "object"}));
+        vec![AvailableTool::new(tool, ToolAnnotations::default())]
+    }
+
+    fn call_tool<'r>(
+        &'r self,
+        _: &'r str,
+        _: Box<RawValue>,
+        _: ToolCallOptions,
+    ) -> ToolCallFuture<'r> {
+        let result = json!({"content": [{"type": "text", "text": "no such page"}]});
+        let result = serde_json::value::to_raw_value(&result).unwrap();
+        Box::pin(async move { Ok(ToolOutput::new(result, false)) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_tool_called_again_after_a_look_around_is_the_next_attempt() {
+    let replies = [
+        call("fs.read", GONE),
+        call("clock.nap", "{}"),
+        call("fs.read", r#"{"path": "a"}"#),
+        text_reply("It says a."),
+    ];
+    let test_env = native_harness(replies);
+    let report = test_env.agent.run("Read.").await;
+    assert_eq!(attempts(&report), [0, 0, 1]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -56,8 +56,67 @@ async fn a_loop_ends_at_its_iteration_limit() {
     );
     let report = test_env.agent.run("Read.").await;
     assert!(matches!(report.outcome, RunOutcome::IterationLimit));
+    assert_eq!((report.stats.iterations, &*report.text), (3, ""));
+    assert_eq!(test_env.model.requests().len(), 4, "the call in the last response is no answer");
     assert_eq!(test_env.tools.calls().len(), 3);
     assert_eq!(test_env.agent.conversation().pending_calls().count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_limit_the_model_answers_once_more_without_tools_with_what_it_has() {
+    for native in [true, false] {
+        let read = |path: &str| match native {
+            true => {
+                Ok(Response::from_tool_calls([("fs.read", &*format!(r#"{{"path": "{path}"}}"#))]))
+            }
+            false => text_reply(&READ_CALL.replace("\"a\"", &format!("\"{path}\""))),
+        };
+        let replies = [read("a"), read("b"), text_reply("<think>Hm.</think>So far a and b.")];
+        let mut model = ScriptedProvider::new(replies);
+        if !native {
+            model = model.with_capabilities(text_only_capabilities());
+        }
+        let limits = RunLimits { max_iterations: 2, ..RunLimits::default() };
+        let test_env = harness(model, AgentSettings { limits, ..AgentSettings::default() });
+        let report = test_env.agent.run("Read.").await;
+        assert!(matches!(report.outcome, RunOutcome::IterationLimit), "{report:?}");
+        assert_eq!((&*report.text, report.stats.iterations), ("So far a and b.", 2));
+        let requests = test_env.model.requests();
+        let last = requests.last().unwrap();
+        assert!(last.tools.is_empty() && requests.len() == 3);
+        let messages = format!("{:?}", last.messages);
+        assert!(messages.contains("limit of responses") && messages.contains("fs.read"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_request_that_fails_leaves_the_limit_as_the_outcome() {
+    let denied = LlmError::new("scripted", LlmErrorKind::Authentication, "no");
+    let limits = RunLimits { max_iterations: 1, ..RunLimits::default() };
+    let settings = AgentSettings { limits, ..AgentSettings::default() };
+    let read = Ok(Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#)]));
+    let test_env = harness(ScriptedProvider::new([read, Err(denied)]), settings);
+    let report = test_env.agent.run("Read.").await;
+    assert!(matches!(report.outcome, RunOutcome::IterationLimit), "{report:?}");
+    assert!(report.errors[0].error.contains("no last answer"), "{:?}", report.errors);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_run_has_the_calls_until_then_and_those_that_were_running() {
+    let calls = Response::from_tool_calls([
+        ("fs.read", r#"{"path": "a"}"#),
+        ("clock.nap", r#"{"seconds": 60}"#),
+    ]);
+    let test_env = native_harness([Ok(calls), text_reply("Hello again.")]);
+    let stop = tokio::time::sleep(Duration::from_secs(5));
+    let report = test_env.agent.run_streaming_until("Wait.", stop, |_| {}).await;
+    assert_eq!((&report.outcome, report.is_success()), (&RunOutcome::Interrupted, false));
+    let [read, nap] = &report.tool_calls[..] else { panic!("{report:?}") };
+    assert!(read.success && !read.outcome_unknown);
+    assert!(!nap.success && nap.was_run && nap.outcome_unknown, "{nap:?}");
+    assert_eq!(nap.elapsed, Duration::from_secs(5));
+    assert_eq!(test_env.agent.conversation().pending_calls().count(), 0);
+    assert!(test_env.agent.run("And now?").await.is_success());
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,7 +105,7 @@ async fn a_model_that_refuses_tools_gets_them_in_its_prompt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_drops_tools_is_noticed_by_what_it_read() {
-    let usage = Some(Usage { prompt_tokens: 12, ..Usage::default() });
+    let usage = Some(Usage { prompt_tokens: 12, cached_tokens: 4, ..Usage::default() });
     let blind = Response { usage, ..Response::from_text("I have no tools.") };
     let takes =
         Capabilities { native_tools: true, may_drop_tools: true, ..text_only_capabilities() };

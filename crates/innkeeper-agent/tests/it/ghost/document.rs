@@ -82,22 +82,26 @@ async fn a_run_succeeds_if_the_model_finishes_and_not_every_call_failed() {
         (
             vec![fail(), echo("a"), done()],
             true,
-            "The model finished after 3 responses; 1 of 2 tool calls succeeded.",
+            "The model finished after 3 responses; 1 of 2 tool calls succeeded. It called `fx.fail` once \
+             (failed) and `fx.echo` once.",
         ),
         (
             vec![fail(), done()],
             false,
-            "The model finished after 2 responses; 0 of 1 tool call succeeded.",
+            "The model finished after 2 responses; 0 of 1 tool call succeeded. It called `fx.fail` once \
+             (failed).",
         ),
         (
-            vec![echo("a"), echo("b")],
+            vec![echo("a"), echo("b"), done()],
             false,
-            "The model did not finish after 2 responses; 2 of 2 tool calls succeeded.",
+            "The model did not finish after 3 responses; 2 of 2 tool calls succeeded. It called \
+             `fx.echo` twice.",
         ),
         (
             vec![echo("a"), ScriptedReply::status(401)],
             false,
-            "The model did not finish after 1 response; 1 of 1 tool call succeeded.",
+            "The model did not finish after 1 response; 1 of 1 tool call succeeded. It called `fx.echo` \
+             once.",
         ),
     ];
     for (replies, success, summary) in cases {
@@ -135,8 +139,13 @@ async fn a_tool_that_no_server_has_is_an_error_for_the_model_and_nothing_runs() 
         let told = last_message(&llm, request);
         assert!(told.contains("\"is_error\":true") && told.contains("no tool"), "{told}");
     }
-    assert_eq!(result["tool_chain"], json!([]));
-    assert_eq!(result["errors"].as_array().unwrap().len(), 2);
+    let chain = result["tool_chain"].as_array().unwrap();
+    let names: Vec<_> = chain.iter().map(|call| &call["tool_name"]).collect();
+    assert_eq!(names, ["bash.run", "fx.no_such_tool"]);
+    assert!(chain.iter().all(|call| call["success"] == false && call["result"].is_null()));
+    assert_eq!(result["execution_metadata"]["success_rate"], json!(0.0));
+    assert_eq!(result["success"], json!(false), "nothing but rejected calls");
+    assert_eq!(result["errors"].as_array().unwrap().len(), 3);
 }
 
 /// Proves: G-b7

@@ -55,7 +55,7 @@ impl TaskMetrics {
         self.seconds += report.elapsed.as_secs_f64();
         let ended = format!("{:?}", report.outcome);
         let text: String = report.text.chars().take(MAX_SHOWN_CHARS).collect();
-        let Some(record) = report.tool_calls.first() else {
+        let Some(record) = report.tool_calls.iter().find(|call| !call.rejected) else {
             eprintln!("- {:?} {:?}: no call, {ended}: {text}", self.api, case.question);
             return;
         };

@@ -139,6 +139,7 @@ prop_compose! {
             was_run: flags[2],
             cached: flags[1],
             origin,
+            rejected: flags[0] && !flags[1],
             failed_attempts: numbers[1],
             outcome_unknown: numbers[2].is_multiple_of(2),
             retry_attempt: numbers[2],

@@ -14,7 +14,7 @@ use crate::output::{Style, shorten};
 impl PlainChat<'_> {
     pub(super) fn print_event(&mut self, event: &AgentEvent) -> Result<(), CliError> {
         if let AgentEvent::Finished(result) = event {
-            self.has_failed |= !result.is_success();
+            self.has_failed |= !result.is_completed();
         }
         if self.output.is_json() {
             return match JsonEvent::from_event(event) {

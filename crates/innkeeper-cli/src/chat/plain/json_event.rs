@@ -124,7 +124,7 @@ impl<'e> JsonEvent<'e> {
                 origin: record.origin.name(),
             },
             AgentEvent::Finished(result) => Self::Finished {
-                success: result.is_success(),
+                success: result.is_completed(),
                 text: &result.text,
                 problem: outcome_text(&result.outcome),
                 prompt_tokens: result.stats.usage.prompt_tokens,

@@ -287,6 +287,7 @@ fn outcome_notice(outcome: &RunOutcome) -> Option<(Role, String)> {
         RunOutcome::IterationLimit => {
             warning("the model still called tools after the maximum number of iterations")
         }
+        RunOutcome::Interrupted => warning("the run was interrupted"),
         RunOutcome::CallFailed => warning("a call failed"),
         RunOutcome::LoopDetected => {
             warning("the model repeated a call whose result did not change")

@@ -1,0 +1,92 @@
+//! Whether a response is an answer.
+//!
+//! Reasoning is not an answer, however it arrived: as a part of its own, between tags that only the
+//! model's family uses, or behind an opening tag that is never closed.
+
+use std::sync::Arc;
+
+use innkeeper_toolcall::event::{ParseEvent, TextEnd};
+use innkeeper_toolcall::{ParserOptions, ToolCallParser, Tools};
+
+use crate::provider::{FinishReason, Response};
+
+/// The markup that ends reasoning. Without a start before it, all text before it is reasoning.
+const REASONING_ENDS: [&str; 3] = ["</think>", "<|close|>think<|sep|>", "<channel|>"];
+
+/// Returns whether a response has text for the user, besides reasoning and markup.
+pub(super) fn has_answer(response: &Response) -> bool {
+    let mut parser = ToolCallParser::new(Arc::new(Tools::default()), &ParserOptions::default());
+    let mut has_text = false;
+    let mut look = |event: ParseEvent<'_>| match event {
+        // The template has written the opening tag into the prompt.
+        ParseEvent::Markup(markup) if REASONING_ENDS.contains(&markup) => has_text = false,
+        ParseEvent::Reasoning(_) | ParseEvent::Markup(_) => {}
+        event => has_text |= !event.text().trim().is_empty(),
+    };
+    parser.push(&response.message.visible_text(), &mut look);
+    parser.finish(TextEnd::Stop, &mut look);
+    has_text
+}
+
+/// Returns the problem of a response without an answer or calls.
+pub(super) fn empty_response_problem(response: &Response) -> Option<&'static str> {
+    match response.finish_reason {
+        FinishReason::MalformedToolCall => Some("the tool call is malformed"),
+        FinishReason::ToolCalls => Some("the response announces a tool call but contains none"),
+        FinishReason::Stop | FinishReason::Other(_) if !has_answer(response) => {
+            let is_blank = |text: String| text.trim().is_empty();
+            let message = &response.message;
+            Some(match is_blank(message.reasoning()) && is_blank(message.visible_text()) {
+                true => "the response is empty",
+                false => "the response has reasoning but no answer; write the answer after it",
+            })
+        }
+        FinishReason::Stop
+        | FinishReason::Other(_)
+        | FinishReason::Length
+        | FinishReason::ContextFull
+        | FinishReason::Refusal
+        | FinishReason::Paused => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::{AssistantMessage, ContentPart, PartContent};
+
+    #[test]
+    fn reasoning_in_any_familys_tags_is_no_answer() {
+        for text in [
+            "<think>Hmm.</think>",
+            "<think>Hmm, I wonder",
+            "Hmm.</think>",
+            "<think>\nHmm.\n</think>\n\n",
+            "<thinking>Hmm.</thinking>",
+            "<|channel|>analysis<|message|>Hmm.<|end|>",
+            "<|channel|>analysis<|message|>Hmm.",
+            "[THINK]Hmm.[/THINK]",
+            "<seed:think>Hmm.</seed:think>",
+        ] {
+            let response = Response::from_text(text);
+            assert!(!has_answer(&response), "{text}");
+            let problem = empty_response_problem(&response).unwrap_or_default();
+            assert!(problem.contains("no answer"), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn text_behind_reasoning_is_an_answer_and_a_reasoning_part_is_none() {
+        for text in ["It is 5.", "<think>Hmm.</think>It is 5.", "Hmm.</think>It is 5."] {
+            assert_eq!(empty_response_problem(&Response::from_text(text)), None, "{text}");
+        }
+        let reasoning = PartContent::Reasoning("Hmm.".to_owned());
+        let message = AssistantMessage { parts: vec![ContentPart::new(reasoning)] };
+        let response = Response { message, ..Response::default() };
+        assert!(
+            empty_response_problem(&response).is_some_and(|problem| problem.contains("answer"))
+        );
+        let empty = empty_response_problem(&Response::default());
+        assert_eq!(empty, Some("the response is empty"));
+    }
+}
