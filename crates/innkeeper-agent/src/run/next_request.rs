@@ -14,7 +14,8 @@ impl Run {
             if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
         loop {
             let attempts = &self.correction.attempts;
-            let built = request::build_request(&self.config, &self.conversation, mode, attempts);
+            let conversation = self.compaction.view(&self.config, &self.conversation);
+            let built = request::build_request(&self.config, &conversation, mode, attempts);
             let BuiltRequest { mut request, fixed_tokens, visible_results } = match built {
                 Ok(built) => built,
                 Err(error) => {
@@ -33,6 +34,7 @@ impl Run {
                         false => self.send_effect(request),
                     };
                 }
+                CompactionStep::Rebuild => {}
                 CompactionStep::Omit(omitted) => self.conversation.set_omitted_history(omitted),
                 CompactionStep::Summarize(request, messages) => {
                     self.stats.requests += 1;
