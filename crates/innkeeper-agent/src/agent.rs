@@ -110,8 +110,7 @@ impl Agent {
         timing: Timing,
     ) -> Self {
         let rate_limit = settings.rate_limit_per_minute;
-        let context_window = provider.capabilities().context_tokens;
-        let searchable = settings.searchable_runner(runner.clone(), context_window);
+        let searchable = settings.searchable_runner(runner.clone(), &provider.capabilities());
         Self {
             provider,
             runner,
@@ -306,6 +305,9 @@ impl Agent {
         };
         let outcome = loop {
             omitted = report_shortening(run, omitted, sink);
+            run.take_omitted_tools()
+                .into_iter()
+                .for_each(|tools| sink(AgentEvent::ToolsOmitted(tools)));
             effect = match effect {
                 Effect::Summarize { request, messages } => {
                     sink(AgentEvent::HistorySummaryStarted { messages });

@@ -15,6 +15,7 @@ mod loop_detection;
 mod next_request;
 mod plan;
 mod recovery;
+mod rejected_tools;
 mod request;
 mod response_parser;
 mod stats;
@@ -34,6 +35,7 @@ use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
 use iteration_calls::{CallContext, IterationCalls};
 use plan::{Plan, PlanDecision};
+use rejected_tools::ToolOmissions;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
@@ -45,6 +47,7 @@ pub use effect::{
 };
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
+pub use rejected_tools::OmittedTools;
 #[cfg(test)]
 pub(crate) use request::EXAMPLE_QUESTION;
 pub use request::ToolCallMode;
@@ -88,6 +91,8 @@ pub struct Run {
     response_parser: Option<ResponseParser>,
     stats: RunStats,
     correction_examples: Vec<CorrectionExample>,
+    /// The tools that the provider does not take.
+    omissions: ToolOmissions,
 }
 
 impl Run {
@@ -97,7 +102,8 @@ impl Run {
         let retries_remaining = config.limits.retry_budget;
         let correction = CorrectionState::new(&config);
         let plan = Plan::new(config.planning && !config.tools.available.is_empty());
-        Self {
+        let tools = config.tools.clone();
+        let mut run = Self {
             config,
             conversation,
             tool_call_mode,
@@ -114,7 +120,10 @@ impl Run {
             response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
-        }
+            omissions: ToolOmissions::default(),
+        };
+        run.offer_tools(tools);
+        run
     }
 
     /// Starts the run with a user message. Pending calls of an earlier run get error results. Must
@@ -185,7 +194,7 @@ impl Run {
     /// Replaces the tools from the next request on. Must not be called between a request and its
     /// response, because the response is parsed with the tools of its request.
     pub fn on_tools_changed(&mut self, tools: OfferedTools) {
-        self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
+        self.offer_tools(tools);
     }
 
     /// Handles the end of a delay.
@@ -283,6 +292,10 @@ impl Run {
             && self.config.allows_prompt_mode()
         {
             self.tool_call_mode = ToolCallMode::Prompt;
+            return Effect::Sleep(Duration::ZERO);
+        }
+        if self.omit_rejected_tools(&error) {
+            self.stats.request_retries += 1;
             return Effect::Sleep(Duration::ZERO);
         }
         if error.kind == LlmErrorKind::MalformedToolCall {
