@@ -27,7 +27,40 @@ TOOL_IMAGE = {
     "tool_call_id": "c",
     "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}],
 }
+ARRAY = {"type": "object", "properties": {"a": {"type": ["array", "null"]}}}
+OPEN = {"type": "object", "properties": {"a": {}}}
+BRACKETS = {"type": "object", "properties": {"a": {"anyOf": [{"properties": {"b[]": {}}}]}}}
+MINIMUM = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}}
+EMPTY = {"type": "object", "properties": {"a": {"type": "string", "enum": ["a", ""]}}}
+
+
+def chat_tool(name: str, schema: dict, **other) -> dict:
+    return {"type": "function", "function": {"name": name, "parameters": schema, **other}}
+
+
+def claude_tool(schema: dict, **other) -> dict:
+    return {"max_tokens": 5, "messages": [USER], "tools": [{"name": "f", "input_schema": schema, **other}]}
+
+
+def gemini_tools(*schemas: dict) -> dict:
+    functions = [{"name": f"f{at}", "parametersJsonSchema": schema} for at, schema in enumerate(schemas)]
+    return GEMINI | {"tools": [{"functionDeclarations": functions}]}
+
+
 WRONG = [
+    ("/v1/chat/completions", {"messages": [USER], "tools": [chat_tool("f", ARRAY)]}, "an array without items"),
+    ("/v1/chat/completions", {"messages": [USER], "tools": [chat_tool("f" * 65, {})]}, "a tool named"),
+    ("/v1/chat/completions", {"messages": [USER], "tools": [chat_tool("f", OPEN, strict=True)]}, "strict schema"),
+    (
+        "/v1/chat/completions",
+        {"messages": [USER], "tools": [chat_tool(f"f{at}", {}) for at in range(129)]},
+        "129, at most 128",
+    ),
+    ("/v1/messages", claude_tool(BRACKETS), "a property named `b[]`"),
+    ("/v1/messages", claude_tool(MINIMUM, strict=True), "strict schema"),
+    ("/v1/models/m:generateContent", gemini_tools(EMPTY), "an empty value of `enum`"),
+    ("/v1/models/m:generateContent", gemini_tools(BRACKETS), "a property named `b[]`"),
+    ("/v1/models/m:generateContent", gemini_tools(*[{}] * 513), "513, at most 512"),
     ("/v1/chat/completions", {"messages": [USER], "max_tokens": "5"}, "/max_tokens"),
     ("/v1/chat/completions", {"messages": [USER, {"role": "tool", "content": "x"}]}, "/messages/1/tool_call_id"),
     ("/v1/chat/completions", {"messages": [{"role": "nobody", "content": "x"}]}, "/messages/0"),

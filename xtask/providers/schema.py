@@ -3,10 +3,13 @@
 The schemas come from the providers' own clients; a member that a schema does not name is an error.
 """
 
+import copy
 import json
+import re
 import sys
 import types
 import warnings
+from collections.abc import Iterator
 from typing import Annotated, Any, Optional
 
 import pydantic
@@ -26,7 +29,9 @@ import ollama._types as ollama_types  # noqa: E402
 import openai.types.chat.completion_create_params as chat_params  # noqa: E402
 import openai.types.responses.response_create_params as responses_params  # noqa: E402
 from google.genai import interactions as interaction_params  # noqa: E402
+from anthropic.lib._parse._transform import transform_schema  # noqa: E402
 from google.genai import types as gemini_types  # noqa: E402
+from openai.lib._pydantic import _ensure_strict_json_schema  # noqa: E402
 
 for name, module in list(sys.modules.items()):
     if name.startswith(("openai.types", "anthropic.types", "google.genai._gaos.types")):
@@ -85,6 +90,111 @@ for model in [
 ]:
     model.model_config["extra"] = "forbid"
     model.model_rebuild(force=True)
+
+
+def documented(kind: Any, field: str, pattern: str) -> int:
+    """Return a limit that the client's documentation of a field states."""
+    return int(re.search(pattern, kind.model_fields[field].description)[1])
+
+
+# The limits that Google's client documents.
+GEMINI_TOOLS = documented(gemini_types.Tool, "function_declarations", r"Maximum (\d+) function declarations")
+GEMINI_NAME = documented(gemini_types.FunctionDeclaration, "name", r"maximum length of (\d+)")
+GEMINI_KEY = documented(gemini_types.FunctionDeclaration, "parameters", r"maximum length of (\d+)")
+
+# The limits that the others state in their references and errors.
+OPENAI_TOOLS = 128
+NAMES = {"openai": r"[a-zA-Z0-9_-]{1,64}", "gemini": rf"[a-zA-Z_][a-zA-Z0-9_.:-]{{0,{GEMINI_NAME - 1}}}"}
+KEYS = {"anthropic": r"[a-zA-Z0-9_.-]{1,64}", "gemini": rf"[a-zA-Z_][a-zA-Z0-9_]{{0,{GEMINI_KEY - 1}}}"}
+
+
+def subschemas(schema: Any) -> Iterator[dict]:
+    """Yield a schema and those inside of it."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key, value in schema.items():
+        if key in ("properties", "patternProperties", "dependentSchemas", "$defs") and isinstance(value, dict):
+            for inside in value.values():
+                yield from subschemas(inside)
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems") and isinstance(value, list):
+            for inside in value:
+                yield from subschemas(inside)
+        elif key not in ("enum", "const", "default", "examples"):
+            yield from subschemas(value)
+
+
+def has_type(schema: dict, name: str) -> bool:
+    kind = schema.get("type")
+    return kind == name or isinstance(kind, list) and name in kind
+
+
+def as_client_writes(schema: Any, provider: str) -> Any:
+    """Return a schema in the equivalent form that the client of a provider writes.
+
+    OpenAI's client writes an empty `required`; Anthropic's writes no type beside `enum`, and takes a union
+    in place of several types.
+    """
+    if isinstance(schema, list):
+        return [as_client_writes(inside, provider) for inside in schema]
+    if not isinstance(schema, dict):
+        return schema
+    written = {key: as_client_writes(value, provider) for key, value in schema.items()}
+    if provider == "openai" and isinstance(written.get("properties"), dict):
+        written.setdefault("required", [])
+    if provider == "anthropic" and isinstance(written.get("enum"), list):
+        written.pop("type", None)
+    if provider == "anthropic" and isinstance(written.get("type"), list):
+        written["anyOf"] = [{"type": kind} for kind in written.pop("type")]
+    return written
+
+
+def tools_of(name: str, body: dict) -> Iterator[tuple[str, dict, bool]]:
+    """Yield the name, the schema and the strictness of each tool of a request."""
+    for tool in body.get("tools") or []:
+        if name == "gemini":
+            for function in tool.get("functionDeclarations") or tool.get("function_declarations") or []:
+                schema = function.get("parametersJsonSchema") or function.get("parameters_json_schema") or {}
+                yield function["name"], schema, False
+            continue
+        function = tool.get("function") or tool
+        if "name" in function:
+            schema = function.get("parameters") or function.get("input_schema") or {}
+            yield function["name"], schema, function.get("strict") is True
+
+
+def tool_problems(name: str, body: dict) -> list[str]:
+    """Return the tools that the provider rejects, although its types take any schema."""
+    tools = list(tools_of(name, body))
+    provider = {"chat": "openai", "responses": "openai", "anthropic-beta": "anthropic", "interactions": "gemini"}
+    provider = provider.get(name, name)
+    most = {"openai": OPENAI_TOOLS, "gemini": GEMINI_TOOLS}.get(provider)
+    wrong = [f"{name} /tools: {len(tools)}, at most {most}"] if most and len(tools) > most else []
+    for tool, schema, strict in tools:
+        if not re.fullmatch(NAMES.get(provider, NAMES["openai"]), tool):
+            wrong.append(f"{name}: a tool named `{tool}`")
+        for inside in subschemas(schema):
+            for key in inside.get("properties") or {}:
+                if not re.fullmatch(KEYS.get(provider, ".*"), key, re.DOTALL):
+                    wrong.append(f"{name} `{tool}`: a property named `{key}`")
+            if provider in ("openai", "gemini") and has_type(inside, "array") and "items" not in inside:
+                wrong.append(f"{name} `{tool}`: an array without items")
+            if provider == "gemini" and "" in (inside.get("enum") or []):
+                wrong.append(f"{name} `{tool}`: an empty value of `enum`")
+        try:
+            if provider == "gemini":
+                gemini_types.JSONSchema.model_validate(schema)
+            if strict:
+                written = as_client_writes(schema, provider)
+                if provider == "openai":
+                    sent = _ensure_strict_json_schema(copy.deepcopy(written), path=(), root=written)
+                else:
+                    sent = transform_schema(written)
+                if sent != written:
+                    wrong.append(f"{name} `{tool}`: the client changes the strict schema {json.dumps(schema)}")
+        except (pydantic.ValidationError, AssertionError, TypeError, ValueError) as error:
+            wrong.append(f"{name} `{tool}`: {error}")
+    return wrong
 
 
 SCHEMAS = {
@@ -195,6 +305,7 @@ def problems(record: dict, both: bool = False) -> list[str]:
             schema.validate_json(json.dumps(rest), strict=True, **names)
         # Gemini's client leaves further enumeration values to the server.
         wrong += [f"{name}: {note.message}" for note in noted if "is not a valid" in str(note.message)]
+        wrong += tool_problems(name, rest)
     except pydantic.ValidationError as error:
         wrong += [f"{name} {line}" for line in told(error.errors(include_url=False), rest)]
     return missing + wrong

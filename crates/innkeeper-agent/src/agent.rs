@@ -116,8 +116,7 @@ impl Agent {
         timing: Timing,
     ) -> Self {
         let rate_limit = settings.rate_limit_per_minute;
-        let context_window = provider.capabilities().context_tokens;
-        let searchable = settings.searchable_runner(runner.clone(), context_window);
+        let searchable = settings.searchable_runner(runner.clone(), &provider.capabilities());
         Self {
             provider,
             runner,

@@ -14,10 +14,12 @@ use std::ops::Range;
 
 use crate::content::{Content, ContentBlock};
 
-pub(crate) use history_budget::estimate_message_tokens;
 pub use history_budget::{HistoryBudget, estimate_tokens};
+pub(crate) use history_budget::{estimate_content_tokens, estimate_message_tokens};
 pub use history_view::OmittedHistory;
-pub(crate) use history_view::{choose_cut, cuts, latest_iteration, visible_messages};
+pub(crate) use history_view::{
+    choose_cut, cuts, latest_iteration, newest_iteration_start, visible_messages,
+};
 pub use message::{
     AssistantMessage, ContentPart, Message, PartContent, ProviderBlock, ToolCall, ToolResult,
 };
@@ -151,6 +153,19 @@ impl Conversation {
     /// Returns the messages in their order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Returns the conversation with other contents of its messages, for a request.
+    pub(crate) fn with_messages(&self, messages: Vec<Message>) -> Self {
+        Self {
+            messages,
+            bytes: self.bytes,
+            call_ids: HashSet::new(),
+            generated_ids: self.generated_ids,
+            added_messages: self.added_messages,
+            omitted: self.omitted.clone(),
+            token_correction: self.token_correction,
+        }
     }
 
     /// Returns the oldest messages that requests leave out, with the model's summary of them. The

@@ -11,6 +11,7 @@ mod cost;
 mod error;
 mod request;
 mod response;
+mod tool_rejection;
 
 pub(crate) mod codec;
 pub(crate) mod tool_encoding;
@@ -40,6 +41,7 @@ pub use error::{LlmError, LlmErrorKind};
 pub use request::{OutputConstraint, Request, ToolChoice};
 pub use response::{FinishReason, Response, StreamChunk, Usage};
 pub use scripted::ScriptedProvider;
+pub use tool_rejection::ToolRejection;
 
 /// A language model that answers requests.
 ///

@@ -20,6 +20,7 @@ mod plan;
 mod quotation;
 mod recovery;
 mod rejected_call;
+mod rejected_tools;
 mod request;
 mod response_parser;
 mod stats;
@@ -40,6 +41,7 @@ use correction::{CorrectionState, RetryDecision};
 use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
 use plan::{Plan, PlanDecision};
 use rejected_call::RejectedTextCall;
+use rejected_tools::ToolOmissions;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
@@ -52,6 +54,7 @@ pub use effect::{
 pub use plan::{PlanCondition, PlanStep};
 pub use recovery::{ErrorRecord, RecoveryAction};
 pub use rejected_call::RejectedToolCall;
+pub use rejected_tools::OmittedTools;
 #[cfg(test)]
 pub(crate) use request::EXAMPLE_QUESTION;
 pub use request::ToolCallMode;
@@ -101,6 +104,8 @@ pub struct Run {
     response_parser: Option<ResponseParser>,
     stats: RunStats,
     correction_examples: Vec<CorrectionExample>,
+    /// The tools that the provider does not take.
+    omissions: ToolOmissions,
 }
 
 impl Run {
@@ -110,7 +115,8 @@ impl Run {
         let retries_remaining = config.limits.retry_budget;
         let correction = CorrectionState::new(&config);
         let plan = Plan::new(config.planning && !config.tools.available.is_empty());
-        Self {
+        let tools = config.tools.clone();
+        let mut run = Self {
             config,
             conversation,
             tool_call_mode,
@@ -130,7 +136,10 @@ impl Run {
             response_parser: None,
             stats: RunStats { usage_is_complete: true, ..RunStats::default() },
             correction_examples: Vec::new(),
-        }
+            omissions: ToolOmissions::default(),
+        };
+        run.offer_tools(tools);
+        run
     }
 
     /// Starts the run with a user message. Pending calls of an earlier run get error results. Must
@@ -213,7 +222,7 @@ impl Run {
             });
             self.untold_losses.push(loss);
         }
-        self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
+        self.offer_tools(tools);
     }
 
     /// Handles the end of a delay.
@@ -318,6 +327,10 @@ impl Run {
             && self.config.allows_prompt_mode()
         {
             self.tool_call_mode = ToolCallMode::Prompt;
+            return Effect::Sleep(Duration::ZERO);
+        }
+        if self.omit_rejected_tools(&error) {
+            self.stats.request_retries += 1;
             return Effect::Sleep(Duration::ZERO);
         }
         if error.kind == LlmErrorKind::MalformedToolCall {

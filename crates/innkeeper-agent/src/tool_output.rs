@@ -1,7 +1,10 @@
 //! Converts tool output to content for a model.
 
+mod binary_strings;
 mod json_hash;
 mod repeated_content;
+
+use std::collections::HashMap;
 
 use innkeeper_protocol::skim;
 use innkeeper_protocol::view::MAX_CONTENT_BLOCKS;
@@ -10,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::content::{Content, ContentBlock, RawJson, StructuredContent};
+use crate::content::{Content, ContentBlock, StructuredContent};
 use crate::tools::ToolOutput;
 
 /// Maximum number of bytes of one output in a message to the model, a quarter of the context of the
@@ -29,7 +32,7 @@ pub fn to_content(output: &ToolOutput) -> Content {
 }
 
 /// Formats the output of a tool: its text, with one line for each image or other binary content.
-/// Structured content that no text repeats follows. The limit is that of [`to_content`].
+/// Structured content that no text repeats follows, with lines in place of Base64 data. The limit is that of [`to_content`].
 pub fn to_text(output: &ToolOutput) -> String {
     to_content(output).to_text().into_owned()
 }
@@ -79,7 +82,12 @@ fn to_blocks(output: &ToolOutput) -> Vec<ContentBlock> {
         if let Some(structured) = result.structured {
             let is_repeated = structured.get().len() <= MAX_COMPARED_BYTES
                 && repeated_content::is_in_texts(structured, &blocks);
-            let json = RawJson::from(structured);
+            let media_lines = binary_strings::media_lines(&blocks);
+            let json = binary_strings::replace(structured.get(), &media_lines)
+                .unwrap_or_else(|| structured.into());
+            if is_repeated {
+                blocks.iter_mut().for_each(replace_binary_json);
+            }
             blocks.push(ContentBlock::Structured(StructuredContent { json, is_repeated }));
         } else if blocks.is_empty() {
             blocks.push("[]".into());
@@ -90,9 +98,22 @@ fn to_blocks(output: &ToolOutput) -> Vec<ContentBlock> {
 }
 
 fn to_block(item: &str) -> ContentBlock {
-    match serde_json::from_str::<&RawValue>(item) {
-        Ok(raw) => ContentBlock::from_raw(raw).unwrap_or_else(|| ContentBlock::Other(raw.into())),
-        Err(_) => item.into(),
+    let Ok(raw) = serde_json::from_str::<&RawValue>(item) else { return item.into() };
+    match ContentBlock::from_raw(raw) {
+        Some(ContentBlock::Other(_)) | None => ContentBlock::Other(
+            binary_strings::replace(raw.get(), &HashMap::new()).unwrap_or_else(|| raw.into()),
+        ),
+        Some(block) => block,
+    }
+}
+
+/// Replaces binary data in a text that is JSON, as the text that repeats structured content is.
+fn replace_binary_json(block: &mut ContentBlock) {
+    if let ContentBlock::Text(text) = block
+        && text.trim_start().starts_with(['{', '['])
+        && let Some(json) = binary_strings::replace(text, &HashMap::new())
+    {
+        *block = json.get().into();
     }
 }
 

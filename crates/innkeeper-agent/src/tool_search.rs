@@ -25,8 +25,9 @@ pub const DEFAULT_LISTING_SHARE: f64 = 0.1;
 pub struct ToolSearchSettings {
     /// The share of the context window that the definitions of all tools may take, from 0 to 1. If
     /// they take more, and if there are at least [`MIN_SEARCHED_TOOLS`], the model gets the search.
-    /// With 0, the model gets the search in any case; with `None`, the model gets all tools in any
-    /// case. Default: [`DEFAULT_LISTING_SHARE`].
+    /// The model also gets it if there are more tools than the provider takes. With 0, the model gets
+    /// the search in any case; with `None`, it gets as many tools as the provider takes, without a
+    /// search. Default: [`DEFAULT_LISTING_SHARE`].
     pub max_listing_share: Option<f64>,
     /// The public names of tools that the model always gets. A name without a tool has no effect.
     /// Default: none.

@@ -31,6 +31,9 @@ impl NameRules {
         Self { max_len: 64, extra_chars: "_-", allows_any_first: true, ignores_case: true };
     /// Rules for tool names at Anthropic. Newer models accept 128 characters, but proxies may not.
     pub const ANTHROPIC: Self = Self::OPENAI;
+    /// Rules for the keys of `properties` at Anthropic, which are case-sensitive.
+    pub const ANTHROPIC_PARAMETER: Self =
+        Self { max_len: 64, extra_chars: "_.-", allows_any_first: true, ignores_case: false };
     /// Rules for function names at Gemini: 63 characters, which every version accepts; the first
     /// character is a letter or `_`.
     pub const GEMINI: Self = Self { max_len: 63, allows_any_first: false, ..Self::OPENAI };

@@ -1,6 +1,6 @@
 //! Coercion of arguments to the types of their schema, where the conversion is unambiguous.
 //!
-//! A value that matches its schema is never changed. Coercion does not rename, add or drop
+//! A value that matches its schema is never changed, except for the spelling of integers. Coercion does not rename, add or drop
 //! arguments and does not fill in defaults. A value with two possible conversions stays unchanged,
 //! and validation reports the error to the model. Each change is a [`Repair`]:
 //!
@@ -10,6 +10,7 @@
 //! | string | boolean | the string is `true`, `True`, `false` or `False` |
 //! | string | null | the string is `null` or `None`, and the schema does not allow strings |
 //! | string | array, object | the string contains one, as JSON or almost JSON (see [`crate::parse`]) |
+//! | number with a zero fraction or an exponent | integer | numbers that are not whole are not allowed |
 //! | number, boolean | string | of these types only strings are allowed; digits stay as written |
 //! | string, number, boolean | array | the single value matches the items; a string that is blank, starts with a bracket, or contains a comma or a line break may be a list and is not converted |
 //!
@@ -20,6 +21,7 @@
 
 mod convert;
 mod fits;
+mod integers;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -52,7 +54,9 @@ pub fn coerce(arguments: Json, schema: &Value, repairs: &mut Vec<Repair>) -> Jso
     let mut applied = Vec::new();
     let location = Location { pointer: String::new(), value_depth: 0, schema_depth: 0 };
     let changed = coercion.coerce_value(&arguments, schema, &location, &mut applied);
-    match changed {
+    let current = changed.as_ref().unwrap_or(&arguments);
+    let written = coercion.write_integers(current, &[schema], &location, &mut applied);
+    match written.or(changed) {
         Some(changed) if coercion.remaining_visits > 0 => {
             applied.into_iter().for_each(|repair| push_repair(repairs, repair));
             changed

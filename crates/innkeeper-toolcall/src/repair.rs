@@ -95,6 +95,8 @@ pub enum CoercionKind {
     StringToNull,
     /// A string became the array or object whose JSON it contains.
     StringToJson,
+    /// A whole number with a fraction or an exponent got digits only.
+    FractionToInteger,
     /// A number became a string of its digits.
     NumberToString,
     /// A boolean became a string.
@@ -114,6 +116,8 @@ pub enum NameChange {
     Server,
     /// The separators `.`, `_`, `-` or `/`.
     Separators,
+    /// Markup behind the name, such as a closing tag or a channel token.
+    Markup,
 }
 
 /// Adds a repair, or counts the repair if the list is full.
@@ -194,6 +198,7 @@ impl fmt::Display for CoercionKind {
             Self::StringToBoolean => "string read as a boolean",
             Self::StringToNull => "string read as null",
             Self::StringToJson => "string parsed as JSON",
+            Self::FractionToInteger => "whole number written as an integer",
             Self::NumberToString => "number read as a string",
             Self::BooleanToString => "boolean read as a string",
             Self::ScalarToArray => "single value wrapped in an array",
@@ -208,6 +213,7 @@ impl fmt::Display for NameChange {
             Self::Prefix => "known prefix removed",
             Self::Server => "missing server name",
             Self::Separators => "different separators",
+            Self::Markup => "stray markup removed",
         })
     }
 }

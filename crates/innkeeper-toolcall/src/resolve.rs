@@ -8,7 +8,11 @@ use crate::tool::{Tool, Tools};
 
 /// Prefixes that models put before every tool name, because their training data contains such
 /// names.
-const KNOWN_PREFIXES: &[&str] = &["functions.", "tools.", "default_api.", "mcp__"];
+const KNOWN_PREFIXES: &[&str] =
+    &["functions.", "functions:", "tools.", "tools:", "default_api.", "default_api:", "mcp__"];
+
+/// Characters at the ends of a name that some models or servers add.
+const STRAY_CHARS: &[char] = &['"', '\'', '`', ' ', '\t', '\r', '\n'];
 
 /// Separators between the words of a name.
 const SEPARATORS: &[char] = &['.', '_', '-', '/'];
@@ -37,9 +41,10 @@ pub struct ToolMatch<'t> {
 /// Finds the tool with this name. Returns `None` if no tool matches, or if several tools match.
 ///
 /// The rules, in order: the exact name; the name in a different case; the name without the prefix
-/// `functions.`, `tools.`, `default_api.` or `mcp__`; the part of a tool's name after `SERVER.`;
-/// the same words with different separators. A rule must match exactly one tool: the first rule
-/// that matches several tools ends the search. Similar names never match; see [`suggest`].
+/// `functions.`, `tools.`, `default_api.` or `mcp__`, also with a colon; the part of a tool's name
+/// after `SERVER.`; the same words with different separators; all of these without stray markup, such
+/// as a closing tag behind the name. A rule must match exactly one tool: the first rule that matches
+/// several tools ends the search. Similar names never match; see [`suggest`].
 pub fn resolve<'t>(tools: &'t Tools, name: &str) -> Option<ToolMatch<'t>> {
     if name.is_empty() {
         return None;
@@ -60,10 +65,11 @@ pub fn suggest(tools: &Tools, name: &str) -> Vec<String> {
 
 /// Works like [`suggest`], with the names of the available tools.
 pub fn suggest_names<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Vec<String> {
+    let name = strip_known_prefix(split_markup(name).0);
     if name.is_empty() || name.len() > MAX_COMPARED_BYTES {
         return Vec::new();
     }
-    let normalized = normalize_name(strip_known_prefix(name));
+    let normalized = normalize_name(name);
     let mut alike: Vec<(f64, &str)> = names
         .into_iter()
         .take(MAX_COMPARED_TOOLS)
@@ -83,6 +89,23 @@ enum UniqueMatch<'t> {
 }
 
 fn search<'t>(tools: &'t Tools, written_name: &str) -> Option<(&'t Tool, NameChange)> {
+    let (name, markup) = split_markup(written_name);
+    if name.len() == written_name.len() {
+        return search_name(tools, written_name);
+    }
+    // Markup that names another tool makes the call ambiguous.
+    let names_other = tools.iter().any(|tool| {
+        let own_name = tool.name.split_once('.').map_or(&*tool.name, |(_, own_name)| own_name);
+        !own_name.is_empty() && markup.contains(own_name)
+    });
+    if name.is_empty() || names_other {
+        return None;
+    }
+    let found = tools.get(name).or_else(|| search_name(tools, name).map(|(tool, _)| tool));
+    found.map(|tool| (tool, NameChange::Markup))
+}
+
+fn search_name<'t>(tools: &'t Tools, written_name: &str) -> Option<(&'t Tool, NameChange)> {
     let lower = written_name.to_lowercase();
     let bare = strip_known_prefix(written_name);
     let bare_lower = bare.to_lowercase();
@@ -112,6 +135,22 @@ fn unique_match(tools: &Tools, holds: impl Fn(&str) -> bool) -> UniqueMatch<'_> 
         (None, _) => UniqueMatch::None,
         (Some(tool), None) => UniqueMatch::One(tool),
         (Some(_), Some(_)) => UniqueMatch::Ambiguous,
+    }
+}
+
+/// Splits a written name into the name and the markup behind it: a tag, a channel token, empty
+/// parentheses or the number of the call. No name of a tool contains `<`.
+fn split_markup(written_name: &str) -> (&str, &str) {
+    let end = written_name.find(['<', '(']).unwrap_or(written_name.len());
+    let (name, markup) = written_name.split_at(end);
+    let name = name.trim_matches(STRAY_CHARS);
+    match name.rsplit_once(':') {
+        Some((bare, number))
+            if !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()) =>
+        {
+            (bare, markup)
+        }
+        Some(_) | None => (name, markup),
     }
 }
 

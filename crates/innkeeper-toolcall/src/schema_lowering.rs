@@ -2,22 +2,25 @@
 //!
 //! `read.rs` reads a schema of any draft or dialect as JSON Schema 2020-12. `root.rs` converts the
 //! root to an object. `lower.rs` replaces keywords that the provider does not support, or moves
-//! them to the description. `strict.rs` closes every object for a strict dialect. `rules.rs`
-//! defines the dialects as data. If the strict form is impossible, the result is the form that is
-//! not strict, and the report contains the reason.
+//! them to the description. `strict.rs` closes every object for a strict dialect. `rules.rs` has
+//! the keywords of the dialects as data, and `limits.rs` the limits of the providers. If the strict
+//! form is impossible, the result is the form that is not strict, and the report contains the
+//! reason.
 //!
-//! In OpenAI's strict form, an optional property is required and may be `null`. Gemini gets some
-//! parameters under different names. [`LoweredSchema::restore_arguments`] reverses both.
+//! In OpenAI's strict form, an optional property is required and may be `null`. Anthropic and Gemini
+//! get some parameters under different names. [`LoweredSchema::restore_arguments`] reverses both.
 //!
 //! The size is bounded: 64 levels and 1 MiB, including the references that must be inlined. A
 //! subschema beyond these limits accepts everything, and the report contains its location. JSON
 //! that is not a schema gives the schema of any object.
 
 mod keyword;
+mod limits;
 mod losses;
 mod lower;
 mod merge;
 mod node;
+mod parameter_names;
 mod read;
 mod restore;
 mod root;
@@ -29,6 +32,7 @@ mod write;
 use serde_json::Value;
 
 use crate::Json;
+pub use limits::{StrictLimits, ToolLimits};
 use losses::LossCollector;
 pub use losses::{SchemaLoss, SchemaLossKind};
 use node::SchemaTree;
@@ -67,14 +71,12 @@ impl Dialect {
         }
     }
 
-    /// Rules of the form without `strict`.
-    fn non_strict_rules(self) -> &'static DialectRules {
+    /// Returns the dialect of the form without `strict`.
+    fn non_strict(self) -> Self {
         match self {
-            Self::OpenAi | Self::OpenAiStrict => &rules::OPENAI,
-            Self::Anthropic | Self::AnthropicStrict => &rules::ANTHROPIC,
-            Self::Gemini => &rules::GEMINI,
-            Self::Ollama => &rules::OLLAMA,
-            Self::JsonSchema => &rules::JSON_SCHEMA,
+            Self::OpenAiStrict => Self::OpenAi,
+            Self::AnthropicStrict => Self::Anthropic,
+            Self::OpenAi | Self::Anthropic | Self::Gemini | Self::Ollama | Self::JsonSchema => self,
         }
     }
 }
@@ -91,6 +93,8 @@ pub struct LoweredSchema {
     /// Number of losses that are not listed; may count duplicates.
     pub omitted_losses: usize,
     tree: SchemaTree,
+    /// Whether some properties have other names than in the tool's own schema.
+    is_renamed: bool,
     usage: StrictUsage,
 }
 
@@ -99,20 +103,23 @@ impl LoweredSchema {
     /// names of members and removes each `null` that represents an absent member. Other values stay
     /// unchanged.
     pub fn restore_arguments(&self, arguments: Json) -> Json {
-        restore::restore_arguments(&self.tree, arguments)
+        // No dialect needs both.
+        match self.is_renamed {
+            true => parameter_names::restore(&self.tree, arguments),
+            false => restore::remove_absent(&self.tree, arguments),
+        }
     }
 }
 
 /// Lowers one schema.
 pub fn lower_schema(schema: &Value, dialect: Dialect) -> LoweredSchema {
-    let rules = dialect.rules();
     let mut losses = LossCollector::default();
-    let mut tree = build_tree(schema, rules, &mut losses);
-    let Some(strict) = &rules.strict else {
-        return finish(tree, rules, false, StrictUsage::default(), losses);
+    let mut tree = build_tree(schema, dialect, &mut losses);
+    let Some(limits) = &dialect.limits().strict else {
+        return finish(tree, dialect, None, losses);
     };
-    match strict::make_strict(&mut tree, strict, &mut losses) {
-        Ok(spent) => finish(tree, rules, true, spent, losses),
+    match strict::make_strict(&mut tree, limits, dialect.rules().all_required, &mut losses) {
+        Ok(usage) => finish(tree, dialect, Some(usage), losses),
         Err(obstacle) => lower_non_strict(schema, dialect, obstacle),
     }
 }
@@ -128,7 +135,7 @@ pub fn lower_schemas<'a>(
     let mut all = Vec::new();
     for schema in schemas {
         let mut lowered = lower_schema(schema, dialect);
-        if let Some(strict) = dialect.rules().strict.as_ref().filter(|_| lowered.strict) {
+        if let Some(strict) = dialect.limits().strict.as_ref().filter(|_| lowered.strict) {
             let optional = spent.optional.saturating_add(lowered.usage.optional);
             let unions = spent.unions.saturating_add(lowered.usage.unions);
             let full = tools == strict.max_tools
@@ -150,32 +157,49 @@ pub fn lower_schemas<'a>(
 
 /// Lowers a schema that has no strict form.
 fn lower_non_strict(schema: &Value, dialect: Dialect, obstacle: SchemaLoss) -> LoweredSchema {
-    let rules = dialect.non_strict_rules();
     let mut losses = LossCollector::default();
     losses.list.push(obstacle);
-    let tree = build_tree(schema, rules, &mut losses);
-    finish(tree, rules, false, StrictUsage::default(), losses)
+    let dialect = dialect.non_strict();
+    let tree = build_tree(schema, dialect, &mut losses);
+    finish(tree, dialect, None, losses)
 }
 
-fn build_tree(schema: &Value, rules: &DialectRules, losses: &mut LossCollector) -> SchemaTree {
+fn build_tree(schema: &Value, dialect: Dialect, losses: &mut LossCollector) -> SchemaTree {
+    let rules = dialect.rules();
     let mut tree = read::read(schema, rules, losses);
     root::make_object(&mut tree.root, losses);
     if !rules.full_json_schema {
-        lower::lower_tree(&mut tree, rules, losses);
+        lower::lower_tree(&mut tree, dialect, losses);
     }
     tree
 }
 
+/// Applies the limits that hold with and without `strict`, and serializes the schema. `usage` is
+/// that of the strict form.
 fn finish(
-    tree: SchemaTree,
-    rules: &DialectRules,
-    strict: bool,
-    usage: StrictUsage,
-    losses: LossCollector,
+    mut tree: SchemaTree,
+    dialect: Dialect,
+    usage: Option<StrictUsage>,
+    mut losses: LossCollector,
 ) -> LoweredSchema {
-    let schema = write::write_tree(&tree, rules.full_json_schema);
+    let limits = dialect.limits();
+    if limits.requires_items {
+        tree.add_items();
+    }
+    let is_renamed = limits
+        .parameter_names
+        .is_some_and(|names| parameter_names::rename(&mut tree, names, &mut losses));
+    let schema = write::write_tree(&tree, dialect.rules().full_json_schema);
     let LossCollector { list, omitted, .. } = losses;
-    LoweredSchema { schema, strict, losses: list, omitted_losses: omitted, tree, usage }
+    LoweredSchema {
+        schema,
+        strict: usage.is_some(),
+        losses: list,
+        omitted_losses: omitted,
+        tree,
+        is_renamed,
+        usage: usage.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

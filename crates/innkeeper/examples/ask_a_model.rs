@@ -64,6 +64,7 @@ fn show(event: AgentEvent) {
         | AgentEvent::HistoryShortened { .. }
         | AgentEvent::ResponseFinished { .. }
         | AgentEvent::Warned(_)
+        | AgentEvent::ToolsOmitted(_)
         | AgentEvent::Finished(_) => {}
     }
     // A closed terminal ends the program at the next write.

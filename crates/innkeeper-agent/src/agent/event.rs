@@ -8,7 +8,7 @@ use innkeeper_host::Progress;
 use super::run_result::{RunResult, ToolCallRecord};
 use crate::conversation::Message;
 use crate::provider::Usage;
-use crate::run::{CallWarning, PlanStep, ResponseEvent};
+use crate::run::{CallWarning, OmittedTools, PlanStep, ResponseEvent};
 
 /// An event of a run.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ pub enum AgentEvent {
     /// The result of a call got a warning, because the call repeats without a new result. The event
     /// follows the end of the call.
     Warned(CallWarning),
+    /// The model does not get some tools, because the provider does not take them.
+    ToolsOmitted(OmittedTools),
     /// The model has responded, also with a summary or a plan. A response that is interrupted has no
     /// event.
     ResponseFinished {

@@ -32,6 +32,9 @@ impl RunDriver<'_> {
         added.report(run.conversation(), sink);
         loop {
             omitted = report_shortening(run, omitted, sink);
+            for tools in run.take_omitted_tools() {
+                sink(AgentEvent::ToolsOmitted(tools));
+            }
             if !matches!(effect, Effect::CallTools(_)) {
                 self.dispatcher.add_rejected_calls(run, sink);
             }

@@ -9,6 +9,7 @@ use innkeeper_toolcall::prompt::Template;
 
 use crate::conversation::HistoryBudget;
 use crate::executor::{CacheSettings, DEFAULT_PARALLEL_CALLS, ExecutorSettings};
+use crate::provider::Capabilities;
 use crate::run::{RunLimits, ToolCalling};
 use crate::safety::{ApprovalPolicy, ToolBlocklist};
 use crate::tool_search::{SearchableTools, ToolSearchSettings};
@@ -81,7 +82,8 @@ pub struct AgentSettings {
     /// idempotent. Default: no cache.
     pub cache: Option<CacheSettings>,
     /// When the model gets a search for tools in place of all tools. Default: when the definitions
-    /// take more than a tenth of the context window (100,000 tokens if the window is unknown).
+    /// take more than a tenth of the context window (100,000 tokens if the window is unknown), or
+    /// there are more tools than the provider takes.
     pub tool_search: ToolSearchSettings,
     /// The tool that undoes a call of another tool, by public names; see [`Agent::undo`]. The names
     /// precede those in the definitions of the tools. Default: none.
@@ -115,15 +117,22 @@ impl AgentSettings {
     pub(super) fn searchable_runner(
         &self,
         runner: Arc<dyn ToolRunner>,
-        context_window: Option<u32>,
+        capabilities: &Capabilities,
     ) -> Arc<dyn ToolRunner> {
         let search = self.tool_search.clone();
         if search.max_listing_share.is_none() {
             return runner;
         }
-        let (budget, window) = self.history_and_window(context_window);
+        let (budget, window) = self.history_and_window(capabilities.context_tokens);
         let tokens = window.map_or(budget.max_tokens, |window| window as usize);
-        Arc::new(SearchableTools::new(runner, search, self.blocklist.clone(), tokens))
+        let searchable = SearchableTools::new(runner, search, self.blocklist.clone(), tokens);
+        // A prompt may describe any number of tools.
+        let is_native = match self.tool_calling {
+            ToolCalling::Native => true,
+            ToolCalling::Auto => capabilities.native_tools,
+            ToolCalling::Prompt | ToolCalling::Constrained => false,
+        };
+        Arc::new(searchable.with_max_tools(capabilities.max_tools.filter(|_| is_native)))
     }
 
     /// Returns the budget of the history and the required context window, if one is known. A

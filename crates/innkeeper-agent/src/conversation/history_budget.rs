@@ -68,7 +68,7 @@ pub(crate) fn estimate_message_tokens(message: &Message, support: ContentSupport
 
 /// Estimates the number of tokens in a content: its text, with the line of each medium, and the
 /// data that the model takes.
-fn estimate_content_tokens(content: &Content, support: ContentSupport) -> usize {
+pub(crate) fn estimate_content_tokens(content: &Content, support: ContentSupport) -> usize {
     let media = content.media().filter(|media| support.accepts(media.kind));
     let media_tokens = media.map(|media| match media.kind {
         MediaKind::Image => estimate_tokens(media.data).min(MAX_IMAGE_TOKENS),

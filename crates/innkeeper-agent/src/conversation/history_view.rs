@@ -64,9 +64,15 @@ pub(crate) fn visible_messages(messages: &[Message], omitted: &OmittedHistory) -
 /// its result are never separated.
 pub(crate) fn latest_iteration(messages: &[Message]) -> Vec<Message> {
     let Some(user_message) = last_user(messages) else { return Vec::new() };
-    let starts = |at: &usize| starts_iteration(Some(&messages[at - 1]), &messages[*at]);
-    let start = (user_message + 1..messages.len()).rfind(starts).unwrap_or(messages.len());
+    let start = newest_iteration_start(messages).unwrap_or(messages.len());
     std::iter::once(&messages[user_message]).chain(&messages[start..]).cloned().collect()
+}
+
+/// Returns the index at which the newest iteration after the last user message starts.
+pub(crate) fn newest_iteration_start(messages: &[Message]) -> Option<usize> {
+    let user_message = last_user(messages)?;
+    (user_message + 1..messages.len())
+        .rfind(|at| starts_iteration(Some(&messages[at - 1]), &messages[*at]))
 }
 
 /// Returns how many messages to omit so that the other messages have at most `max_tokens`, beyond

@@ -7,12 +7,7 @@ use super::ProviderApi;
 impl ProviderApi {
     /// Returns the rules for tool names.
     pub(crate) fn name_rules(self) -> NameRules {
-        match self {
-            Self::OpenAiChat | Self::OpenAiResponses => NameRules::OPENAI,
-            Self::Anthropic => NameRules::ANTHROPIC,
-            Self::GeminiGenerate | Self::GeminiInteractions => NameRules::GEMINI,
-            Self::Ollama => NameRules::OLLAMA,
-        }
+        self.dialect(false).limits().tool_names
     }
 
     /// Returns the schema dialect for tools.

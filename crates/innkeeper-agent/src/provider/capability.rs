@@ -28,6 +28,8 @@ pub struct Capabilities {
     pub default_max_tokens: Option<u32>,
     /// The context window in tokens, if known.
     pub context_tokens: Option<u32>,
+    /// Maximum number of tools in a request, if the provider has such a limit.
+    pub max_tools: Option<usize>,
     /// Whether the server may silently drop tools. Such a server reports all prompt tokens, so that
     /// a missing tool list is detectable.
     pub may_drop_tools: bool,
@@ -74,6 +76,9 @@ pub struct RequestQuirks {
     pub max_completion_tokens: bool,
     /// Chat Completions: sends `reasoning_effort: "none"`; the API rejects tools without it.
     pub reasoning_effort_none: bool,
+    /// Chat Completions: sends ids of calls with nine letters and digits, the only ones that
+    /// Mistral's models take.
+    pub short_call_ids: bool,
     /// Responses API: requests encrypted reasoning and sends the reasoning back in the
     /// conversation.
     pub encrypted_reasoning: bool,

@@ -55,6 +55,11 @@ impl EncodedTools {
         &self.encoded
     }
 
+    /// Returns the public name behind the API's name of a tool.
+    pub(crate) fn public_name<'n>(&'n self, alias: &'n str) -> &'n str {
+        self.aliases.canonical(alias).unwrap_or(alias)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.encoded.is_empty()
     }

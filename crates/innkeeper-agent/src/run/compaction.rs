@@ -1,8 +1,13 @@
-//! Shortens the history of a request that exceeds the budget: a summary replaces old messages.
+//! Shortens the history of a request that exceeds the budget: a summary replaces old messages, and
+//! results that cannot fit lose their middle (`result_limits.rs`).
 //!
 //! The conversation itself stays whole. The history is shortened in large steps, to half of the
 //! budget, so that the requests between two steps have the same start and the provider's prompt
 //! cache serves them.
+
+mod result_limits;
+
+use std::borrow::Cow;
 
 use innkeeper_toolcall::quote_for_prompt;
 
@@ -15,6 +20,7 @@ use crate::conversation::{
 };
 use crate::provider::{FinishReason, Request, Response};
 use crate::tool_output::result_line;
+use result_limits::{LimitedRequest, ResultLimits};
 
 /// Maximum number of summaries before one request. Older messages are left out without a summary
 /// then: a stored conversation may have a thousand times the tokens of a window.
@@ -44,6 +50,8 @@ const SUMMARY_INSTRUCTIONS: &str = "Summarize the conversation above. Keep what 
 pub(super) enum CompactionStep {
     /// Nothing: the request fits, or cannot become shorter.
     Send,
+    /// The request is built again, because results are shortened.
+    Rebuild,
     /// These messages are left out, and the request is built again.
     Omit(OmittedHistory),
     /// A request for a summary of this number of messages.
@@ -57,6 +65,7 @@ pub(super) struct Compaction {
     learned_budget: Option<usize>,
     /// The estimated tokens of the last request.
     request_tokens: usize,
+    result_limits: ResultLimits,
     /// What is left out after the summary that the model writes now.
     pending: Option<OmittedHistory>,
     summaries_before_request: u32,
@@ -67,6 +76,20 @@ pub(super) struct Compaction {
 impl Compaction {
     fn budget(&self, config: &RunConfig) -> usize {
         self.learned_budget.unwrap_or(config.history_budget.max_tokens)
+    }
+
+    /// Returns the conversation as requests contain it, with shortened results.
+    pub(super) fn view<'c>(
+        &self,
+        config: &RunConfig,
+        conversation: &'c Conversation,
+    ) -> Cow<'c, Conversation> {
+        self.result_limits.apply(conversation, config.capabilities.content)
+    }
+
+    /// Returns whether the size of the context window is known.
+    fn is_window_known(&self, config: &RunConfig) -> bool {
+        config.context_tokens.is_some() || self.learned_budget.is_some()
     }
 
     /// Returns whether the model writes a summary now.
@@ -86,11 +109,22 @@ impl Compaction {
             |message: &Message| estimate_message_tokens(message, config.capabilities.content);
         self.request_tokens = fixed_tokens + request.messages.iter().map(estimate).sum::<usize>();
         let budget = conversation.to_estimated_tokens(self.budget(config));
+        if self.request_tokens > budget && self.is_window_known(config) {
+            let support = config.capabilities.content;
+            let limited = LimitedRequest { conversation, support, fixed_tokens, budget };
+            let shortens_old = config.context_tokens.is_some();
+            if self.result_limits.limit_newest(&limited)
+                || shortens_old && self.result_limits.limit_old(&limited)
+            {
+                return CompactionStep::Rebuild;
+            }
+        }
         let omitted = conversation.omitted_history();
         let cut = (config.conversation_memory && self.request_tokens > budget)
             .then(|| {
                 let max_tokens = (budget / 2).saturating_sub(fixed_tokens);
-                choose_cut(conversation.messages(), omitted.messages, max_tokens, estimate)
+                let view = self.view(config, conversation);
+                choose_cut(view.messages(), omitted.messages, max_tokens, estimate)
             })
             .flatten();
         let Some(cut) = cut else {
@@ -134,7 +168,8 @@ impl Compaction {
         let omitted = conversation.omitted_history();
         let budget = conversation.to_estimated_tokens(self.budget(config));
         let max_tokens = (budget / 4 * 3).min(budget.saturating_sub(instruction_tokens()));
-        let (transcript, cut) = transcript(conversation, cut, max_tokens);
+        // With whole results, one summary would cover fewer messages.
+        let (transcript, cut) = transcript(&self.view(config, conversation), cut, max_tokens);
         self.pending = Some(OmittedHistory { messages: cut, ..omitted.clone() });
         let content = format!("{transcript}\n\n{SUMMARY_INSTRUCTIONS}");
         let request = Request {
@@ -218,8 +253,10 @@ impl Compaction {
         conversation: &Conversation,
     ) -> bool {
         let omitted = conversation.omitted_history().messages;
-        let can_cut = cuts(conversation.messages(), omitted).next().is_some();
-        if self.learned_budget.is_some() || !config.conversation_memory || !can_cut {
+        let messages = conversation.messages();
+        let can_cut = config.conversation_memory && cuts(messages, omitted).next().is_some();
+        let can_shorten = result_limits::can_shorten(messages, config.capabilities.content);
+        if self.learned_budget.is_some() || !can_cut && !can_shorten {
             return false;
         }
         let request_tokens = conversation.to_provider_tokens(self.request_tokens);

@@ -14,9 +14,10 @@ impl Run {
             if self.correction.constrained { ToolCallMode::Prompt } else { self.tool_call_mode };
         loop {
             let attempts = &self.correction.attempts;
+            let conversation = self.compaction.view(&self.config, &self.conversation);
             let built = match self.is_last_request {
-                true => Ok(request::build_last_request(&self.config, &self.conversation)),
-                false => request::build_request(&self.config, &self.conversation, mode, attempts),
+                true => Ok(request::build_last_request(&self.config, &conversation)),
+                false => request::build_request(&self.config, &conversation, mode, attempts),
             };
             let BuiltRequest { mut request, fixed_tokens, visible_results } = match built {
                 Ok(built) => built,
@@ -36,6 +37,7 @@ impl Run {
                         false => self.send_effect(request),
                     };
                 }
+                CompactionStep::Rebuild => {}
                 CompactionStep::Omit(omitted) => self.conversation.set_omitted_history(omitted),
                 CompactionStep::Summarize(request, messages) => {
                     self.stats.requests += 1;

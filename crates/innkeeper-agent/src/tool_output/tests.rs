@@ -86,6 +86,51 @@ fn structured_content_follows_unless_a_text_repeats_it() {
     }
 }
 
+#[test]
+fn binary_data_in_structured_content_becomes_a_line_with_its_size() {
+    let data = "iVBORw0KGgo".repeat(400);
+    let image = json!({"type": "image", "mimeType": "image/png", "data": data});
+    let text_of = |result: &Value| to_text(&ToolOutput::new(to_raw_value(result).unwrap(), false));
+    let line = "[image, image/png, 3300 bytes]";
+    let repeated = json!({"content": [image], "structuredContent": {"result": image, "n": 1}});
+    let text = text_of(&repeated);
+    assert!(text.starts_with(&format!("{line}\n{{")) && text.matches(line).count() == 2, "{text}");
+    assert!(text.contains("\"n\":1") && !text.contains(&data[..50]), "{text}");
+    let in_lines = data.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap());
+    let in_lines = in_lines.collect::<Vec<_>>().join("\n");
+    for (string, line) in [
+        (data.clone(), "[Base64 data, 3300 bytes]".to_owned()),
+        (in_lines, "[Base64 data, 3300 bytes]".to_owned()),
+        (format!("data:image/png;base64,{data}"), "[data, image/png, 3300 bytes]".to_owned()),
+    ] {
+        let list = json!({"a": [{"b": string}, 2]});
+        let expected = json!({"a": [{"b": line}, 2]}).to_string();
+        assert_eq!(text_of(&json!({"content": [], "structuredContent": list})), expected);
+        // A text that repeats the structured content has the same data.
+        let text = json!({"type": "text", "text": list.to_string()});
+        let both = json!({"content": [text], "structuredContent": list});
+        assert_eq!(text_of(&both), expected);
+        let unknown = json!({"type": "video", "data": string});
+        let expected = json!({"type": "video", "data": line}).to_string();
+        assert_eq!(text_of(&json!({"content": [unknown]})), expected);
+    }
+}
+
+#[test]
+fn long_text_that_is_no_base64_stays_in_structured_content() {
+    for text in [
+        "ACGT".repeat(500),
+        "0123456789".repeat(100),
+        "deadbeef01".repeat(100),
+        "Words of 1 sentence. ".repeat(50),
+        "Aa1".repeat(170),
+    ] {
+        let result = json!({"content": [], "structuredContent": {"a": text}});
+        let output = ToolOutput::new(to_raw_value(&result).unwrap(), false);
+        assert_eq!(to_text(&output), json!({"a": text}).to_string());
+    }
+}
+
 fn output_of(blocks: &Value) -> ToolOutput {
     ToolOutput::new(to_raw_value(&json!({"content": blocks})).unwrap(), false)
 }

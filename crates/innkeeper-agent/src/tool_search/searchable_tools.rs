@@ -30,6 +30,8 @@ pub struct SearchableTools {
     settings: ToolSearchSettings,
     blocklist: ToolBlocklist,
     context_tokens: usize,
+    /// Maximum number of offered tools.
+    max_tools: Option<usize>,
     state: Mutex<SearchState>,
 }
 
@@ -59,12 +61,21 @@ impl SearchState {
         }
     }
 
-    /// Returns the tools that the model gets.
-    fn offered_tools(&self) -> Vec<AvailableTool> {
+    /// Returns the tools that the model gets: at most `max_tools`, the pinned ones first.
+    fn offered_tools(&self, pinned: &[String], max_tools: Option<usize>) -> Vec<AvailableTool> {
         let Some(search) = &self.search else { return self.listed.clone() };
+        let own_tools = search.names.tools();
+        let mut surplus = max_tools.map_or(0, |max_tools| {
+            (own_tools.len() + self.offered_names.len()).saturating_sub(max_tools)
+        });
         let find = |name: &String| self.listed.iter().find(|listed| listed.tool.name == *name);
-        let offered = self.offered_names.iter().filter_map(find).cloned();
-        search.names.tools().into_iter().chain(offered).collect()
+        let is_kept = |name: &&String| {
+            let is_dropped = surplus > 0 && !pinned.contains(name);
+            surplus -= usize::from(is_dropped);
+            !is_dropped
+        };
+        let offered = self.offered_names.iter().filter(is_kept).filter_map(find).cloned();
+        own_tools.into_iter().chain(offered).collect()
     }
 }
 
@@ -77,7 +88,21 @@ impl SearchableTools {
         blocklist: ToolBlocklist,
         context_tokens: usize,
     ) -> Self {
-        Self { inner, settings, blocklist, context_tokens, state: Mutex::default() }
+        Self {
+            inner,
+            settings,
+            blocklist,
+            context_tokens,
+            max_tools: None,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Sets the maximum number of offered tools. With more tools, the model gets the search; of the
+    /// tools that are offered beside the search, the newest stay. Default: no limit.
+    #[must_use]
+    pub fn with_max_tools(self, max_tools: Option<usize>) -> Self {
+        Self { max_tools, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, SearchState> {
@@ -116,7 +141,8 @@ impl SearchableTools {
         let Some(share) = self.settings.max_listing_share else { return false };
         let tokens: usize = tools.iter().map(estimate_definition_tokens).sum();
         let is_large = tokens as f64 > share * self.context_tokens as f64;
-        share <= 0.0 || is_large && tools.len() >= MIN_SEARCHED_TOOLS
+        let is_too_long = self.max_tools.is_some_and(|max_tools| tools.len() > max_tools);
+        share <= 0.0 || is_too_long || is_large && tools.len() >= MIN_SEARCHED_TOOLS
     }
 
     /// Runs a tool of the search; `None` if the name is not the name of such a tool.
@@ -158,7 +184,7 @@ fn estimate_definition_tokens(tool: &Tool) -> usize {
 
 impl ToolRunner for SearchableTools {
     fn list_tools(&self) -> Vec<AvailableTool> {
-        self.refresh().offered_tools()
+        self.refresh().offered_tools(&self.settings.pinned_tools, self.max_tools)
     }
 
     fn unavailable_tools(&self) -> Vec<UnavailableTool> {

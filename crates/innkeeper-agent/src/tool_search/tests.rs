@@ -228,6 +228,27 @@ fn the_search_is_offered_when_many_definitions_exceed_the_share_of_the_window() 
 }
 
 #[tokio::test]
+async fn more_tools_than_the_provider_takes_lead_to_a_search_which_keeps_the_newest() {
+    let names: Vec<String> = (0..12).map(|at| format!("t{at}")).collect();
+    let tools: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let limited = |max_tools, settings| {
+        let Harness { inner, runner } = Harness::with_context(&tools, settings, 1_000_000);
+        Harness { inner, runner: runner.with_max_tools(Some(max_tools)) }
+    };
+    let default = ToolSearchSettings::default();
+    assert_eq!(limited(12, default.clone()).names().len(), 12);
+    let pinned_tools = vec!["t0".to_owned()];
+    let harness = limited(6, ToolSearchSettings { pinned_tools, ..default.clone() });
+    assert_eq!(harness.names(), ["search_tools", "describe_tools", "t0"]);
+    for name in ["t1", "t2", "t3", "t4", "t5"] {
+        harness.call(name, json!({})).await;
+    }
+    assert_eq!(harness.names(), ["search_tools", "describe_tools", "t0", "t3", "t4", "t5"]);
+    let never = ToolSearchSettings { max_listing_share: None, ..default };
+    assert_eq!(limited(6, never).names().len(), 12, "the run leaves tools out");
+}
+
+#[tokio::test]
 async fn a_tool_that_was_called_before_the_search_began_stays_offered() {
     let harness =
         Harness::with_context(&[("a", ""), ("b", "")], ToolSearchSettings::default(), 100);

@@ -50,4 +50,15 @@ impl OfferedTools {
         let tool = self.unavailable.iter().find(|tool| tool.name == written_name)?;
         describe_losses(self.unavailable.iter().filter(|other| other.server == tool.server)).pop()
     }
+
+    /// Returns the tools without those that `is_omitted` names: a call of such a tool is the call of
+    /// an unknown tool.
+    pub(crate) fn without(self, is_omitted: impl Fn(&str) -> bool) -> Self {
+        if !self.known.iter().any(|tool| is_omitted(&tool.name)) {
+            return self;
+        }
+        let known = self.known.iter().filter(|tool| !is_omitted(&tool.name)).cloned().collect();
+        let available = self.available;
+        Self::new(known, |name| available.get(name).is_none())
+    }
 }

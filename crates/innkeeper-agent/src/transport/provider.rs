@@ -19,7 +19,8 @@ use super::{Endpoint, headers};
 use crate::provider::codec::{self, EncodeRequest, HttpRequest, MAX_RESPONSE_BYTES};
 use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{
-    Capabilities, InferenceServer, LlmError, LlmProvider, Request, Response, StreamChunk,
+    Capabilities, InferenceServer, LlmError, LlmErrorKind, LlmProvider, Request, Response,
+    StreamChunk, ToolRejection,
 };
 use crate::timing::Timing;
 
@@ -85,6 +86,7 @@ impl HttpProvider {
     async fn send_encoded(
         &self,
         encoded: HttpRequest,
+        tools: &EncodedTools,
         deadline: Instant,
     ) -> Result<IncomingResponse, LlmError> {
         let HttpRequest { path, headers, body } = encoded;
@@ -103,10 +105,18 @@ impl HttpProvider {
         let body = read_prefix(response.body, MAX_ERROR_BODY_BYTES);
         let body = self.timing.timeout_at(deadline, body).await;
         let body = body.ok_or_else(|| self.endpoint.timeout_error())?;
-        let mut api_error =
-            codec::decode_error(self.endpoint.api, status, &body.unwrap_or_default());
+        let body = body.unwrap_or_default();
+        let mut api_error = codec::decode_error(self.endpoint.api, status, &body);
         api_error.kind = retry_hints.apply_to(api_error.kind);
-        Err(LlmError { status: Some(status), ..self.endpoint.convert_api_error(api_error) })
+        let error = self.endpoint.convert_api_error(api_error);
+        let tool_rejection = match error.kind {
+            LlmErrorKind::InvalidRequest => {
+                let body = String::from_utf8_lossy(&body);
+                ToolRejection::from_error(&error.message, &body, tools).map(Box::new)
+            }
+            _ => None,
+        };
+        Err(LlmError { status: Some(status), tool_rejection, ..error })
     }
 
     async fn start_response(
@@ -125,7 +135,7 @@ impl HttpProvider {
         };
         let encoded = codec::encode(self.endpoint.api, encode_request)
             .map_err(|api_error| self.endpoint.convert_api_error(api_error))?;
-        let response = self.send_encoded(encoded, deadline).await?;
+        let response = self.send_encoded(encoded, &encoded_tools, deadline).await?;
         let decoder = codec::response_decoder(self.endpoint.api, &self.endpoint.model, streaming);
         let body = ResponseBody::new(response.body, MAX_RESPONSE_BYTES);
         let silent = self.endpoint.capabilities.server == InferenceServer::LlamaCpp;

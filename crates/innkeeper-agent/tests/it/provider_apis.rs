@@ -2,6 +2,7 @@
 
 mod media;
 mod numbers;
+mod tool_limits;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};

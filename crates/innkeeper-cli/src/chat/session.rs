@@ -213,6 +213,7 @@ impl ChatSession {
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::ToolCallFinished(_)
             | AgentEvent::Warned(_)
+            | AgentEvent::ToolsOmitted(_)
             | AgentEvent::Planned(_)
             | AgentEvent::HistorySummaryStarted { .. }
             | AgentEvent::HistoryShortened { .. }

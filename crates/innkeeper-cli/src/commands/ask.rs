@@ -299,6 +299,7 @@ impl<'o> EventPrinter<'o> {
                 Ok(())
             }
             AgentEvent::Warned(warning) => self.print_note("warning", &warning.text),
+            AgentEvent::ToolsOmitted(tools) => self.print_note("warning", &tools.to_string()),
             AgentEvent::ResponseFinished { usage } => {
                 self.usage = self.usage.saturating_add(usage.unwrap_or_default());
                 Ok(())

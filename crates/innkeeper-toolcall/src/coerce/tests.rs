@@ -28,7 +28,7 @@ fn assert_unchanged(schema: &Value, a: &str) {
 #[test]
 fn a_string_becomes_what_it_spells_where_a_string_is_not_allowed() {
     assert_becomes(&json!({"type": "integer"}), r#"" 3 ""#, "3");
-    assert_becomes(&json!({"type": "integer"}), r#""3.0""#, "3.0");
+    assert_becomes(&json!({"type": "integer"}), r#""3.0""#, "3");
     assert_becomes(&json!({"type": "number"}), r#""1.50""#, "1.50");
     assert_becomes(&json!({"type": "number"}), r#""1e400""#, "1e400");
     assert_becomes(&json!({"type": "boolean"}), r#""true""#, "true");
@@ -36,6 +36,31 @@ fn a_string_becomes_what_it_spells_where_a_string_is_not_allowed() {
     assert_becomes(&json!({"type": ["integer", "null"]}), r#""None""#, "null");
     assert_becomes(&json!({"enum": [1, 2, null]}), r#""2""#, "2");
     assert_becomes(&json!({"const": 4}), r#""4""#, "4");
+}
+
+#[test]
+fn a_whole_number_is_written_as_an_integer_where_the_schema_requires_one() {
+    let integer = json!({"type": "integer"});
+    assert_becomes(&integer, "140.0", "140");
+    assert_becomes(&json!({"type": ["integer", "null"]}), "1e2", "100");
+    assert_becomes(&json!({"type": "array", "items": integer}), "[1, 2.0, 3]", "[1,2,3]");
+    assert_becomes(&json!({"anyOf": [integer, {"type": "string"}]}), "2.0", "2");
+    let object = json!({"type": "object", "properties": {"x": integer}});
+    for schema in [json!({"anyOf": [{"type": "null"}, object]}), json!({"allOf": [object]})] {
+        assert_becomes(&schema, r#"{"x": -7.0}"#, r#"{"x":-7}"#);
+    }
+    assert_becomes(
+        &json!({"type": "object", "additionalProperties": integer}),
+        r#"{"x": 1.0}"#,
+        r#"{"x":1}"#,
+    );
+    for schema in
+        [json!({"type": "number"}), json!({}), json!({"anyOf": [integer, {"type": "number"}]})]
+    {
+        assert_unchanged(&schema, "140.0");
+    }
+    assert_unchanged(&integer, "140.5");
+    assert_unchanged(&integer, "1e400");
 }
 
 #[test]

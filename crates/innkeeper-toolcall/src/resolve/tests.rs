@@ -52,6 +52,44 @@ fn each_match_rule_finds_its_tool_and_reports_it() {
 }
 
 #[test]
+fn stray_markup_behind_a_name_is_removed() {
+    let names = ["s.get_time", "s.add"];
+    for written_name in [
+        "s.get_time</arg_value>",
+        "s_get_time<|channel|>commentary",
+        "get_time<|constrain|>json",
+        "default_api:s_get_time</tool_call>",
+        "functions.get_time:0",
+        "s.get_time:12",
+        "s_get_time()",
+        "\"s.get_time\"",
+        " s.get_time\n",
+    ] {
+        let resolved = Some(("s.get_time".to_owned(), Some(NameChange::Markup)));
+        assert_eq!(resolve_name(&names, written_name), resolved, "{written_name}");
+    }
+    for written_name in ["default_api:s_get_time", "functions:get_time", "tools:s.get_time"] {
+        assert!(resolve_name(&names, written_name).is_some(), "{written_name}");
+    }
+}
+
+#[test]
+fn a_name_whose_markup_names_another_tool_is_ambiguous() {
+    for written_name in [
+        "s.get_time</function><function=s.add",
+        "get_time<|call|>add",
+        "s.get_time(s.add())",
+        "<function=s.get_time",
+        "s.get_tim</arg_value>",
+    ] {
+        assert_eq!(resolve_name(&["s.get_time", "s.add"], written_name), None, "{written_name}");
+    }
+    assert_eq!(resolve_name(&["a.now", "b.now"], "now</arg_value>"), None);
+    let suggested = suggest(&tools(&["s.get_time"]), "default_api:get_tim</arg_value>");
+    assert_eq!(suggested, ["s.get_time"]);
+}
+
+#[test]
 fn an_exact_name_is_taken_even_if_it_looks_like_another_with_a_prefix() {
     let names = ["tools.list", "list"];
     assert_eq!(resolve_name(&names, "tools.list"), Some(("tools.list".to_owned(), None)));

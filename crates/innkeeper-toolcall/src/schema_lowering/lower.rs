@@ -11,8 +11,7 @@ use super::node::{
 };
 use super::rules::DialectRules;
 use super::type_set::TypeSet;
-use super::{keyword, root, write};
-use crate::alias::Aliases;
+use super::{Dialect, keyword, root, write};
 
 /// Maximum bytes of a keyword's value in a description; longer values do not help a model.
 pub(super) const MAX_NOTE_BYTES: usize = 300;
@@ -44,8 +43,11 @@ pub(super) fn move_to_description(
 }
 
 /// Lowers every schema of the tree.
-pub(super) fn lower_tree(tree: &mut SchemaTree, rules: &DialectRules, losses: &mut LossCollector) {
-    let mut lowering = Lowering { rules, losses, remaining_copies: MAX_COPIED_SCHEMAS };
+pub(super) fn lower_tree(tree: &mut SchemaTree, dialect: Dialect, losses: &mut LossCollector) {
+    let rules = dialect.rules();
+    let allows_empty_choices = dialect.limits().allows_empty_choices;
+    let mut lowering =
+        Lowering { rules, allows_empty_choices, losses, remaining_copies: MAX_COPIED_SCHEMAS };
     lowering.lower_node(&mut tree.root);
     for definition in &mut tree.definitions {
         lowering.lower_node(&mut definition.node);
@@ -54,6 +56,8 @@ pub(super) fn lower_tree(tree: &mut SchemaTree, rules: &DialectRules, losses: &m
 
 struct Lowering<'a> {
     rules: &'a DialectRules,
+    /// Whether `enum` may contain an empty string.
+    allows_empty_choices: bool,
     losses: &'a mut LossCollector,
     /// Remaining part of [`MAX_COPIED_SCHEMAS`].
     remaining_copies: usize,
@@ -68,7 +72,7 @@ impl Lowering<'_> {
         self.lower_keywords(node);
         self.lower_enum(node);
         self.lower_members(node);
-        if self.rules.strict.is_some() {
+        if self.rules.is_strict {
             split_types(node);
         }
         for child in node.children_mut() {
@@ -239,31 +243,44 @@ impl Lowering<'_> {
             }
     }
 
-    /// Removes `enum` values other than strings and numbers, if the provider does not support them.
+    /// Removes `enum` values other than strings and numbers, and empty strings, if the provider does
+    /// not support them.
     fn lower_enum(&mut self, node: &mut SchemaNode) {
-        let Some(choices) = node.enum_values.take_if(|_| self.rules.scalar_enums_only) else {
+        let Some(mut choices) = node.enum_values.take_if(|_| self.rules.scalar_enums_only) else {
             return;
         };
+        if !self.allows_empty_choices && choices.iter().any(is_empty_text) {
+            let all = Value::Array(choices.clone());
+            choices.retain(|value| !is_empty_text(value));
+            move_to_description(node, "enum", &all, self.losses);
+            if choices.is_empty() {
+                return;
+            }
+            self.losses.add(&node.at, "enum", SchemaLossKind::Narrowed);
+        }
         let simple = |value: &Value| value.is_string() || value.is_number();
         if choices.iter().all(simple) {
             node.enum_values = Some(choices);
         } else if choices.iter().any(simple)
             && choices.iter().all(|value| simple(value) || value.is_null())
         {
-            let types = node.types.difference(TypeSet::NULL);
-            let choices = choices.into_iter().filter(simple).collect();
-            let some = SchemaNode {
-                enum_values: Some(choices),
-                ..SchemaNode::with_types(&node.at, types)
-            };
-            let some = SchemaNode { keywords: mem::take(&mut node.keywords), ..some };
-            let annotations = mem::take(&mut node.annotations);
-            let any_of = vec![some, SchemaNode::with_types(&node.at, TypeSet::NULL)];
-            *node = SchemaNode { annotations, any_of, ..SchemaNode::any(&node.at) };
-            self.losses.add(&node.at, "enum", SchemaLossKind::Replaced);
+            self.split_nullable_enum(node, choices);
         } else {
             move_to_description(node, "enum", &Value::Array(choices), self.losses);
         }
+    }
+
+    /// Converts an `enum` with `null` to a union.
+    fn split_nullable_enum(&mut self, node: &mut SchemaNode, choices: Vec<Value>) {
+        let types = node.types.difference(TypeSet::NULL);
+        let choices = choices.into_iter().filter(|value| !value.is_null()).collect();
+        let some =
+            SchemaNode { enum_values: Some(choices), ..SchemaNode::with_types(&node.at, types) };
+        let some = SchemaNode { keywords: mem::take(&mut node.keywords), ..some };
+        let annotations = mem::take(&mut node.annotations);
+        let any_of = vec![some, SchemaNode::with_types(&node.at, TypeSet::NULL)];
+        *node = SchemaNode { annotations, any_of, ..SchemaNode::any(&node.at) };
+        self.losses.add(&node.at, "enum", SchemaLossKind::Replaced);
     }
 
     fn lower_members(&mut self, node: &mut SchemaNode) {
@@ -279,21 +296,6 @@ impl Lowering<'_> {
             }
             !never
         });
-        if let Some(rules) = self.rules.parameter_names
-            && members.properties.iter().any(|property| !rules.allows(&property.name))
-        {
-            let names =
-                Aliases::new(members.properties.iter().map(|other| other.name.clone()), rules);
-            for property in &mut members.properties {
-                let Some(name) = names.alias(&property.original_name) else { continue };
-                if name != property.original_name {
-                    let note = format!("name: {}", property.original_name);
-                    property.node.annotations.notes.push(note);
-                    self.losses.add(&property.node.at, "", SchemaLossKind::Replaced);
-                    name.clone_into(&mut property.name);
-                }
-            }
-        }
         if self.rules.allows_additional_properties {
             return;
         }
@@ -352,6 +354,10 @@ fn split_types(node: &mut SchemaNode) {
         ref_target: node.ref_target,
         ..SchemaNode::any(&node.at)
     };
+}
+
+fn is_empty_text(value: &Value) -> bool {
+    value.as_str() == Some("")
 }
 
 /// Whether a branch contains only `required`.

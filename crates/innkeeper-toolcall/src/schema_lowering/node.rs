@@ -152,6 +152,15 @@ impl SchemaNode {
         }
     }
 
+    /// Lets every array under this schema say that its items are any values, if it says nothing.
+    fn add_items(&mut self) {
+        let is_array = self.types != TypeSet::ANY && self.types.intersects(TypeSet::ARRAY);
+        if is_array && self.array_items.items.is_none() {
+            self.array_items.items = Some(Box::new(Self::any(&self.at)));
+        }
+        self.children_mut().into_iter().for_each(Self::add_items);
+    }
+
     /// Returns the direct subschemas.
     pub(super) fn children_mut(&mut self) -> Vec<&mut Self> {
         let mut all: Vec<&mut Self> = self.any_of.iter_mut().collect();
@@ -226,6 +235,12 @@ pub(super) struct Definition {
 }
 
 impl SchemaTree {
+    /// Lets every array say that its items are any values, if it says nothing about them.
+    pub(super) fn add_items(&mut self) {
+        self.root.add_items();
+        self.definitions.iter_mut().for_each(|definition| definition.node.add_items());
+    }
+
     /// Returns for each definition whether the root can reach it.
     pub(super) fn reachable_definitions(&self) -> Vec<bool> {
         let mut reachable = vec![false; self.definitions.len()];

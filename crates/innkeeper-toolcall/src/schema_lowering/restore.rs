@@ -1,4 +1,4 @@
-//! Conversion of arguments for a lowered schema to arguments for the tool's schema.
+//! Removal of each `null` that represents an absent member, from arguments for a strict schema.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::Json;
 /// Maximum depth of a value that is compared to select the branch of a union.
 const MAX_BRANCH_DEPTH: usize = 3;
 
-/// Restores the names of members and removes every `null` that represents an absent member.
-pub(super) fn restore_arguments(tree: &SchemaTree, arguments: Json) -> Json {
+/// Removes every `null` that represents an absent member.
+pub(super) fn remove_absent(tree: &SchemaTree, arguments: Json) -> Json {
     Restorer { tree }.restore_value(&tree.root, arguments)
 }
 
@@ -51,7 +51,6 @@ impl<'a> Restorer<'a> {
     fn restore_object(&self, node: &'a SchemaNode, members: Vec<(String, Json)>) -> Json {
         let properties = &node.members.properties;
         let find = |name: &str| properties.iter().find(|property| property.name == name);
-        let written_names: Vec<String> = members.iter().map(|(name, _)| name.clone()).collect();
         let mut restored = Vec::with_capacity(members.len());
         for (name, value) in members {
             let Some(property) = find(&name) else {
@@ -61,9 +60,6 @@ impl<'a> Restorer<'a> {
             if value == Json::Null && property.absent_as_null {
                 continue;
             }
-            let renamed =
-                property.original_name != name && !written_names.contains(&property.original_name);
-            let name = if renamed { property.original_name.clone() } else { name };
             restored.push((name, self.restore_value(&property.node, value)));
         }
         Json::Object(restored)

@@ -1,12 +1,10 @@
 //! Rules of the providers' JSON Schema dialects, as data.
 //!
 //! Sources: for OpenAI strict, the documentation of structured outputs (no `oneOf`, `default` or
-//! look-around, a list of formats, closed objects with all properties required, ten levels, 5,000
-//! properties). For Anthropic strict, the schema transformation of its SDK, and the limits per
-//! request. For Gemini, `parametersJsonSchema` and the rules for parameter names. Where a provider
-//! documents nothing, the rules use the smaller set and move other keywords to the description.
-
-use crate::alias::NameRules;
+//! look-around, a list of formats, closed objects with all properties required). For Anthropic
+//! strict, the schema transformation of its SDK. For Gemini, `parametersJsonSchema`. Where a
+//! provider documents nothing, the rules use the smaller set and move other keywords to the
+//! description. `limits.rs` has the limits.
 
 /// The supported features of a dialect.
 #[derive(Debug)]
@@ -23,25 +21,10 @@ pub(super) struct DialectRules {
     pub(super) scalar_enums_only: bool,
     /// Whether the dialect supports `additionalProperties`.
     pub(super) allows_additional_properties: bool,
-    pub(super) parameter_names: Option<NameRules>,
-    pub(super) strict: Option<StrictRules>,
-}
-
-/// Additional rules of a strict dialect.
-#[derive(Debug)]
-pub(super) struct StrictRules {
-    /// Whether every property must be required; optional properties become nullable.
+    /// Whether the provider compiles the schema to a grammar.
+    pub(super) is_strict: bool,
+    /// Whether a strict schema requires every property; optional properties become nullable.
     pub(super) all_required: bool,
-    /// Maximum nesting depth: the root counts 1, each property or item adds 1, a union adds 0.
-    pub(super) max_depth: usize,
-    /// Maximum number of properties of all objects.
-    pub(super) max_properties: usize,
-    /// Maximum number of optional properties in all tools of a request.
-    pub(super) max_optional: usize,
-    /// Maximum number of properties with a union or several types in all tools of a request.
-    pub(super) max_unions: usize,
-    /// Maximum number of strict tools in a request.
-    pub(super) max_tools: usize,
 }
 
 /// Formats that OpenAI enforces.
@@ -58,8 +41,8 @@ const FULL_JSON_SCHEMA: DialectRules = DialectRules {
     allowed_formats: &[],
     scalar_enums_only: false,
     allows_additional_properties: true,
-    parameter_names: None,
-    strict: None,
+    is_strict: false,
+    all_required: false,
 };
 
 pub(super) const OPENAI: DialectRules = FULL_JSON_SCHEMA;
@@ -84,14 +67,8 @@ pub(super) const OPENAI_STRICT: DialectRules = DialectRules {
         "maxItems",
     ],
     allowed_formats: OPENAI_FORMATS,
-    strict: Some(StrictRules {
-        all_required: true,
-        max_depth: 10,
-        max_properties: 5000,
-        max_optional: usize::MAX,
-        max_unions: usize::MAX,
-        max_tools: usize::MAX,
-    }),
+    is_strict: true,
+    all_required: true,
     ..FULL_JSON_SCHEMA
 };
 
@@ -101,14 +78,7 @@ pub(super) const ANTHROPIC_STRICT: DialectRules = DialectRules {
     allows_refs: false,
     allowed_keywords: &["format"],
     allowed_formats: ANTHROPIC_FORMATS,
-    strict: Some(StrictRules {
-        all_required: false,
-        max_depth: usize::MAX,
-        max_properties: usize::MAX,
-        max_optional: 24,
-        max_unions: 16,
-        max_tools: 20,
-    }),
+    is_strict: true,
     ..FULL_JSON_SCHEMA
 };
 
@@ -118,7 +88,6 @@ pub(super) const GEMINI: DialectRules = DialectRules {
     allowed_keywords: &["minimum", "maximum", "minItems", "maxItems"],
     scalar_enums_only: true,
     allows_additional_properties: false,
-    parameter_names: Some(NameRules::GEMINI_PARAMETER),
     ..FULL_JSON_SCHEMA
 };
 

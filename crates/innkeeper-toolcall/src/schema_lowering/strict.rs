@@ -1,9 +1,11 @@
 //! Conversion to a strict dialect: closed objects, explicit types, provider limits.
 
+use serde_json::Value;
+
+use super::limits::StrictLimits;
 use super::losses::{LossCollector, SchemaLoss, SchemaLossKind};
 use super::merge::allow_null;
 use super::node::{AdditionalProperties, RefTarget, SchemaNode, SchemaTree};
-use super::rules::StrictRules;
 use super::type_set::TypeSet;
 
 /// Maximum number of references followed to check whether a schema accepts `null`.
@@ -24,15 +26,21 @@ pub(super) struct StrictUsage {
 /// Returns the first keyword that the strict form does not support.
 pub(super) fn make_strict(
     tree: &mut SchemaTree,
-    strict: &StrictRules,
+    limits: &StrictLimits,
+    all_required: bool,
     losses: &mut LossCollector,
 ) -> Result<StrictUsage, SchemaLoss> {
     let nullable = |node: &SchemaNode| accepts_null(node, tree, MAX_REFERENCE_CHAIN);
     let nullable_definitions: Vec<bool> =
         tree.definitions.iter().map(|entry| nullable(&entry.node)).collect();
     let reachable = tree.reachable_definitions();
-    let mut lowering =
-        StrictLowering { strict, losses, nullable_definitions, usage: StrictUsage::default() };
+    let mut lowering = StrictLowering {
+        limits,
+        all_required,
+        losses,
+        nullable_definitions,
+        usage: StrictUsage::default(),
+    };
     if matches!(tree.root.members.additional_properties, AdditionalProperties::Unspecified) {
         lowering.close_object(&mut tree.root);
     }
@@ -42,11 +50,44 @@ pub(super) fn make_strict(
     {
         lowering.make_node_strict(&mut definition.node, 1)?;
     }
-    Ok(lowering.usage)
+    let usage = lowering.usage;
+    check_text(tree, limits)?;
+    Ok(usage)
+}
+
+/// Checks the limits of the names and of the values of `enum`.
+fn check_text(tree: &SchemaTree, limits: &StrictLimits) -> Result<(), SchemaLoss> {
+    let reachable = tree.reachable_definitions();
+    let used = tree.definitions.iter().zip(reachable).filter(|(_, is_reachable)| *is_reachable);
+    let mut chars = 0;
+    let mut choices = 0;
+    let mut ahead = vec![&tree.root];
+    for (definition, _) in used {
+        chars += definition.name.chars().count();
+        ahead.push(&definition.node);
+    }
+    while let Some(node) = ahead.pop() {
+        let names = node.members.properties.iter().map(|property| &property.name);
+        chars += names.map(|name| name.chars().count()).sum::<usize>();
+        let values = node.enum_values.as_deref().unwrap_or_default();
+        let texts = values.iter().filter_map(Value::as_str);
+        let enum_chars: usize = texts.map(|text| text.chars().count()).sum();
+        chars += enum_chars;
+        choices += values.len();
+        let is_large = values.len() > limits.small_enum_choices;
+        if choices > limits.max_choices || is_large && enum_chars > limits.max_large_enum_chars {
+            return Err(not_strict_loss(node, "enum"));
+        }
+        if chars > limits.max_text_chars {
+            return Err(not_strict_loss(node, "properties"));
+        }
+        ahead.extend(node.children());
+    }
+    Ok(())
 }
 
 fn accepts_null(node: &SchemaNode, tree: &SchemaTree, chain: usize) -> bool {
-    let null = serde_json::Value::Null;
+    let null = Value::Null;
     let here = node.types.intersects(TypeSet::NULL)
         && node.enum_values.as_ref().is_none_or(|choices| choices.contains(&null));
     let Some(chain) = chain.checked_sub(1) else { return false };
@@ -60,7 +101,9 @@ fn accepts_null(node: &SchemaNode, tree: &SchemaTree, chain: usize) -> bool {
 }
 
 struct StrictLowering<'a> {
-    strict: &'a StrictRules,
+    limits: &'a StrictLimits,
+    /// Whether every property must be required.
+    all_required: bool,
     losses: &'a mut LossCollector,
     /// For each definition, whether the definition accepts `null`.
     nullable_definitions: Vec<bool>,
@@ -82,7 +125,7 @@ impl StrictLowering<'_> {
             RefTarget::Definition(_) => return Ok(()),
             RefTarget::None => {}
         }
-        if level > self.strict.max_depth {
+        if level > self.limits.max_depth {
             return Err(not_strict_loss(node, "properties"));
         }
         if !node.any_of.is_empty() {
@@ -131,14 +174,14 @@ impl StrictLowering<'_> {
         for property in &mut node.members.properties {
             self.make_node_strict(&mut property.node, level + 1)?;
             self.usage.properties += 1;
-            if self.usage.properties > self.strict.max_properties {
+            if self.usage.properties > self.limits.max_properties {
                 return Err(SchemaLoss {
                     pointer: at,
                     keyword: "properties".into(),
                     kind: SchemaLossKind::NotStrict,
                 });
             }
-            if !property.required && self.strict.all_required {
+            if !property.required && self.all_required {
                 property.required = true;
                 self.losses.add(&property.node.at, "required", SchemaLossKind::Replaced);
                 if !self.accepts_null(&property.node) {
@@ -151,7 +194,7 @@ impl StrictLowering<'_> {
                 property.node.types != TypeSet::ANY && property.node.types.named_types().len() > 1;
             self.usage.unions += usize::from(several || !property.node.any_of.is_empty());
         }
-        let StrictRules { max_optional, max_unions, .. } = *self.strict;
+        let StrictLimits { max_optional, max_unions, .. } = *self.limits;
         if self.usage.optional > max_optional {
             return Err(not_strict_loss(node, "required"));
         }
@@ -162,7 +205,7 @@ impl StrictLowering<'_> {
     }
 
     fn accepts_null(&self, node: &SchemaNode) -> bool {
-        let null = serde_json::Value::Null;
+        let null = Value::Null;
         let linked = match node.ref_target {
             RefTarget::Definition(at) => self.nullable_definitions.get(at) == Some(&true),
             RefTarget::None | RefTarget::Truncated => true,

@@ -97,44 +97,60 @@ fn definitions() -> Value {
     })
 }
 
-/// Converts arguments to the form that a model writes: lowered member names, and with `fill` a
-/// `null` for each absent required member.
-fn lowered_arguments(value: &Value, lowered: &Value, root: &Value, fill: bool) -> Value {
+/// Converts arguments to the form that a model writes: lowered member names, and in the strict form
+/// of OpenAI a `null` for each absent required member.
+fn lowered_arguments(value: &Value, lowered: &LoweredSchema, dialect: Dialect) -> Value {
+    let text = lowered.schema.to_string();
+    let names = ["$c", "d-e"].into_iter().filter(|name| text.contains(&format!("name: {name}")));
+    let renamed = rename_members(value, &names.collect::<Vec<_>>());
+    match dialect == Dialect::OpenAiStrict && lowered.strict {
+        true => fill_members(&renamed, &lowered.schema, &lowered.schema),
+        false => renamed,
+    }
+}
+
+fn rename_members(value: &Value, names: &[&str]) -> Value {
+    match value {
+        Value::Object(members) => {
+            let renamed = members.iter().map(|(name, inside)| {
+                let is_renamed = names.contains(&name.as_str());
+                let name = if is_renamed { name.replace(['$', '-'], "_") } else { name.clone() };
+                (name, rename_members(inside, names))
+            });
+            Value::Object(renamed.collect())
+        }
+        Value::Array(items) => items.iter().map(|item| rename_members(item, names)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Adds a `null` for each absent required member.
+fn fill_members(value: &Value, lowered: &Value, root: &Value) -> Value {
     let lowered = match lowered["$ref"].as_str() {
         Some(reference) => root.pointer(&reference[1..]).expect("a definition"),
         None => lowered,
     };
     if let Some(branches) = lowered["anyOf"].as_array() {
-        let all = branches.iter().map(|branch| lowered_arguments(value, branch, root, fill));
-        let fits = |(candidate, branch): &(Value, &Value)| {
-            is_valid(&with_definitions(branch, root), candidate)
-        };
-        return all
-            .zip(branches)
-            .find(fits)
-            .map_or_else(|| value.clone(), |(candidate, _)| candidate);
+        let mut filled = branches.iter().map(|branch| (fill_members(value, branch, root), branch));
+        let fitting =
+            filled.find(|(candidate, branch)| is_valid(&with_definitions(branch, root), candidate));
+        return fitting.map_or_else(|| value.clone(), |(candidate, _)| candidate);
     }
     match value {
         Value::Object(members) => {
-            let mut out = Map::new();
+            let mut filled = Map::new();
             for (name, inside) in members {
-                let properties = &lowered["properties"];
-                let other = name.replace(['$', '-'], "_");
-                let is_declared = |name: &str| properties.get(name).is_some();
-                let renamed =
-                    if is_declared(&other) && !is_declared(name) { other } else { name.clone() };
-                let value = lowered_arguments(inside, &lowered["properties"][&renamed], root, fill);
-                out.insert(renamed, value);
+                let schema = &lowered["properties"][name];
+                filled.insert(name.clone(), fill_members(inside, schema, root));
             }
-            for name in lowered["required"].as_array().filter(|_| fill).into_iter().flatten() {
-                out.entry(name.as_str().expect("a name")).or_insert(Value::Null);
+            for name in lowered["required"].as_array().into_iter().flatten() {
+                filled.entry(name.as_str().expect("a name")).or_insert(Value::Null);
             }
-            Value::Object(out)
+            Value::Object(filled)
         }
-        Value::Array(items) => items
-            .iter()
-            .map(|item| lowered_arguments(item, &lowered["items"], root, fill))
-            .collect(),
+        Value::Array(items) => {
+            items.iter().map(|item| fill_members(item, &lowered["items"], root)).collect()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
@@ -182,7 +198,7 @@ proptest! {
             let known = schema["properties"].as_object().unwrap();
             let own = value.as_object().unwrap().keys().all(|name| known.contains_key(name));
             prop_assert!(own);
-            let said = lowered_arguments(&value, &fitted.schema, &fitted.schema, dialect == Dialect::OpenAiStrict && fitted.strict);
+            let said = lowered_arguments(&value, &fitted, dialect);
             prop_assert!(
                 is_valid(&fitted.schema, &said), "{dialect:?}\n{schema}\n{}\n{said}", fitted.schema
             );
@@ -196,8 +212,9 @@ proptest! {
     fn full_forms_mean_the_same((schema, _) in tool(), (_, value) in tool()) {
         for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
             let fitted = lower_schema(&schema, dialect);
+            let said = lowered_arguments(&value, &fitted, dialect);
             prop_assert_eq!(
-                is_valid(&schema, &value), is_valid(&fitted.schema, &value),
+                is_valid(&schema, &value), is_valid(&fitted.schema, &said),
                 "{:?}\n{}\n{}\n{}", dialect, schema, fitted.schema, value
             );
         }
@@ -211,7 +228,7 @@ proptest! {
             value[name] = probe.clone();
             for dialect in DIALECTS {
                 let fitted = lower_schema(&schema, dialect);
-                let said = lowered_arguments(&value, &fitted.schema, &fitted.schema, dialect == Dialect::OpenAiStrict && fitted.strict);
+                let said = lowered_arguments(&value, &fitted, dialect);
                 if !reports_widening(&fitted, name) && is_valid(&fitted.schema, &said) {
                     let back = fitted.restore_arguments(Json::from(&said)).to_string();
                     let back: Value = serde_json::from_str(&back).unwrap();

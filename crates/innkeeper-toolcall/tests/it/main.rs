@@ -17,6 +17,7 @@ mod grammars;
 mod linear_time;
 #[cfg(target_os = "linux")]
 mod local;
+mod provider_limits;
 mod pythonic;
 mod schema_checker;
 mod sections;

@@ -5,14 +5,17 @@
 //! - OpenAI, «Structured model outputs: supported schemas» and the description of function names:
 //!   closed objects with every property required, no `oneOf` or `default`, `$ref` only to `#` or
 //!   `$defs` and without siblings, no look-around in a pattern, nine formats, typed items, a root
-//!   that is not a union, ten levels, 5,000 properties. Bounds of numbers and lists are supported.
+//!   that is not a union, ten levels, 5,000 properties, 1,000 values of `enum`, 15,000 characters in
+//!   a list of more than 250, 120,000 characters of names and values. Bounds of numbers and lists are
+//!   supported. Without `strict`, an array needs `items` (its error for `array schema missing items`).
 //! - Anthropic, «Structured outputs: JSON Schema limitations» and the schema transformation of its
 //!   SDK: `type`, `enum`, `anyOf`, ten formats; bounds are in the description; twenty strict tools,
-//!   24 optional and 16 union parameters in a request; no recursion.
+//!   24 optional and 16 union parameters in a request; no recursion. Its error for property keys has
+//!   the pattern `^[a-zA-Z0-9_.-]{1,64}$`.
 //! - Gemini, «Function calling: function declarations» with `parametersJsonSchema`: no `const`,
 //!   `title`, `examples`, `discriminator`, exclusive bound or string format, no reference, no
 //!   `oneOf`, no `additionalProperties`; names of parameters start with a letter or `_` and have at
-//!   most 64 characters.
+//!   most 64 characters. Its errors reject an array without `items` and an empty value of `enum`.
 //! - Ollama, «Chat request: tools», which has OpenAI's form and documents no schema keywords: the
 //!   smallest set that describes parameters.
 //! - The others are JSON Schema 2020-12, checked with its own meta-schema.
@@ -53,6 +56,10 @@ pub(crate) struct SchemaCounts {
     pub(crate) properties: usize,
     pub(crate) optional: usize,
     pub(crate) unions: usize,
+    /// Number of values in all `enum` lists.
+    pub(crate) choices: usize,
+    /// Number of characters of all names and values.
+    pub(crate) chars: usize,
 }
 
 /// Counts for Anthropic's limits per request.
@@ -102,6 +109,66 @@ impl SchemaChecker<'_> {
             if self.dialect == Dialect::JsonSchema || !self.is_resolvable(&reference) {
                 self.report("", format_args!("`$ref` to `{reference}`"));
             }
+        }
+        self.check_positions(self.root, "");
+    }
+
+    /// Checks what a provider of full JSON Schema rejects at any position of a schema.
+    fn check_positions(&mut self, node: &Value, at: &str) {
+        let Some(map) = node.as_object() else { return };
+        let is_array = map.get("type").is_some_and(|kind| {
+            kind == "array" || kind.as_array().is_some_and(|kinds| kinds.contains(&"array".into()))
+        });
+        if self.dialect == Dialect::OpenAi && is_array && !map.contains_key("items") {
+            self.report(at, "an array without items");
+        }
+        for (key, inside) in map {
+            let at = format!("{at}/{key}");
+            match key.as_str() {
+                "properties" | "patternProperties" | "dependentSchemas" | "$defs" => {
+                    for (name, inside) in inside.as_object().into_iter().flatten() {
+                        if key == "properties" {
+                            self.check_key(name, &at);
+                        }
+                        self.check_positions(inside, &format!("{at}/{name}"));
+                    }
+                }
+                "anyOf" | "oneOf" | "allOf" | "prefixItems" => {
+                    for (nth, inside) in inside.as_array().into_iter().flatten().enumerate() {
+                        self.check_positions(inside, &format!("{at}/{nth}"));
+                    }
+                }
+                "items"
+                | "additionalProperties"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "contains"
+                | "propertyNames"
+                | "unevaluatedProperties"
+                | "unevaluatedItems" => {
+                    self.check_positions(inside, &at);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Checks a key of `properties`.
+    fn check_key(&mut self, name: &str, at: &str) {
+        let is_taken = match self.dialect {
+            Dialect::Anthropic | Dialect::AnthropicStrict => {
+                let is_allowed = |letter: u8| {
+                    letter.is_ascii_alphanumeric() || matches!(letter, b'_' | b'.' | b'-')
+                };
+                (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)
+            }
+            Dialect::Gemini => is_parameter_name(name),
+            Dialect::OpenAi | Dialect::OpenAiStrict | Dialect::Ollama | Dialect::JsonSchema => true,
+        };
+        if !is_taken {
+            self.report(at, format_args!("a parameter named `{name}`"));
         }
     }
 
@@ -179,7 +246,7 @@ impl SchemaChecker<'_> {
         self.check_members(map, &types, at, level);
         if let Some(items) = map.get("items") {
             self.check_node(items, &format!("{at}/items"), level + 1);
-        } else if self.is_strict() && types.contains("array") {
+        } else if types.contains("array") && self.dialect != Dialect::Ollama {
             self.report(at, "a list whose items have no type");
         }
     }
@@ -204,8 +271,16 @@ impl SchemaChecker<'_> {
         if let Some(choices) = map.get("enum") {
             let choices = choices.as_array().map(Vec::as_slice).unwrap_or_default();
             let simple = choices.iter().all(|choice| choice.is_string() || choice.is_number());
-            if choices.is_empty() || self.dialect == Dialect::Gemini && !simple {
+            let is_empty = choices.is_empty() || choices.contains(&"".into());
+            if choices.is_empty() || self.dialect == Dialect::Gemini && (is_empty || !simple) {
                 self.report(at, format_args!("enum {choices:?}"));
+            }
+            let texts = choices.iter().filter_map(Value::as_str);
+            let chars: usize = texts.map(|text| text.chars().count()).sum();
+            self.counts.choices += choices.len();
+            self.counts.chars += chars;
+            if self.dialect == Dialect::OpenAiStrict && choices.len() > 250 && chars > 15_000 {
+                self.report(at, "a large enum with long values");
             }
         }
         if let Some(format) = map.get("format") {
@@ -269,17 +344,21 @@ impl SchemaChecker<'_> {
         for (name, inside) in properties {
             let several = inside["type"].as_array().is_some_and(|types| types.len() > 1);
             self.counts.unions += usize::from(several || inside.get("anyOf").is_some());
-            if self.dialect == Dialect::Gemini && !is_parameter_name(name) {
-                self.report(at, format_args!("a parameter named `{name}`"));
-            }
+            self.check_key(name, at);
+            self.counts.chars += name.chars().count();
             self.check_node(inside, &format!("{at}/properties/{name}"), level + 1);
         }
     }
 
     fn check_limits(&mut self) {
-        let SchemaCounts { properties, optional, unions } = self.counts;
+        let SchemaCounts { properties, optional, unions, choices, chars } = self.counts;
+        let names = self.root["$defs"].as_object().into_iter().flatten();
+        let chars = chars + names.map(|(name, _)| name.chars().count()).sum::<usize>();
         match self.dialect {
             Dialect::OpenAiStrict if properties > 5000 => self.report("", "too many properties"),
+            Dialect::OpenAiStrict if choices > 1000 || chars > 120_000 => {
+                self.report("", format_args!("{choices} enum values, {chars} characters"));
+            }
             Dialect::AnthropicStrict if optional > 24 || unions > 16 => {
                 self.report("", format_args!("{optional} optional, {unions} unions"));
             }
@@ -319,13 +398,29 @@ fn collect_references(value: &Value, references: &mut Vec<String>) {
 }
 
 #[test]
+fn the_checker_refuses_what_providers_of_full_json_schema_refuse() {
+    let property = |key: &str, inside: Value| serde_json::json!({"type": "object", "properties": {key: inside}});
+    let array = serde_json::json!({"anyOf": [{"type": ["array", "null"]}]});
+    for (schema, dialect) in [
+        (property("a", array), Dialect::OpenAi),
+        (property("$top", Value::Bool(true)), Dialect::Anthropic),
+        (property(&"k".repeat(65), Value::Bool(true)), Dialect::Anthropic),
+        (property("a", property("x[y]", Value::Bool(true))), Dialect::Anthropic),
+    ] {
+        assert_eq!(problems(&schema, dialect).len(), 1, "{dialect:?} {schema}");
+        assert!(problems(&schema, Dialect::JsonSchema).is_empty(), "{schema}");
+    }
+}
+
+#[test]
 fn the_checker_refuses_what_each_provider_refuses() {
     let property = |inside: Value| serde_json::json!({"type": "object", "properties": {"a": inside}, "required": ["a"], "additionalProperties": false});
     let cases = [
         (serde_json::json!({"type": "string", "minLength": 1}), "OAGL"),
         (serde_json::json!({"type": "string", "format": "uri"}), "OGL"),
         (serde_json::json!({"type": "object", "properties": {}}), "OA"),
-        (serde_json::json!({"type": "array"}), "OA"),
+        (serde_json::json!({"type": "array"}), "OAG"),
+        (serde_json::json!({"type": "string", "enum": ["a", ""]}), "G"),
         (serde_json::json!({}), "OA"),
         (serde_json::json!({"type": "string", "pattern": "(?=x)"}), "OAGL"),
         (serde_json::json!({"type": "integer", "minimum": 1}), "AL"),

@@ -348,6 +348,7 @@ impl McpHost {
             | AgentEvent::HistoryShortened { .. }
             | AgentEvent::ResponseFinished { .. }
             | AgentEvent::Warned(_)
+            | AgentEvent::ToolsOmitted(_)
             | AgentEvent::Retrying { .. } => None,
         })
     }

@@ -1,5 +1,7 @@
 //! Table of models and their capabilities.
 
+use innkeeper_toolcall::Dialect;
+
 use crate::provider::ollama::DEFAULT_CONTEXT_TOKENS;
 use crate::provider::{Capabilities, ConstraintSupport, ProviderApi, RequestQuirks};
 
@@ -22,7 +24,8 @@ pub(super) fn look_up(api: ProviderApi, model: &str) -> Capabilities {
 const JSON_SCHEMA: ConstraintSupport =
     ConstraintSupport { json_schema: true, gbnf: false, structural_tag: false };
 
-/// OpenAI's models first; the last row covers every other server with this API.
+/// OpenAI's models first; the last row covers every other server with this API. Most of those have
+/// no limit for the number of tools.
 const OPENAI_CHAT: ModelTable = &[
     // These models never call tools over this API.
     (&["gpt-6-astra", "gpt-6.2-astra", "gpt-6.1-sol", "gpt-6.1-terra", "gpt-6.2-sol"], || {
@@ -42,7 +45,31 @@ const OPENAI_CHAT: ModelTable = &[
         stop_sequences: true,
         ..reasoning_chat()
     }),
-    (&[""], || Capabilities {
+    (MISTRAL, || Capabilities {
+        quirks: RequestQuirks { short_call_ids: true, ..RequestQuirks::default() },
+        ..other_chat()
+    }),
+    (&[""], other_chat),
+];
+
+/// Mistral's models, at Mistral and on local servers.
+const MISTRAL: &[&str] = &[
+    "mistral",
+    "ministral",
+    "magistral",
+    "mixtral",
+    "codestral",
+    "devstral",
+    "pixtral",
+    "voxtral",
+    "open-mistral",
+    "open-mixtral",
+    "labs-devstral",
+    "labs-mistral",
+];
+
+fn other_chat() -> Capabilities {
+    Capabilities {
         native_tools: true,
         temperature: true,
         stop_sequences: true,
@@ -50,8 +77,8 @@ const OPENAI_CHAT: ModelTable = &[
         constraints: JSON_SCHEMA,
         may_drop_tools: true,
         ..Capabilities::default()
-    }),
-];
+    }
+}
 
 fn reasoning_chat() -> Capabilities {
     Capabilities {
@@ -59,6 +86,7 @@ fn reasoning_chat() -> Capabilities {
         forced_choice: true,
         strict_tools: true,
         constraints: JSON_SCHEMA,
+        max_tools: Dialect::OpenAi.limits().max_tools,
         quirks: RequestQuirks { max_completion_tokens: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }
@@ -72,6 +100,7 @@ const OPENAI_RESPONSES: ModelTable = &[
         forced_choice: true,
         strict_tools: true,
         constraints: JSON_SCHEMA,
+        max_tools: Dialect::OpenAi.limits().max_tools,
         ..Capabilities::default()
     }),
     (&["gpt-", "o1", "o3", "o4"], || Capabilities {
@@ -79,6 +108,7 @@ const OPENAI_RESPONSES: ModelTable = &[
         forced_choice: true,
         strict_tools: true,
         constraints: JSON_SCHEMA,
+        max_tools: Dialect::OpenAi.limits().max_tools,
         quirks: RequestQuirks { encrypted_reasoning: true, ..RequestQuirks::default() },
         ..Capabilities::default()
     }),
@@ -135,17 +165,29 @@ fn bound_claude() -> Capabilities {
     Capabilities { quirks, ..claude() }
 }
 
+/// From 3.5 Flash-Lite and 3.6 Flash on, the models reject or ignore `temperature`.
 const GEMINI: ModelTable = &[
     (&["gemini-1", "gemini-2", "gemma"], gemini),
-    (&[""], || Capabilities {
+    (&["gemini-3.5-flash-lite"], newest_gemini),
+    (&["gemini-3-", "gemini-3.1-", "gemini-3.5-"], || Capabilities {
+        temperature: true,
+        ..newest_gemini()
+    }),
+    (&[""], newest_gemini),
+];
+
+fn newest_gemini() -> Capabilities {
+    Capabilities {
+        temperature: false,
         quirks: RequestQuirks { placeholder_signatures: true, ..RequestQuirks::default() },
         ..gemini()
-    }),
-];
+    }
+}
 
 fn gemini() -> Capabilities {
     Capabilities {
         native_tools: true,
+        max_tools: Dialect::Gemini.limits().max_tools,
         temperature: true,
         stop_sequences: true,
         forced_choice: true,
@@ -167,6 +209,42 @@ const OLLAMA: ModelTable = &[(&[""], || Capabilities {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_gemini_models_get_no_temperature() {
+        for (model, temperature) in [
+            ("gemini-2.5-flash", true),
+            ("gemini-3-flash-preview", true),
+            ("gemini-3.5-flash", true),
+            ("gemini-3.5-flash-lite", false),
+            ("gemini-3.6-flash", false),
+            ("gemini-3.8-flash", false),
+            ("gemini-4-argon", false),
+            ("gemini-flash-latest", false),
+        ] {
+            let capabilities = look_up(ProviderApi::GeminiGenerate, model);
+            assert_eq!(capabilities.temperature, temperature, "{model}");
+            let signs = !model.starts_with("gemini-2");
+            assert_eq!(capabilities.quirks.placeholder_signatures, signs, "{model}");
+        }
+    }
+
+    #[test]
+    fn openai_and_gemini_limit_the_number_of_tools_and_local_servers_do_not() {
+        for (api, model, max_tools) in [
+            (ProviderApi::OpenAiChat, "gpt-4.1", Some(128)),
+            (ProviderApi::OpenAiChat, "gpt-5.6", Some(128)),
+            (ProviderApi::OpenAiResponses, "gpt-6.1-terra", Some(128)),
+            (ProviderApi::OpenAiResponses, "gpt-4o", Some(128)),
+            (ProviderApi::OpenAiChat, "qwen3", None),
+            (ProviderApi::OpenAiResponses, "qwen3", None),
+            (ProviderApi::GeminiGenerate, "gemini-3.8-flash", Some(512)),
+            (ProviderApi::Anthropic, "claude-sonnet-5", None),
+            (ProviderApi::Ollama, "qwen3", None),
+        ] {
+            assert_eq!(look_up(api, model).max_tools, max_tools, "{api:?} {model}");
+        }
+    }
 
     #[test]
     fn the_apis_of_openai_and_gemini_enforce_a_json_schema_and_no_grammar() {

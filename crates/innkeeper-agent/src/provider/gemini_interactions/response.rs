@@ -178,9 +178,10 @@ impl ResponseAccumulator {
         Ok(())
     }
 
-    /// Whether the status is terminal.
+    /// Whether the status ends the interaction. `idle` does not: a stream that ends behind this
+    /// status was cut, because the interaction continues.
     fn has_terminal_status(&self) -> bool {
-        !matches!(self.status.as_deref(), None | Some("" | "in_progress" | "queued"))
+        !matches!(self.status.as_deref(), None | Some("" | "in_progress" | "queued" | "idle"))
     }
 
     /// Emits the initial arguments of each ended call without argument deltas.

@@ -295,6 +295,26 @@ fn every_status_is_distinguished() {
 }
 
 #[test]
+fn a_stream_that_is_cut_behind_the_status_idle_is_incomplete() {
+    let call = r#"{"type":"function_call","id":"c","name":"now","arguments":{}}"#;
+    let status = |status: &str| {
+        format!(
+            r#"{{"interaction_id":"v1_x","status":"{status}","event_type":"interaction.status_update"}}"#
+        )
+    };
+    let decode = |update: &str| {
+        let events = [start(0, call), stop(0), status(update)];
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        crate::provider::codec::chunking::decode_stream(
+            ProviderApi::GeminiInteractions,
+            &crate::provider::codec::chunking::sse_events(&events),
+        )
+    };
+    assert_eq!(decode("idle").unwrap_err().kind, LlmErrorKind::Connection);
+    assert_eq!(decode("requires_action").unwrap().finish_reason, FinishReason::ToolCalls);
+}
+
+#[test]
 fn an_answer_of_more_steps_than_the_limit_is_refused() {
     use crate::provider::codec::MAX_CONTENT_PARTS;
     let steps = |count: usize| vec![r#"{"type":"dream"}"#; count].join(",");

@@ -1,6 +1,7 @@
 //! Encodes a request for the Chat Completions API.
 
 mod message;
+mod short_id;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -127,7 +128,8 @@ fn messages(encode_request: EncodeRequest<'_>) -> Vec<ChatMessage<'_>> {
                 messages.push(ChatMessage::assistant(assistant_message, encode_request));
             }
             conversation::Message::ToolResults(results) => {
-                messages.extend(results.iter().map(ChatMessage::tool));
+                messages
+                    .extend(results.iter().map(|result| ChatMessage::tool(result, encode_request)));
             }
         }
         after_results = matches!(message, conversation::Message::ToolResults(_));

@@ -1,8 +1,9 @@
 //! Assembles tool calls from the deltas of different servers.
 //!
 //! OpenAI sends an index with every delta, and the id and the name with the first. Other servers
-//! send no index, or 0 for every call, no ids, arguments as an object instead of text, or the name
-//! with every delta.
+//! send no index, or 0 for every call, no ids, arguments as an object instead of text, the name with
+//! every delta, or the name in several deltas. The start of a call is therefore emitted with its
+//! first arguments.
 
 use std::collections::HashMap;
 
@@ -114,8 +115,8 @@ impl ToolCallAccumulator {
             self.by_id.insert(id.clone(), at);
             call.id = id;
         }
-        if let Some(name) = name.filter(|_| call.name.is_empty()) {
-            call.name = name;
+        if let Some(name) = name {
+            call.add_name(&name);
         }
         let others = entry.iter().filter(|(name, _)| !KNOWN_MEMBERS.contains(name));
         for (name, value) in others.filter_map(|(name, _)| Some((name, entry.get(name)?))) {
@@ -128,7 +129,7 @@ impl ToolCallAccumulator {
             if !arguments.is_empty() {
                 chunks.push(StreamChunk::ArgumentsDelta { index: at, fragment: arguments });
             }
-        } else if !call.name.is_empty() {
+        } else if !call.name.is_empty() && !call.arguments.is_empty() {
             call.emit_start(at, chunks);
         }
     }
@@ -179,10 +180,27 @@ impl PartialToolCall {
     fn is_superseded_by(&self, delta: &ToolCallDelta<'_>) -> bool {
         let Some(name) = &delta.name else { return false };
         let other_id = delta.id.as_ref().is_some_and(|id| !self.id.is_empty() && *id != self.id);
-        let other_name = !self.name.is_empty() && *name != self.name;
+        let other_name =
+            !self.name.is_empty() && *name != self.name && !self.may_continue_name(delta);
         let starts_again =
             delta.id.is_none() && self.brace_tracker.is_closed() && delta.begins_object();
         other_id || other_name || starts_again
+    }
+
+    /// Whether the name in a delta may be the next part of this call's name: the arguments have not
+    /// begun, and the delta has the index of the call, which servers without fragments use for one
+    /// call only.
+    fn may_continue_name(&self, delta: &ToolCallDelta<'_>) -> bool {
+        delta.index.is_some() && self.arguments.is_empty()
+    }
+
+    /// Adds a part of the name. Some servers repeat the whole name, others what is known of it.
+    fn add_name(&mut self, name: &str) {
+        if name.starts_with(&self.name) {
+            name.clone_into(&mut self.name);
+        } else if self.arguments.is_empty() {
+            self.name.push_str(name);
+        }
     }
 
     fn append_arguments(&mut self, arguments: &str) {

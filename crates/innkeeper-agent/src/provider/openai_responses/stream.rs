@@ -124,6 +124,31 @@ impl ResponseAccumulator {
         Ok(())
     }
 
+    /// Feeds the complete arguments of a call, which some servers send without the finished item.
+    fn finish_arguments(
+        &mut self,
+        event: &ObjectView<'_>,
+        chunks: &mut Vec<StreamChunk>,
+    ) -> Result<(), ApiError> {
+        let Some(arguments) = event.text("arguments") else { return Ok(()) };
+        let slot = self.item_mut(event.number("output_index"), event.non_empty_text("item_id"))?;
+        slot.finish_arguments(&arguments, chunks);
+        Ok(())
+    }
+
+    /// Returns the streamed item that an item of the response object repeats: by its id, by its place
+    /// if it is of the same kind there, or by its content. Some servers list other items at the end
+    /// than they streamed, or the same items with other ids.
+    fn streamed_item(&self, index: u64, id: Option<&str>, item: &OutputItem) -> Option<usize> {
+        let by_id = id.and_then(|id| self.by_id.get(id)).copied();
+        let by_index = self.by_index.get(&index).copied();
+        let same_kind = |at: &usize| self.items[*at].is_kind_of(item);
+        by_id
+            .filter(same_kind)
+            .or(by_index.filter(same_kind))
+            .or_else(|| self.items.iter().position(|streamed| streamed.repeats(item)))
+    }
+
     /// Decodes the response object at the end. Its items count if their own events are missing.
     fn finish_response(
         &mut self,
@@ -135,11 +160,20 @@ impl ResponseAccumulator {
         let end = ResponseEnd::from_response(&response, status)?;
         for (index, block) in (0..).zip(response.list("output").unwrap_or_default()) {
             let id = ObjectView::from_raw(block).and_then(|item| item.non_empty_text("id"));
-            let position = self.by_index.get(&index).or_else(|| self.by_id.get(id.as_ref()?));
-            let slot = position.and_then(|at| self.items.get(*at));
             let Some(item) = OutputItem::decode(block, &self.request_model)? else { continue };
-            if slot.is_none_or(|slot| slot.lacks(&item)) {
-                self.finish_item(Some(index), id, item, chunks)?;
+            let at = match self.streamed_item(index, id.as_deref(), &item) {
+                Some(at) if self.items[at].lacks(&item) => at,
+                Some(_) => continue,
+                None if self.items.len() == MAX_CONTENT_PARTS => {
+                    return Err(ApiError::too_many("items"));
+                }
+                None => {
+                    self.items.push(ItemAccumulator::default());
+                    self.items.len() - 1
+                }
+            };
+            if self.items[at].finish(self.call_count, item, chunks) {
+                self.call_count += 1;
             }
         }
         let has_refusal = self.items.iter().any(|slot| slot.is_refusal);
@@ -186,6 +220,7 @@ impl ResponseAccumulator {
             "response.function_call_arguments.delta" => {
                 self.feed_delta(DeltaKind::Arguments, &event, chunks)
             }
+            "response.function_call_arguments.done" => self.finish_arguments(&event, chunks),
             "response.output_item.added" => self.start_item(&event, chunks),
             "response.output_item.done" => self.feed_done_item(&event, chunks),
             "response.completed" => self.finish_response(&event, "completed", chunks),

@@ -239,6 +239,9 @@ fn a_request_that_cannot_become_shorter_fails_with_the_provider_s_error() {
     for file in 0..3 {
         assert!(is_sent(&read(&mut run, &format!("file{file}"))));
     }
+    // Only the result can become shorter.
+    assert!(matches!(run.on_error(too_long(), 0.0), Effect::Sleep(_)));
+    assert!(is_sent(&run.on_delay()));
     assert!(matches!(run.on_error(too_long(), 0.0), Effect::Finish(RunOutcome::Failed(_))));
 }
 

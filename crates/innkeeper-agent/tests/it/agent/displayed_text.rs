@@ -57,6 +57,7 @@ async fn stream(
             | AgentEvent::HistoryShortened { .. }
             | AgentEvent::ResponseFinished { .. }
             | AgentEvent::Warned(_)
+            | AgentEvent::ToolsOmitted(_)
             | AgentEvent::Retrying { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}

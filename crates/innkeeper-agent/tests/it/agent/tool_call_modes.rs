@@ -140,6 +140,7 @@ async fn text_is_shown_while_it_is_written_without_the_calls_in_it() {
             | AgentEvent::HistoryShortened { .. }
             | AgentEvent::ResponseFinished { .. }
             | AgentEvent::Warned(_)
+            | AgentEvent::ToolsOmitted(_)
             | AgentEvent::Retrying { .. }
             | AgentEvent::MessagesAdded(_)
             | AgentEvent::Finished(_) => {}

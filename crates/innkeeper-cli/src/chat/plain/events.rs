@@ -46,6 +46,7 @@ impl PlainChat<'_> {
             AgentEvent::Warned(warning) => {
                 self.note(&format!("{}: {}", warning.tool, warning.text))?;
             }
+            AgentEvent::ToolsOmitted(tools) => self.note(&tools.to_string())?,
             AgentEvent::HistorySummaryStarted { messages } => {
                 self.note(&format!("the model summarizes {messages} old messages"))?;
             }

@@ -69,6 +69,11 @@ pub(super) enum JsonEvent<'e> {
         tool: &'e str,
         text: &'e str,
     },
+    /// The model does not get these tools.
+    ToolsOmitted {
+        tools: &'e [String],
+        reason: &'e str,
+    },
     /// The text since the last call is not part of the response, and the request is sent again.
     Retry {
         delay_ms: u64,
@@ -133,6 +138,9 @@ impl<'e> JsonEvent<'e> {
             },
             AgentEvent::Warned(warning) => {
                 Self::Warning { id: &warning.call_id, tool: &warning.tool, text: &warning.text }
+            }
+            AgentEvent::ToolsOmitted(omitted) => {
+                Self::ToolsOmitted { tools: &omitted.tools, reason: &omitted.reason }
             }
             AgentEvent::Retrying { delay } => Self::Retry { delay_ms: milliseconds(*delay) },
             AgentEvent::HistorySummaryStarted { messages } => {
@@ -285,7 +293,7 @@ fn milliseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use innkeeper_agent::run::CallWarning;
+    use innkeeper_agent::run::{CallWarning, OmittedTools};
     use serde_json::json;
 
     use super::*;
@@ -302,6 +310,14 @@ mod tests {
                 AgentEvent::Warned(warning),
                 json!({"event": "warning", "id": "call-1", "tool": "one.add",
                     "text": "the call repeats"}),
+            ),
+            (
+                AgentEvent::ToolsOmitted(OmittedTools {
+                    tools: vec!["one.add".to_owned()],
+                    reason: "the provider rejects it".to_owned(),
+                }),
+                json!({"event": "tools_omitted", "tools": ["one.add"],
+                    "reason": "the provider rejects it"}),
             ),
             (
                 AgentEvent::Retrying { delay: Duration::from_millis(1_500) },

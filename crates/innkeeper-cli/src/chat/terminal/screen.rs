@@ -166,6 +166,7 @@ impl Screen {
             }
             AgentEvent::ToolCallProgress { .. }
             | AgentEvent::Warned(_)
+            | AgentEvent::ToolsOmitted(_)
             | AgentEvent::ResponseFinished { .. }
             | AgentEvent::HistoryShortened { .. }
             | AgentEvent::MessagesAdded(_)

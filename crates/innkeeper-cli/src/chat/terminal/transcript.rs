@@ -229,6 +229,7 @@ impl Transcript {
             AgentEvent::Warned(warning) => {
                 self.notice(Role::Warning, format!("{}: {}", warning.tool, warning.text));
             }
+            AgentEvent::ToolsOmitted(tools) => self.notice(Role::Warning, tools.to_string()),
             AgentEvent::Retrying { delay } if delay.is_zero() => {}
             AgentEvent::Retrying { delay } => {
                 let seconds = delay.as_secs_f64();

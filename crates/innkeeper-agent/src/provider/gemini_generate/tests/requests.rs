@@ -67,7 +67,7 @@ fn a_request_has_all_that_the_model_takes() {
         output_constraint: Some(OutputConstraint::JsonSchema(schema.clone())),
         prompt_caching: true,
     };
-    let model = "gemini-3.8-flash";
+    let model = "gemini-3.5-flash";
     let capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, model);
     let lowered_schema = json!({"type": "object", "properties": {"at": {"type": "string"}}});
     let mut body = json!({

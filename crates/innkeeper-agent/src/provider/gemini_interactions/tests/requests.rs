@@ -49,7 +49,10 @@ fn a_request_has_all_that_the_model_takes() {
         output_constraint: Some(OutputConstraint::JsonSchema(schema.clone())),
         prompt_caching: true,
     };
-    let capabilities = Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL);
+    let capabilities = Capabilities {
+        temperature: true,
+        ..Capabilities::for_model(ProviderApi::GeminiInteractions, MODEL)
+    };
     let lowered_schema = json!({"type": "object", "properties": {"at": {"type": "string"}}});
     let mut expected = json!({
         "model": MODEL,

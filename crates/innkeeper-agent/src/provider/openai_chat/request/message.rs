@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::short_id;
 use crate::content::{Content, Media, MediaKind, Segment};
 use crate::conversation::{AssistantMessage, PartContent, ToolCall, ToolResult};
 use crate::provider::ProviderApi;
@@ -51,9 +52,10 @@ impl<'r> ChatMessage<'r> {
         Self::new("assistant", MemberValue::Text("I stopped here."))
     }
 
-    pub(super) fn tool(result: &'r ToolResult) -> Self {
+    pub(super) fn tool(result: &'r ToolResult, encode_request: EncodeRequest<'_>) -> Self {
         let mut message = Self::new("tool", MemberValue::Shared(result.content.to_text()));
-        message.0.push(("tool_call_id".to_owned(), MemberValue::Text(&result.id)));
+        let id = MemberValue::Shared(call_id(&result.id, encode_request));
+        message.0.push(("tool_call_id".to_owned(), id));
         message
     }
 
@@ -73,8 +75,11 @@ impl<'r> ChatMessage<'r> {
             match (&part.content, native) {
                 (PartContent::Text(part_text), _) => text.push_str(part_text),
                 (PartContent::ToolCall(call), native) => calls.push(match native {
-                    Some(block) => MemberValue::Verbatim(block),
-                    None => MemberValue::Encoded(encode_call(call, encode_request)),
+                    // Some servers generate ids that they reject later.
+                    Some(block) if call_id(&call.id, encode_request) == call.id => {
+                        MemberValue::Verbatim(block)
+                    }
+                    Some(_) | None => MemberValue::Encoded(encode_call(call, encode_request)),
                 }),
                 (PartContent::Reasoning(_) | PartContent::Other, Some(block)) => {
                     insert_block(block, &mut members, &mut contents);
@@ -127,10 +132,18 @@ fn encode_call(call: &ToolCall, encode_request: EncodeRequest<'_>) -> serde_json
     let name = encode_request.encoded_tools.alias(&call.name);
     let arguments = arguments_object(&call.arguments);
     json!({
-        "id": call.id,
+        "id": call_id(&call.id, encode_request),
         "type": "function",
         "function": {"name": name, "arguments": arguments.get()},
     })
+}
+
+/// Returns the id of a call as the server takes it.
+fn call_id<'r>(id: &'r str, encode_request: EncodeRequest<'_>) -> Cow<'r, str> {
+    match encode_request.capabilities.quirks.short_call_ids {
+        true => short_id::to_short(id),
+        false => id.into(),
+    }
 }
 
 fn encode_media(media: Media<'_>) -> serde_json::Value {

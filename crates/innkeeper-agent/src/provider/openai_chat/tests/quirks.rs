@@ -54,6 +54,35 @@ const X: &str = r#"{"x":1}"#;
 
 const NUMBERING_CASES: &[NumberingCase] = &[
     (
+        "a name in two fragments",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"read_"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"file","arguments":"{\"x\":"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}"#,
+        ],
+        &[("a", "read_file", X)],
+    ),
+    (
+        "a name in three fragments with empty arguments, then a second call",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"re","arguments":""}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"ad","arguments":""}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"_file","arguments":null}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":1,"id":"b","function":{"name":"g"}}]}"#,
+        ],
+        &[("a", "read_file", X), ("b", "g", "{}")],
+    ),
+    (
+        "a name that grows with every delta",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"read"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"read_file"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"read_file","arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "read_file", X)],
+    ),
+    (
         "index 0 for all, ids differ",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,

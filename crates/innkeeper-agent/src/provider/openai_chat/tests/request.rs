@@ -279,6 +279,43 @@ fn parts_of_a_content_go_back_as_parts() {
 }
 
 #[test]
+fn mistral_gets_ids_of_nine_letters_and_digits_that_keep_results_with_their_calls() {
+    let call = |id: &str| {
+        ContentPart::new(PartContent::ToolCall(ToolCall {
+            id: id.to_owned(),
+            name: "maps.find".to_owned(),
+            arguments: "{}".to_owned(),
+        }))
+    };
+    let result = |id: &str| ToolResult {
+        id: id.to_owned(),
+        name: "maps.find".to_owned(),
+        content: "x".into(),
+        is_error: false,
+    };
+    let ids = ["call_PTLP8xhu3uwZk4l3nlnrrJha", "call_1", "abcDEF123", "functions.now:0"];
+    let parts = ids.map(call).to_vec();
+    let messages = vec![
+        Message::User("Find.".into()),
+        Message::Assistant(AssistantMessage { parts }.into()),
+        Message::ToolResults(ids.map(result).to_vec().into()),
+    ];
+    let request = Request { messages, tools: tools(), ..Request::default() };
+    let capabilities = Capabilities::for_model(ProviderApi::OpenAiChat, "mistral-large-latest");
+    let body = body(&request, &capabilities);
+    let calls = body["messages"][1]["tool_calls"].as_array().unwrap();
+    let sent: Vec<&str> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
+    let results = body["messages"].as_array().unwrap()[2..].iter();
+    let answered: Vec<&str> = results.map(|it| it["tool_call_id"].as_str().unwrap()).collect();
+    assert_eq!(sent, answered);
+    assert_eq!(sent[2], "abcDEF123");
+    let is_short = |id: &&str| id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric());
+    assert!(sent.iter().all(is_short), "{sent:?}");
+    let unique: std::collections::BTreeSet<&str> = sent.iter().copied().collect();
+    assert_eq!(unique.len(), ids.len());
+}
+
+#[test]
 fn a_user_message_after_results_is_separated_from_them_where_models_need_it() {
     let mut history = conversation();
     history.fail_pending("stopped");

@@ -29,6 +29,8 @@ pub(super) struct ItemAccumulator {
     call: Option<StartedCall>,
     /// The part of the finished item.
     finished_part: Option<ContentPart>,
+    /// The complete arguments of a call whose finished item has not come.
+    finished_arguments: Option<String>,
     pub(super) is_refusal: bool,
 }
 
@@ -46,6 +48,70 @@ impl ItemAccumulator {
         self.finished_part.as_ref().is_none_or(|finished| {
             !is_encrypted_reasoning(finished) && is_encrypted_reasoning(&item.part)
         })
+    }
+
+    /// Whether an item has the kind of the streamed one. Before its first content, a streamed item
+    /// may become any item.
+    pub(super) fn is_kind_of(&self, item: &OutputItem) -> bool {
+        if let Some(finished) = &self.finished_part {
+            return std::mem::discriminant(&finished.content)
+                == std::mem::discriminant(&item.part.content);
+        }
+        match (&item.part.content, self.last_kind) {
+            (PartContent::ToolCall(_), _) if self.call.is_some() => true,
+            (_, _) if self.call.is_some() => false,
+            (PartContent::ToolCall(_), None | Some(DeltaKind::Arguments)) => true,
+            (_, Some(DeltaKind::Arguments)) => false,
+            (PartContent::Text(_), Some(DeltaKind::Text | DeltaKind::Refusal)) => true,
+            (
+                PartContent::Reasoning(_),
+                Some(DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_)),
+            ) => true,
+            (
+                PartContent::ToolCall(_) | PartContent::Text(_) | PartContent::Reasoning(_),
+                Some(_),
+            ) => false,
+            // A message without text may stand for a streamed one.
+            (PartContent::Other, _) | (_, None) => true,
+        }
+    }
+
+    /// Whether the streamed item has the content of an item.
+    pub(super) fn repeats(&self, item: &OutputItem) -> bool {
+        match (&item.part.content, self.finished_part.as_ref().map(|part| &part.content)) {
+            (PartContent::ToolCall(other), Some(PartContent::ToolCall(call))) => {
+                call.id == other.id
+                    || (&call.name, &call.arguments) == (&other.name, &other.arguments)
+            }
+            (PartContent::ToolCall(other), None) => {
+                self.call.as_ref().is_some_and(|call| call.id == other.id)
+            }
+            (PartContent::Text(other), Some(PartContent::Text(text)))
+            | (PartContent::Reasoning(other), Some(PartContent::Reasoning(text))) => text == other,
+            (PartContent::Text(other) | PartContent::Reasoning(other), None) => {
+                self.is_kind_of(item) && self.last_kind.is_some() && self.received == *other
+            }
+            (
+                PartContent::ToolCall(_)
+                | PartContent::Text(_)
+                | PartContent::Reasoning(_)
+                | PartContent::Other,
+                _,
+            ) => false,
+        }
+    }
+
+    /// Stores the complete arguments of a call, and emits what its deltas did not contain.
+    pub(super) fn finish_arguments(&mut self, arguments: &str, chunks: &mut Vec<StreamChunk>) {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        if let (Some(call), Some(rest)) = (&self.call, arguments.strip_prefix(&self.received))
+            && !rest.is_empty()
+        {
+            let fragment = rest.to_owned();
+            chunks.push(StreamChunk::ArgumentsDelta { index: call.index, fragment });
+            self.received.push_str(rest);
+        }
+        self.finished_arguments = Some(arguments.to_owned());
     }
 
     pub(super) fn feed_delta(
@@ -160,7 +226,8 @@ impl ItemAccumulator {
         let received = self.received;
         let content = match (self.call, self.last_kind) {
             (Some(StartedCall { id, name, .. }), _) => {
-                PartContent::ToolCall(ToolCall { id, name, arguments: received })
+                let arguments = self.finished_arguments.unwrap_or(received);
+                PartContent::ToolCall(ToolCall { id, name, arguments })
             }
             (None, Some(DeltaKind::Text | DeltaKind::Refusal)) => PartContent::Text(received),
             (None, Some(DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_))) => {

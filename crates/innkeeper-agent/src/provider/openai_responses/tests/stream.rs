@@ -47,6 +47,48 @@ fn the_finished_item_counts_whatever_came_before() {
 }
 
 #[test]
+fn a_streamed_call_counts_if_the_last_event_lists_another_output() {
+    let added = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":""}}"#;
+    let arguments = r#"{"type":"response.function_call_arguments.done","output_index":0,"item_id":"fc","arguments":"{}"}"#;
+    let empty = r#"{"type":"response.function_call_arguments.done","output_index":0,"item_id":"fc","arguments":""}"#;
+    let done = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"}}"#;
+    let completed = |output: &str| {
+        format!(r#"{{"type":"response.completed","response":{{"output":[{output}]}}}}"#)
+    };
+    let message = r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"T"}]}"#;
+    let blank = r#"{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":""}]}"#;
+    let thought = r#"{"type":"reasoning","id":"rs","summary":[]}"#;
+    for output in [message, blank, thought, ""] {
+        for data in
+            [&[added, arguments][..], &[added, empty], &[added, done], &[added, arguments, done]]
+        {
+            let completed = completed(output);
+            let response = stream(&[data, &[&completed]].concat());
+            assert_eq!(calls(&response), [("c", "f", "{}")], "{data:?} {output}");
+            let text = if output == message { "T" } else { "" };
+            assert_eq!(response.message.visible_text(), text, "{data:?}");
+        }
+    }
+}
+
+#[test]
+fn an_item_that_the_last_event_lists_again_counts_once() {
+    let completed = |output: &str| {
+        format!(r#"{{"type":"response.completed","response":{{"output":[{output}]}}}}"#)
+    };
+    // The streamed reasoning is not listed, so that the message has another place and another id.
+    let thought = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs","summary":[]}}"#;
+    let text =
+        r#"{"type":"response.output_text.delta","output_index":1,"item_id":"m","delta":"Hi"}"#;
+    let message = r#"{"type":"message","id":"m2","content":[{"type":"output_text","text":"Hi"}]}"#;
+    assert_eq!(stream(&[thought, text, &completed(message)]).message.visible_text(), "Hi");
+    // A call has another id at the end.
+    let call = r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"fc","call_id":"c","name":"f","arguments":"{}"}}"#;
+    let again = r#"{"type":"function_call","id":"fc2","call_id":"c","name":"f","arguments":"{}"}"#;
+    assert_eq!(calls(&stream(&[thought, call, &completed(again)])), [("c", "f", "{}")]);
+}
+
+#[test]
 fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
     let item = |content: &str| {
         format!(r#"{{"type":"reasoning","id":"rs","summary":[],"encrypted_content":{content}}}"#)

@@ -1,0 +1,135 @@
+//! Finds out which tools a provider's error is about.
+//!
+//! Providers name a tool by its place in the request or by its name: OpenAI and the servers with its
+//! API write `tools[3].function.parameters` or `function 'x'`, Anthropic
+//! `tools.3.custom.input_schema`, Gemini `tools[0].function_declarations[3]` or
+//! `FunctionDeclaration 'x'`, and FastAPI servers `["body", "tools", 3]`.
+
+use serde::{Deserialize, Serialize};
+
+use super::tool_encoding::EncodedTools;
+
+/// Maximum number of bytes of an error that are searched; errors that quote the request are longer.
+const MAX_SEARCHED_BYTES: usize = 64 << 10;
+
+/// What a provider says about the tools of a request that it rejects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolRejection {
+    /// The public names of the tools that the error names.
+    Tools(Vec<String>),
+    /// The request has too many tools.
+    TooMany {
+        /// The number of tools that the provider takes.
+        max_tools: usize,
+    },
+}
+
+impl ToolRejection {
+    /// Reads the error of a rejected request. `message` is the provider's message, `body` the whole
+    /// response.
+    pub(crate) fn from_error(message: &str, body: &str, tools: &EncodedTools) -> Option<Self> {
+        if tools.is_empty() {
+            return None;
+        }
+        let body = &body[..body.floor_char_boundary(MAX_SEARCHED_BYTES)];
+        for text in [message, body] {
+            let named = named_tools(text, tools);
+            if !named.is_empty() {
+                return Some(Self::Tools(named));
+            }
+        }
+        max_tools(message, tools.as_slice().len()).map(|max_tools| Self::TooMany { max_tools })
+    }
+}
+
+/// Returns the public names of the tools that the text names, in the order of the request.
+fn named_tools(text: &str, tools: &EncodedTools) -> Vec<String> {
+    let lower = text.to_ascii_lowercase();
+    let mut indexes: Vec<usize> = Vec::new();
+    for list in ["tools", "function_declarations", "functiondeclarations"] {
+        for (at, _) in lower.match_indices(list) {
+            if !ends_with_name(&lower[..at]) {
+                indexes.extend(index_at_start(&lower[at + list.len()..]));
+            }
+        }
+    }
+    let encoded = tools.as_slice().iter().enumerate();
+    let named =
+        encoded.filter(|(at, tool)| indexes.contains(at) || is_named(text, &lower, &tool.alias));
+    named.map(|(_, tool)| tools.public_name(&tool.alias).to_owned()).collect()
+}
+
+/// Whether the text ends within a longer name.
+fn ends_with_name(text: &str) -> bool {
+    text.ends_with(is_name_char)
+}
+
+fn is_name_char(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '-')
+}
+
+/// Returns the index at the start of a text: `[3]`, `.3.`, `/3` or, after a quoted name, `, 3`.
+fn index_at_start(text: &str) -> Option<usize> {
+    let unquoted = text.trim_start_matches(['\\', '\'', '"']);
+    let is_quoted = unquoted.len() < text.len();
+    let separator = unquoted.chars().next()?;
+    let rest = match separator {
+        '[' | '.' | '/' => &unquoted[1..],
+        ',' if is_quoted => unquoted[1..].trim_start(),
+        _ => return None,
+    };
+    let end = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+    let index = rest[..end].parse().ok()?;
+    let behind = &rest[end..];
+    // The index of Gemini's list of lists: the index of the declaration follows.
+    let is_outer = behind.starts_with("].function_declarations[")
+        || behind.starts_with("].functiondeclarations[")
+        || behind.starts_with(is_name_char);
+    (!is_outer).then_some(index)
+}
+
+/// Whether the text has this name where it speaks of a tool. `lower` is the text in lower case.
+fn is_named(text: &str, lower: &str, alias: &str) -> bool {
+    text.match_indices(alias).any(|(at, _)| {
+        let is_whole =
+            !ends_with_name(&text[..at]) && !text[at + alias.len()..].starts_with(is_name_char);
+        let before = &lower[..at];
+        let unquoted = before.trim_end_matches(['\\', '\'', '"', '`', '\u{2018}', '\u{201C}']);
+        let is_quoted = unquoted.len() < before.len();
+        // Without quotes, a plain word such as `call` may belong to the sentence.
+        let is_distinct = is_quoted || alias.contains(['_', '-']);
+        is_whole && is_distinct && ends_with_tool_word(unquoted)
+    })
+}
+
+/// Whether the last word before a name says that the name is that of a tool.
+fn ends_with_tool_word(text: &str) -> bool {
+    let is_space = |character: char| !is_name_char(character);
+    let mut words = text.rsplit(is_space).filter(|word| !word.is_empty());
+    let mut word = words.next().unwrap_or_default();
+    if matches!(word, "name" | "named" | "called" | "declaration") {
+        word = words.next().unwrap_or_default();
+    }
+    matches!(word, "function" | "tool" | "functiondeclaration" | "function_declaration")
+}
+
+/// Returns the number of tools that the provider takes, if the message says that there are too many.
+fn max_tools(message: &str, count: usize) -> Option<usize> {
+    let lower = message.to_ascii_lowercase();
+    let names_tools = ["tools", "functions", "function declarations", "function_declarations"]
+        .iter()
+        .any(|name| lower.contains(name));
+    let names_limit = ["too long", "too many", "at most", "maximum", "exceed", "limit"]
+        .iter()
+        .any(|phrase| lower.contains(phrase));
+    if !names_tools || !names_limit {
+        return None;
+    }
+    let numbers = lower.split(|character: char| !character.is_ascii_digit());
+    // Smaller numbers are no limit for a list, but indexes or versions.
+    numbers.filter_map(|digits| digits.parse().ok()).find(|limit| (8..count).contains(limit))
+}
+
+#[cfg(test)]
+mod tests;
