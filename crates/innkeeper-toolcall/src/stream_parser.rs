@@ -132,6 +132,30 @@ pub struct ToolCallParser {
     call_count: usize,
     after_call: bool,
     saw_reasoning: bool,
+    /// Whether text for the user was emitted.
+    saw_text: bool,
+    /// See [`Format::lead_ins`].
+    lead_ins: &'static [(&'static str, &'static str)],
+    /// The last call whose syntax has raw values.
+    raw_call: Option<EndedCall>,
+}
+
+/// A complete call whose syntax has raw values.
+#[derive(Debug)]
+struct EndedCall {
+    index: usize,
+    /// The tags that end a value or a call in this syntax.
+    closers: Vec<String>,
+    /// Whether an event has said that the call ended too early.
+    is_reported: bool,
+}
+
+impl EndedCall {
+    /// Whether the text contains the end of a value or of a call, so that the call before the text
+    /// had ended too early.
+    fn ended_early(&self, text: &str) -> bool {
+        self.closers.iter().any(|closer| text.contains(closer.trim_start_matches(']')))
+    }
 }
 
 /// Maximum number of bytes of the next chunk that are joined to the held text: more than a marker
@@ -161,6 +185,9 @@ impl ToolCallParser {
             call_count: 0,
             after_call: false,
             saw_reasoning: false,
+            saw_text: false,
+            lead_ins: options.format.lead_ins(),
+            raw_call: None,
         }
     }
 
@@ -305,7 +332,9 @@ impl ToolCallParser {
                 let HeldCall { open_call, trailing_text } = *pending;
                 self.finish_open_call(open_call, &(trailing_text + rest), text_end, sink);
             }
-            ParseMode::CallSection(section) => section.finish(rest, sink),
+            ParseMode::CallSection(section) => {
+                section.finish(rest, self.raw_call.as_ref(), sink);
+            }
             ParseMode::OpenCall(open) => self.finish_open_call(*open, rest, text_end, sink),
             ParseMode::HarmonyHeader(header) => header.finish(rest, text_end, sink),
             ParseMode::HarmonyBody(body) => body.emit(rest, sink),
@@ -318,7 +347,9 @@ impl ToolCallParser {
             return;
         }
         self.context.push(text);
-        self.after_call = self.after_call && text.trim().is_empty();
+        let is_blank = text.trim().is_empty();
+        self.after_call = self.after_call && is_blank;
+        self.saw_text |= !is_blank;
         sink(ParseEvent::Text(text));
     }
 }
@@ -371,6 +402,8 @@ fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
         }
         MarkerKind::StrayReasoningEnd
         | MarkerKind::Markup
+        | MarkerKind::EndToken
+        | MarkerKind::CallCloser
         | MarkerKind::CallSection { .. }
         | MarkerKind::Call(_)
         | MarkerKind::HarmonyHeader => None,

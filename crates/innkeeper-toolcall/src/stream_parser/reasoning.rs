@@ -2,8 +2,8 @@
 
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
-use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
-use crate::event::{ParseEvent, TextEnd};
+use super::{EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
+use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::{LexerKind, MarkerKind};
 use crate::lexer::leading_whitespace_len;
 
@@ -29,12 +29,18 @@ impl ReasoningState {
 fn starts_marked_call(kind: MarkerKind) -> bool {
     match kind {
         MarkerKind::Call(
-            LexerKind::BareJson | LexerKind::Fence | LexerKind::Pythonic | LexerKind::React,
+            LexerKind::BareJson
+            | LexerKind::Fence
+            | LexerKind::ToolCode
+            | LexerKind::Pythonic
+            | LexerKind::React,
         ) => false,
         MarkerKind::Call(_) => true,
         MarkerKind::ReasoningStart { .. }
         | MarkerKind::StrayReasoningEnd
         | MarkerKind::Markup
+        | MarkerKind::EndToken
+        | MarkerKind::CallCloser
         | MarkerKind::CallSection { .. }
         | MarkerKind::HarmonyHeader => false,
     }
@@ -74,16 +80,30 @@ impl CallSection {
     }
 
     /// Handles the end of the text inside the section.
-    pub(super) fn finish(mut self, rest: &str, sink: &mut ParseEventSink<'_>) {
+    pub(super) fn finish(
+        mut self,
+        rest: &str,
+        raw_call: Option<&EndedCall>,
+        sink: &mut ParseEventSink<'_>,
+    ) {
         self.noise.push_str(rest);
-        self.flush_noise(true, sink);
+        self.flush_noise(true, raw_call, sink);
     }
 
     /// Emits the noise as markup. At the end of a section without a call, emits the noise as text,
     /// so that the user sees it.
-    fn flush_noise(&mut self, last: bool, sink: &mut ParseEventSink<'_>) {
+    fn flush_noise(
+        &mut self,
+        last: bool,
+        raw_call: Option<&EndedCall>,
+        sink: &mut ParseEventSink<'_>,
+    ) {
         let noise = std::mem::take(&mut self.noise);
-        if last && !self.has_calls && !noise.trim().is_empty() {
+        if let Some(call) = raw_call.filter(|call| self.has_calls && call.ended_early(&noise)) {
+            let index = Some(call.index);
+            let reason = IncompleteReason::EndedEarly;
+            sink(ParseEvent::Incomplete { index, reason, text: &noise });
+        } else if last && !self.has_calls && !noise.trim().is_empty() {
             sink(ParseEvent::Text(&noise));
         } else {
             emit(&noise, sink, ParseEvent::Markup);
@@ -125,6 +145,8 @@ impl ToolCallParser {
                 MarkerKind::StrayReasoningEnd
                 | MarkerKind::ReasoningStart { .. }
                 | MarkerKind::Markup
+                | MarkerKind::EndToken
+                | MarkerKind::CallCloser
                 | MarkerKind::CallSection { .. }
                 | MarkerKind::HarmonyHeader => {
                     emit(marker.text, sink, ParseEvent::Markup);
@@ -215,7 +237,7 @@ impl ToolCallParser {
                     let marker = *marker;
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
-                        section.flush_noise(false, sink);
+                        section.flush_noise(false, self.raw_call.as_ref(), sink);
                         section.has_calls = true;
                         self.mode = ParseMode::OpenCall(Box::new(OpenCall::new(
                             marker.text,
@@ -223,7 +245,7 @@ impl ToolCallParser {
                             ParseMode::CallSection(section),
                         )));
                     } else {
-                        section.flush_noise(true, sink);
+                        section.flush_noise(true, self.raw_call.as_ref(), sink);
                         emit(marker.text, sink, ParseEvent::Markup);
                         self.context.reset();
                     }
@@ -238,7 +260,7 @@ impl ToolCallParser {
                 self.emit_visible_text(&section.noise, sink);
                 return ParseProgress::wait_after(input.len());
             }
-            section.flush_noise(false, sink);
+            section.flush_noise(false, self.raw_call.as_ref(), sink);
         }
         self.mode = ParseMode::CallSection(section);
         ParseProgress::wait_after(input.len())
