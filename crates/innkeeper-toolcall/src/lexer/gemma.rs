@@ -66,6 +66,8 @@ pub(crate) struct Gemma {
     /// The end of the string, if the last end of an example is the end of the call itself.
     last_end: Option<usize>,
     example_ends: usize,
+    /// Whether an argument of the call itself may have started in an example that never ends.
+    may_hide_argument: bool,
     is_ambiguous: bool,
     done: bool,
 }
@@ -87,6 +89,7 @@ impl Gemma {
             open_examples: 0,
             last_end: None,
             example_ends: 0,
+            may_hide_argument: false,
             is_ambiguous: false,
             done: false,
         }
@@ -146,6 +149,7 @@ impl Gemma {
         match (self.string, self.last_end) {
             (Some(OpenString::Raw(start)), Some(end))
                 if self.example_ends == 1
+                    && !self.may_hide_argument
                     && matches!(text_end, Some(TextEnd::Stop | TextEnd::Unknown)) =>
             {
                 self.strings.push(start..end);
@@ -249,7 +253,10 @@ impl Gemma {
                         return None;
                     }
                     AfterQuote::Part { is_doubtful } => {
-                        self.is_ambiguous |= is_doubtful;
+                        match self.open_examples {
+                            0 => self.is_ambiguous |= is_doubtful,
+                            _ => self.may_hide_argument |= is_doubtful,
+                        }
                         self.last_end = self.find_last_end(rest).map(|()| self.base_offset + *at);
                         if self.last_end.is_some() {
                             self.open_examples -= 1;
@@ -321,7 +328,12 @@ impl Gemma {
             let after = rest.get(1..).unwrap_or_default();
             return match match_after_whitespace(after, &[self.tokens.close], None) {
                 PrefixMatch::Partial if is_closer => undecided,
-                _ => part,
+                _ if sign != b',' => part,
+                _ => match match_key(after, self.tokens.quote) {
+                    KeyMatch::NeedMore => undecided,
+                    KeyMatch::Key(key) => AfterQuote::Part { is_doubtful: self.is_wanted(key) },
+                    KeyMatch::No => part,
+                },
             };
         }
         if matches!(sign, b':' | b'=') && container != b'[' && !b":=".contains(&self.last_sign) {

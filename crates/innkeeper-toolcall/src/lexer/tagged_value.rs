@@ -32,6 +32,8 @@ pub(super) struct ValueScan {
     /// The offset at which the value ends if the last of these places is the end of the call
     /// itself, as long as no other text follows.
     last_end: Option<usize>,
+    /// Whether an argument of the call itself may have started in an example that never ends.
+    may_hide_argument: bool,
     /// The byte before the current position.
     last_byte: u8,
 }
@@ -132,7 +134,7 @@ impl TaggedParameters {
     fn finish_value(&mut self, input: &str, text_end: Option<TextEnd>) -> LexStatus {
         let is_whole = matches!(text_end, Some(TextEnd::Stop | TextEnd::Unknown));
         match self.scan.last_end {
-            Some(end) if is_whole && self.scan.call_ends == 1 => {
+            Some(end) if is_whole && self.scan.call_ends == 1 && !self.scan.may_hide_argument => {
                 self.push_argument(end, true);
                 self.phase = ParameterPhase::Tail;
                 LexStatus::Done { used: input.len() }
@@ -208,6 +210,14 @@ impl TaggedParameters {
     ) -> ValueStep {
         let used = self.value_end.len();
         if self.scan.open_calls > 0 {
+            match self.match_after_value(&rest[used..], text_end) {
+                AfterValue::NeedMore => return ValueStep::NeedMore,
+                AfterValue::Argument(key) => self.scan.may_hide_argument |= self.is_wanted(&key),
+                AfterValue::CallEnd
+                | AfterValue::DamagedArgument
+                | AfterValue::TextEnd
+                | AfterValue::Other => {}
+            }
             self.scan.closer = Some(offset);
             self.scan.last_end = None;
             return ValueStep::Part(used);

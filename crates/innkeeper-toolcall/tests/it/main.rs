@@ -18,6 +18,7 @@ mod linear_time;
 #[cfg(target_os = "linux")]
 mod local;
 mod pythonic;
+mod raw_values;
 mod schema_checker;
 mod sections;
 mod sloppy_json;
