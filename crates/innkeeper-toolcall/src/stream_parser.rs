@@ -136,8 +136,8 @@ pub struct ToolCallParser {
     saw_text: bool,
     /// See [`Format::lead_ins`].
     lead_ins: &'static [(&'static str, &'static str)],
-    /// The last call whose syntax has raw values.
-    raw_call: Option<EndedCall>,
+    /// The calls whose syntax has raw values, one for each syntax.
+    raw_calls: Vec<EndedCall>,
 }
 
 /// A complete call whose syntax has raw values.
@@ -187,7 +187,7 @@ impl ToolCallParser {
             saw_reasoning: false,
             saw_text: false,
             lead_ins: options.format.lead_ins(),
-            raw_call: None,
+            raw_calls: Vec::new(),
         }
     }
 
@@ -333,7 +333,7 @@ impl ToolCallParser {
                 self.finish_open_call(open_call, &(trailing_text + rest), text_end, sink);
             }
             ParseMode::CallSection(section) => {
-                section.finish(rest, self.raw_call.as_ref(), sink);
+                section.finish(rest, &self.raw_calls, sink);
             }
             ParseMode::OpenCall(open) => self.finish_open_call(*open, rest, text_end, sink),
             ParseMode::HarmonyHeader(header) => header.finish(rest, text_end, sink),

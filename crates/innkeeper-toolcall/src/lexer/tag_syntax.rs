@@ -18,8 +18,8 @@ pub(super) struct TagSyntax {
     pub(super) call_end: String,
     /// The closing tag of an optional outer element.
     pub(super) outer_end: Option<&'static str>,
-    /// The texts that may follow a call whose last value has no closing tag.
-    pub(super) continuations: Vec<String>,
+    /// The closing tags that may follow a call at the end of the text.
+    pub(super) section_ends: Vec<String>,
     /// Whether one line end at each side of a value belongs to the tags.
     pub(super) trims_newlines: bool,
     /// The source of the type of an argument.
@@ -77,7 +77,7 @@ impl TagSyntax {
             value_end: ValueEnd::Tag("</parameter>".to_owned()),
             call_end: "</function>".to_owned(),
             outer_end: Some("</tool_call>"),
-            continuations: vec!["</tool_call>".to_owned()],
+            section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
             trims_newlines: true,
             type_source: TypeSource::Schema,
         }
@@ -90,7 +90,7 @@ impl TagSyntax {
             head_end: HeadEnd::Quote,
             argument_start: "<param name=\"".to_owned(),
             value_end: ValueEnd::Tag("</param>".to_owned()),
-            continuations: vec!["<function name=\"".to_owned(), "</tool_call>".to_owned()],
+            section_ends: vec!["</tool_call>".to_owned()],
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
             ..Self::function()
@@ -109,7 +109,7 @@ impl TagSyntax {
             value_end: ValueEnd::Tag("</arg_value>".to_owned()),
             call_end: "</tool_call>".to_owned(),
             outer_end: None,
-            continuations: vec!["<tool_call>".to_owned()],
+            section_ends: Vec::new(),
             trims_newlines: false,
             type_source: TypeSource::Schema,
         }
@@ -117,8 +117,6 @@ impl TagSyntax {
 
     /// `<invoke name="…">`, with `prefix` after the `<` or `</` of each tag.
     pub(super) fn invoke(prefix: &'static str) -> Self {
-        let mut continuations = vec![format!("<{prefix}invoke name=\"")];
-        continuations.extend(SECTION_ENDS.iter().map(|end| (*end).to_owned()));
         Self {
             call_prefix: "",
             call_start: format!("<{prefix}invoke name=\""),
@@ -129,7 +127,7 @@ impl TagSyntax {
             value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
             call_end: format!("</{prefix}invoke>"),
             outer_end: None,
-            continuations,
+            section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
         }
@@ -147,10 +145,7 @@ impl TagSyntax {
             value_end: ValueEnd::Named(minimax!("</")),
             call_end: minimax!("</invoke>").to_owned(),
             outer_end: None,
-            continuations: vec![
-                minimax!("<invoke name=\"").to_owned(),
-                minimax!("</tool_call>").to_owned(),
-            ],
+            section_ends: vec![minimax!("</tool_call>").to_owned()],
             trims_newlines: false,
             type_source: TypeSource::Schema,
         }
@@ -168,7 +163,10 @@ impl TagSyntax {
             value_end: ValueEnd::Tag("<|close|>argument<|sep|>".to_owned()),
             call_end: "<|close|>call<|sep|>".to_owned(),
             outer_end: None,
-            continuations: vec!["<|open|>call ".to_owned(), "<|close|>tools<|sep|>".to_owned()],
+            section_ends: vec![
+                "<|close|>tools<|sep|>".to_owned(),
+                "<|close|>message<|sep|>".to_owned(),
+            ],
             trims_newlines: false,
             type_source: TypeSource::TypeAttribute,
         }
@@ -224,6 +222,7 @@ const SECTION_ENDS: &[&str] = &[
     "</minimax:tool_call>",
     "</steptml:toolcall>",
     "<｜tool_call_end｜>",
+    "<｜tool_calls_end｜>",
 ];
 
 /// Returns the value of the attribute `name`, with entities decoded.

@@ -339,7 +339,8 @@ impl TaggedParameters {
                 ));
             }
             let value = text.get(argument.range.clone()).unwrap_or_default();
-            if !argument.is_closed && (self.is_damaged || ends_with_stray_closer(value)) {
+            // A tag in a value without a closing tag may be the wrong closing tag.
+            if !argument.is_closed && (self.is_damaged || value.contains('<')) {
                 return Some(format!("the value of {} has no end", quote_backticks(&name)));
             }
         }
@@ -367,14 +368,6 @@ impl HeadMatch {
 /// Whether an offered tool with this name takes no arguments.
 fn is_without_arguments(tools: &Tools, name: &str) -> bool {
     resolve(tools, name).is_some() && ToolParameters::of(tools, name).is_empty()
-}
-
-/// Whether a value ends with a closing tag that it doesn't open: the model closed the value with the
-/// wrong tag.
-fn ends_with_stray_closer(value: &str) -> bool {
-    let Some(tag) = value.trim_end().strip_suffix('>') else { return false };
-    let Some((before, name)) = tag.rsplit_once("</") else { return false };
-    !name.is_empty() && !name.contains(['<', '>']) && !before.contains(&format!("<{name}"))
 }
 
 impl Lexer for TaggedParameters {

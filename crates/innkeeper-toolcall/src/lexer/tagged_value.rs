@@ -186,19 +186,22 @@ impl TaggedParameters {
         if self.scan.last_end.is_none() {
             return self.part(1);
         }
-        let outer = self.syntax.outer_end.into_iter();
-        let tags = outer.chain(self.syntax.continuations.iter().map(String::as_str));
-        let results: Vec<_> = tags.map(|tag| (match_prefix(rest, tag), tag.len())).collect();
-        let whole = results.iter().find(|(matched, _)| *matched == PrefixMatch::Yes);
-        match whole {
-            Some((_, length)) => ValueStep::Part(*length),
-            None if text_end.is_none()
-                && results.iter().any(|(matched, _)| *matched == PrefixMatch::Partial) =>
-            {
-                ValueStep::NeedMore
-            }
-            None => self.part(1),
+        match self.match_section_end(rest) {
+            (PrefixMatch::Yes, length) => ValueStep::Part(length),
+            (PrefixMatch::Partial, _) if text_end.is_none() => ValueStep::NeedMore,
+            (PrefixMatch::Partial | PrefixMatch::No, _) => self.part(1),
         }
+    }
+
+    /// Whether a closing tag that may follow the call starts here, with its length.
+    fn match_section_end(&self, rest: &str) -> (PrefixMatch, usize) {
+        let tags = self.syntax.section_ends.iter();
+        let results: Vec<_> = tags.map(|tag| (match_prefix(rest, tag), tag.len())).collect();
+        let find = |wanted: PrefixMatch| results.iter().find(|(matched, _)| *matched == wanted);
+        find(PrefixMatch::Yes)
+            .or_else(|| find(PrefixMatch::Partial))
+            .copied()
+            .unwrap_or((PrefixMatch::No, 0))
     }
 
     /// Decides about the closing tag of a value at the start of `rest`.
@@ -281,9 +284,9 @@ impl TaggedParameters {
             self.scan.call_ends += usize::from(self.scan.last_end.is_some());
             return ValueStep::Part(used);
         }
-        // The model forgot the closing tag of the value.
-        let ended = text_end.map(|finish| finish == TextEnd::Stop);
-        match match_after_whitespace(&rest[used..], &self.syntax.continuations, ended) {
+        // The model forgot the closing tag of the value. Only at the end of the text is it certain
+        // that the value doesn't go on.
+        match self.match_text_end(&rest[used..], text_end) {
             PrefixMatch::Yes => {
                 self.is_ambiguous |= self.scan.open_arguments > 0;
                 let phase = ParameterPhase::Tail;
@@ -291,6 +294,30 @@ impl TaggedParameters {
             }
             PrefixMatch::Partial if text_end.is_none() => ValueStep::NeedMore,
             PrefixMatch::Partial | PrefixMatch::No => self.part(used),
+        }
+    }
+
+    /// Whether only closing tags are left.
+    fn match_text_end(&self, rest: &str, text_end: Option<TextEnd>) -> PrefixMatch {
+        let mut left = rest;
+        loop {
+            let blank = leading_whitespace_len(left);
+            left = &left[blank..];
+            if blank > MAX_LOOKAHEAD_BYTES || rest.len() - left.len() > 2 * MAX_LOOKAHEAD_BYTES {
+                return PrefixMatch::No;
+            }
+            let has_tag = !rest[..rest.len() - left.len()].trim().is_empty();
+            match (left.is_empty(), text_end) {
+                (true, None) => return PrefixMatch::Partial,
+                (true, Some(end)) if has_tag || end == TextEnd::Stop => return PrefixMatch::Yes,
+                (true, Some(_)) => return PrefixMatch::No,
+                (false, _) => {}
+            }
+            match self.match_section_end(left) {
+                (PrefixMatch::Yes, length) => left = &left[length..],
+                (PrefixMatch::Partial, _) if text_end.is_none() => return PrefixMatch::Partial,
+                (PrefixMatch::Partial | PrefixMatch::No, _) => return PrefixMatch::No,
+            }
         }
     }
 
@@ -402,7 +429,7 @@ impl TaggedParameters {
 
     /// Whether a text can be the name of a tool, with its attributes.
     fn is_head(&self, head: &str) -> bool {
-        is_name(self.syntax.name(head).trim())
+        !head.trim().contains(['<', '\n']) && is_name(self.syntax.name(head).trim())
     }
 }
 

@@ -350,7 +350,8 @@ impl ToolCallParser {
                     self.after_call = true;
                     let closers = open.lexer.raw_closers();
                     if !closers.is_empty() {
-                        self.raw_call = Some(EndedCall { index, closers, is_reported: false });
+                        self.raw_calls.retain(|call| call.closers != closers);
+                        self.raw_calls.push(EndedCall { index, closers, is_reported: false });
                     }
                     sink(ParseEvent::Call { index, call: &call, text });
                 }
@@ -362,10 +363,11 @@ impl ToolCallParser {
         }
     }
 
-    /// Reports that the last call with raw values ended too early, because `closer` follows it.
+    /// Reports that a call with raw values ended too early, because `closer` follows it.
     pub(super) fn report_early_end(&mut self, closer: &str, sink: &mut ParseEventSink<'_>) {
         self.context.push(closer);
-        match &mut self.raw_call {
+        let call = self.raw_calls.iter_mut().find(|call| call.ended_early(closer));
+        match call {
             Some(call) if !call.is_reported => {
                 call.is_reported = true;
                 let index = Some(call.index);

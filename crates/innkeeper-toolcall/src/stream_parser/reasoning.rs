@@ -83,23 +83,18 @@ impl CallSection {
     pub(super) fn finish(
         mut self,
         rest: &str,
-        raw_call: Option<&EndedCall>,
+        raw_calls: &[EndedCall],
         sink: &mut ParseEventSink<'_>,
     ) {
         self.noise.push_str(rest);
-        self.flush_noise(true, raw_call, sink);
+        self.flush_noise(true, raw_calls, sink);
     }
 
     /// Emits the noise as markup. At the end of a section without a call, emits the noise as text,
     /// so that the user sees it.
-    fn flush_noise(
-        &mut self,
-        last: bool,
-        raw_call: Option<&EndedCall>,
-        sink: &mut ParseEventSink<'_>,
-    ) {
+    fn flush_noise(&mut self, last: bool, raw_calls: &[EndedCall], sink: &mut ParseEventSink<'_>) {
         let noise = std::mem::take(&mut self.noise);
-        if let Some(call) = raw_call.filter(|call| self.has_calls && call.ended_early(&noise)) {
+        if let Some(call) = raw_calls.iter().find(|call| call.ended_early(&noise)) {
             let index = Some(call.index);
             let reason = IncompleteReason::EndedEarly;
             sink(ParseEvent::Incomplete { index, reason, text: &noise });
@@ -237,7 +232,7 @@ impl ToolCallParser {
                     let marker = *marker;
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
-                        section.flush_noise(false, self.raw_call.as_ref(), sink);
+                        section.flush_noise(false, &self.raw_calls, sink);
                         section.has_calls = true;
                         self.mode = ParseMode::OpenCall(Box::new(OpenCall::new(
                             marker.text,
@@ -245,7 +240,7 @@ impl ToolCallParser {
                             ParseMode::CallSection(section),
                         )));
                     } else {
-                        section.flush_noise(true, self.raw_call.as_ref(), sink);
+                        section.flush_noise(true, &self.raw_calls, sink);
                         emit(marker.text, sink, ParseEvent::Markup);
                         self.context.reset();
                     }
@@ -260,7 +255,7 @@ impl ToolCallParser {
                 self.emit_visible_text(&section.noise, sink);
                 return ParseProgress::wait_after(input.len());
             }
-            section.flush_noise(false, self.raw_call.as_ref(), sink);
+            section.flush_noise(false, &self.raw_calls, sink);
         }
         self.mode = ParseMode::CallSection(section);
         ParseProgress::wait_after(input.len())

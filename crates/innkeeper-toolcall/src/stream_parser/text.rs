@@ -158,7 +158,7 @@ impl ToolCallParser {
     ) -> bool {
         if marker.kind == MarkerKind::CallCloser {
             // Quotes and fences don't matter: they may be part of the value that was cut.
-            return self.raw_call.as_ref().is_some_and(|call| call.ended_early(marker.text));
+            return self.raw_calls.iter().any(|call| call.ended_early(marker.text));
         }
         if !marker.in_prose {
             return true;

@@ -330,6 +330,27 @@ fn case(random: &mut Random) -> Case {
     Case { syntax, expected, text, has_markup, chunks }
 }
 
+/// Whether the text is also what a model writes for these calls, apart from white space, in one
+/// syntax or several. No parser can know which of the two was meant.
+fn is_written_form(calls: &[String], text: &str) -> bool {
+    let without_space = |text: &str| text.split_whitespace().collect::<String>();
+    let text = without_space(text);
+    let mut rest = text.as_str();
+    calls.iter().all(|call| {
+        let (name, arguments) = call.split_once(' ').unwrap();
+        let members: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(arguments).unwrap();
+        let arguments: Vec<(&str, String)> = members
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default().to_owned()))
+            .collect();
+        let forms = SYNTAXES.iter().map(|syntax| without_space(&syntax.write(name, &arguments)));
+        let end = forms.filter_map(|form| Some(rest.find(&form)? + form.len())).min();
+        rest = &rest[end.unwrap_or(rest.len())..];
+        end.is_some()
+    })
+}
+
 /// The calls of a text, or nothing if anything shows that the text has no certain reading.
 fn read(case: &Case) -> Option<Vec<String>> {
     let options = ParserOptions { format: case.syntax.format(), ..ParserOptions::default() };
@@ -373,7 +394,9 @@ fn check(seed: u64, count: usize) {
         let case = case(&mut random);
         let calls = read(&case);
         let is_exact = calls.as_ref().is_some_and(|calls| *calls == [case.expected.as_str()]);
-        if calls.is_some() && !is_exact {
+        if let Some(calls) = calls.filter(|_| !is_exact)
+            && !is_written_form(&calls, &case.text)
+        {
             wrong.push(format!(
                 "{:?}\n{}\n  read {calls:#?}\n  not {}",
                 case.syntax, case.text, case.expected
