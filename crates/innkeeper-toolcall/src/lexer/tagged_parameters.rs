@@ -189,10 +189,11 @@ impl TaggedParameters {
         match (results, words) {
             ([PrefixMatch::Yes, _], Some((name, key))) => {
                 let (name, key) = (name.to_owned(), key.trim().to_owned());
-                if !ToolParameters::of(tools, &name).lists(&key) {
+                let is_listed = ToolParameters::of(tools, &name).lists(&key);
+                self.name = Some(name);
+                if !is_listed {
                     return HeadMatch::No;
                 }
-                self.name = Some(name);
                 self.key = key;
                 self.is_damaged = true;
                 let length = self.syntax.key_end.len();

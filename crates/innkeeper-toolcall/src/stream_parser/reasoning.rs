@@ -3,6 +3,7 @@
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::{EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
+use crate::call::{RejectReason, RejectedCall};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::{LexerKind, MarkerKind};
 use crate::lexer::leading_whitespace_len;
@@ -68,14 +69,18 @@ pub(super) struct CallSection {
     /// Text of the section that is not a call.
     noise: String,
     has_calls: bool,
+    /// Whether the section starts the answer with a marker that never occurs in prose, so that it
+    /// is meant as a call.
+    is_certain: bool,
 }
 
 impl CallSection {
-    pub(super) fn new(markers: &Markers, end_text: &'static str) -> Self {
+    pub(super) fn new(markers: &Markers, end_text: &'static str, is_certain: bool) -> Self {
         Self {
             markers: Box::new(markers.subset(&[end_text], starts_marked_call)),
             noise: String::new(),
             has_calls: false,
+            is_certain,
         }
     }
 
@@ -98,6 +103,13 @@ impl CallSection {
             let index = Some(call.index);
             let reason = IncompleteReason::EndedEarly;
             sink(ParseEvent::Incomplete { index, reason, text: &noise });
+        } else if last && !self.has_calls && !noise.trim().is_empty() && self.is_certain {
+            let rejected = RejectedCall {
+                name: String::new(),
+                reason: RejectReason::Malformed("the block of calls contains no call".to_owned()),
+                suggestions: Vec::new(),
+            };
+            sink(ParseEvent::Rejected { index: None, rejected: &rejected, text: &noise });
         } else if last && !self.has_calls && !noise.trim().is_empty() {
             sink(ParseEvent::Text(&noise));
         } else {

@@ -181,7 +181,7 @@ impl ToolCallParser {
                 let after = rest.get(marker.text.len()..).unwrap_or_default();
                 after.len() <= MAX_LOOKAHEAD_BYTES
                     && after.trim().is_empty()
-                    && !fresh.contains("<s>")
+                    && !self.context.line_contains(fresh, "<s>")
                     && !quoted()
             }
             MarkerKind::Call(_)
@@ -224,7 +224,11 @@ impl ToolCallParser {
             }
             MarkerKind::CallSection { end_text } => {
                 emit(marker.text, sink, ParseEvent::Markup);
-                self.mode = ParseMode::CallSection(CallSection::new(&self.markers, end_text));
+                self.mode = ParseMode::CallSection(CallSection::new(
+                    &self.markers,
+                    end_text,
+                    !marker.in_prose && !self.saw_text,
+                ));
             }
             MarkerKind::Call(lexer_kind) => {
                 let read = if lexer_kind.includes_marker() { "" } else { marker.text };

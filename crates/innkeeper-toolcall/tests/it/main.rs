@@ -17,6 +17,7 @@ mod grammars;
 mod linear_time;
 #[cfg(target_os = "linux")]
 mod local;
+mod model_formats;
 mod pythonic;
 mod raw_values;
 mod schema_checker;
