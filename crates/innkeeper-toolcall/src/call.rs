@@ -224,9 +224,11 @@ fn find_swallowed_argument(tool: &Tool, arguments: &Json) -> Option<RejectReason
         }
         let example = CALL_MARKUP.iter().filter_map(|start| text.find(start)).min();
         let text = &text[..example.unwrap_or(text.len())];
+        let markup: Vec<_> =
+            ARGUMENT_MARKUP.iter().filter(|(before, _)| text.contains(before)).collect();
         for missing in tool.property_names() {
             let is_given = members.iter().any(|(key, _)| key == missing);
-            let is_marked = ARGUMENT_MARKUP
+            let is_marked = markup
                 .iter()
                 .any(|(before, after)| text.contains(&format!("{before}{missing}{after}")));
             if !is_given && is_marked {

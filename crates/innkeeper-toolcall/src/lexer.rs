@@ -256,6 +256,11 @@ pub(crate) fn match_prefix(text: &str, expected: &str) -> PrefixMatch {
     }
 }
 
+/// Returns at most the first `count` bytes, so that a search in them has a bound.
+fn first_bytes(text: &str, count: usize) -> &str {
+    &text[..text.floor_char_boundary(count)]
+}
+
 /// Returns the length of the leading white space.
 pub(crate) fn leading_whitespace_len(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len()

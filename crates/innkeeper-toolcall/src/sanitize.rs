@@ -28,6 +28,7 @@ const MARKUP_PREFIXES: &[&str] = &[
     "<end_function_call",
     "[|end",
     "[e~[",
+    "[EO",
     "<start_of_turn",
     "<end_of_turn",
     "<bos",

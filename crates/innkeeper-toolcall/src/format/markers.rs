@@ -66,6 +66,8 @@ pub(super) const ROLE_TOKENS: &[Marker] = &[
     prose_marker("<|assistant|>", MarkerKind::Markup),
     prose_marker("<|system|>", MarkerKind::Markup),
     prose_marker("<|observation|>", MarkerKind::Markup),
+    prose_marker("<|begin_of_box|>", MarkerKind::Markup),
+    prose_marker("<|end_of_box|>", MarkerKind::Markup),
 ];
 
 /// The end token of Phi. Harmony has the same text.
@@ -194,6 +196,11 @@ pub(super) const KIMI: &[Marker] = &[
     special_marker("<|open|>response<|sep|>", MarkerKind::Markup),
     special_marker("<|close|>response<|sep|>", MarkerKind::Markup),
     special_marker("<|close|>message<|sep|>", MarkerKind::Markup),
+    special_marker("<|im_user|>", MarkerKind::Markup),
+    special_marker("<|im_assistant|>", MarkerKind::Markup),
+    special_marker("<|im_middle|>", MarkerKind::Markup),
+    special_marker("[EOT]", MarkerKind::EndToken),
+    special_marker("[EOS]", MarkerKind::EndToken),
     special_marker("<|close|>argument<|sep|>", MarkerKind::CallCloser),
     special_marker("<|close|>call<|sep|>", MarkerKind::CallCloser),
 ];
@@ -218,7 +225,7 @@ pub(super) const GEMMA: &[Marker] = &[
     prose_marker("```tool_code", MarkerKind::Call(LexerKind::ToolCode)),
     special_marker("<start_of_turn>", MarkerKind::Markup),
     special_marker("<end_of_turn>", MarkerKind::Markup),
-    special_marker("<eos>", MarkerKind::Markup),
+    special_marker("<eos>", MarkerKind::EndToken),
     special_marker("<|\"|>", MarkerKind::CallCloser),
     special_marker("<escape>", MarkerKind::CallCloser),
 ];

@@ -10,7 +10,7 @@ use super::gemma_value::GemmaDecoder;
 use super::tool_parameters::ToolParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    RawCall, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
+    RawCall, first_bytes, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
@@ -168,7 +168,7 @@ impl Gemma {
         text_end: Option<TextEnd>,
     ) -> Option<LexStatus> {
         let rest = &input[*at..];
-        let Some(letter) = rest.chars().next() else { return None };
+        let letter = rest.chars().next()?;
         match match_prefix(rest, self.tokens.quote) {
             PrefixMatch::Partial if text_end.is_none() => return Some(self.need_more(input, *at)),
             PrefixMatch::Yes => {
@@ -408,7 +408,8 @@ fn match_key<'t>(text: &'t str, quote: &str) -> KeyMatch<'t> {
         PrefixMatch::Partial => return KeyMatch::NeedMore,
         PrefixMatch::No => text,
     };
-    let end = text.find(|letter: char| ":=,{}[]<>\n".contains(letter));
+    let bounded = first_bytes(text, MAX_NAME_BYTES + 1);
+    let end = bounded.find(|letter: char| ":=,{}[]<>\n".contains(letter));
     match end {
         None if text.len() > MAX_NAME_BYTES => KeyMatch::No,
         None => KeyMatch::NeedMore,
@@ -436,7 +437,7 @@ fn match_key<'t>(text: &'t str, quote: &str) -> KeyMatch<'t> {
 /// Whether the text after the start of a call is a name with a bracket, and whether more text
 /// decides.
 fn is_example_head(text: &str) -> (bool, bool) {
-    let end = text.find(['{', '(', '<', '\n']);
+    let end = first_bytes(text, MAX_NAME_BYTES + 1).find(['{', '(', '<', '\n']);
     match end {
         None => (false, text.len() <= MAX_NAME_BYTES),
         Some(end) => {

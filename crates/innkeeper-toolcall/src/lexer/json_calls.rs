@@ -409,7 +409,13 @@ impl Lexer for JsonCalls {
     }
 
     fn was_intended(&self) -> bool {
-        self.placement != JsonPlacement::Bare || self.name.is_some() && self.has_arguments
+        match self.placement {
+            JsonPlacement::Bare => self.name.is_some() && self.has_arguments,
+            // Prose can mention the marker.
+            JsonPlacement::Tagged(_) | JsonPlacement::Keyed(_) | JsonPlacement::Separated => {
+                self.phase != JsonPhase::Before
+            }
+        }
     }
 }
 

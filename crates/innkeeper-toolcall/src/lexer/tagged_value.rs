@@ -13,8 +13,8 @@
 use super::tag_syntax::HeadEnd;
 use super::tagged_parameters::{ParameterPhase, TaggedParameters};
 use super::{
-    LexStatus, MAX_ARGUMENTS, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch, is_name,
-    leading_whitespace_len, match_after_whitespace, match_prefix,
+    LexStatus, MAX_ARGUMENTS, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch, first_bytes,
+    is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::event::TextEnd;
 
@@ -387,7 +387,7 @@ impl TaggedParameters {
     /// Whether the text after the start of a call is an example call, and not the mention of a tag.
     fn match_example(&self, rest: &str) -> ExampleMatch {
         let from = self.syntax.call_start.len();
-        let head = &rest[from..];
+        let head = first_bytes(&rest[from..], MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES + 1);
         if self.syntax.head_end == HeadEnd::NextTag {
             let first = head.trim_start();
             let results = ["{", "[", "<function="].map(|start| match_prefix(first, start));

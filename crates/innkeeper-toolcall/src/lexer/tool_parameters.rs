@@ -1,6 +1,6 @@
 //! The arguments that a called tool declares, as far as a lexer needs them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -34,13 +34,11 @@ impl ToolParameters {
 
     fn from_tool(tool: &Tool) -> Self {
         let schema = &tool.input_schema;
-        let is_required = |name: &str| {
-            let all = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-            all.filter_map(Value::as_str).any(|other| other == name)
-        };
+        let all = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let all: HashSet<&str> = all.filter_map(Value::as_str).collect();
         let names = tool.property_names();
         let required: HashMap<_, _> =
-            names.map(|name| (normalize(name), is_required(name))).collect();
+            names.map(|name| (normalize(name), all.contains(name))).collect();
         let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
         let has_open_keyword = OPEN_KEYWORDS.iter().any(|keyword| schema.get(keyword).is_some());
         Self { is_open: !is_closed && (required.is_empty() || has_open_keyword), required }

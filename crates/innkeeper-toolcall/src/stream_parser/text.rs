@@ -160,7 +160,7 @@ impl ToolCallParser {
             // Quotes and fences don't matter: they may be part of the value that was cut.
             return self.raw_calls.iter().any(|call| call.ended_early(marker.text));
         }
-        if !marker.in_prose {
+        if !marker.in_prose && marker.kind != MarkerKind::EndToken {
             return true;
         }
         if self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_)) {

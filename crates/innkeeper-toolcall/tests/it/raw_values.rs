@@ -360,7 +360,7 @@ fn read(case: &Case) -> Option<Vec<String>> {
         texts.push_str(event.text());
         match event {
             ParseEvent::Call { call, .. } => {
-                calls.push(format!("{} {}", call.name, call.arguments))
+                calls.push(format!("{} {}", call.name, call.arguments));
             }
             ParseEvent::Rejected { .. } | ParseEvent::Incomplete { .. } => is_refused = true,
             ParseEvent::Text(_)
@@ -406,7 +406,7 @@ fn check(seed: u64, count: usize) {
         plain.0 += usize::from(is_exact && !case.has_markup);
         plain.1 += usize::from(!case.has_markup);
     }
-    println!("{exact} of {count} exact, {} of {} without markup", plain.0, plain.1);
+    eprintln!("{exact} of {count} exact, {} of {} without markup", plain.0, plain.1);
     assert!(
         wrong.is_empty(),
         "{} wrong, the first:\n{}",
