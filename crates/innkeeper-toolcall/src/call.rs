@@ -66,6 +66,14 @@ pub enum RejectReason {
     TooLong(usize),
     /// The call violates its call format. The string describes the error.
     Malformed(String),
+    /// A string argument contains the markup of another argument of the tool, which is missing: the
+    /// model or its server has read both as one.
+    SwallowedArgument {
+        /// The argument with the string.
+        argument: String,
+        /// The argument that is missing.
+        missing: String,
+    },
 }
 
 /// Resolves a raw call in three steps: tool name, argument text, argument types.
@@ -114,6 +122,9 @@ pub fn resolve_call(
         parse_arguments(tool, arguments, completeness, &mut repairs).map_err(|reason| {
             RejectedCall { name: tool.name.clone(), reason, suggestions: Vec::new() }
         })?;
+    if let Some(reason) = find_swallowed_argument(tool, &object) {
+        return Err(RejectedCall { name: tool.name.clone(), reason, suggestions: Vec::new() });
+    }
     let arguments = coerce(object, &tool.input_schema, &mut repairs);
     Ok(ResolvedCall { name: tool.name.clone(), arguments, repairs })
 }
@@ -189,6 +200,47 @@ fn object_from_pairs(tool: &Tool, pairs: Vec<(String, String)>) -> Result<Json, 
     Ok(Json::Object(members.collect()))
 }
 
+/// Markup before the name of an argument and after it, in the syntaxes with raw values.
+const ARGUMENT_MARKUP: &[(&str, &str)] = &[
+    ("<parameter=", ">"),
+    ("parameter name=\"", "\""),
+    ("<param name=\"", "\""),
+    ("<arg_key>", "</arg_key>"),
+    ("<|open|>argument key=\"", "\""),
+];
+
+/// The starts of whole calls. Arguments after such a start belong to an example.
+const CALL_MARKUP: &[&str] =
+    &["<function=", "<function name=\"", "invoke name=\"", "<tool_call>", "<|open|>call "];
+
+/// Finds a declared argument that is missing and whose markup a string contains. Servers that parse
+/// such syntaxes themselves make this mistake as well.
+fn find_swallowed_argument(tool: &Tool, arguments: &Json) -> Option<RejectReason> {
+    let Json::Object(members) = arguments else { return None };
+    for (argument, value) in members {
+        let Json::String(text) = value else { continue };
+        if !text.contains('<') {
+            continue;
+        }
+        let example = CALL_MARKUP.iter().filter_map(|start| text.find(start)).min();
+        let text = &text[..example.unwrap_or(text.len())];
+        let markup: Vec<_> =
+            ARGUMENT_MARKUP.iter().filter(|(before, _)| text.contains(before)).collect();
+        for missing in tool.property_names() {
+            let is_given = members.iter().any(|(key, _)| key == missing);
+            let is_marked = markup
+                .iter()
+                .any(|(before, after)| text.contains(&format!("{before}{missing}{after}")));
+            if !is_given && is_marked {
+                let argument = argument.clone();
+                let missing = missing.to_owned();
+                return Some(RejectReason::SwallowedArgument { argument, missing });
+            }
+        }
+    }
+    None
+}
+
 impl std::error::Error for RejectedCall {}
 
 /// Formats the reason of the rejection as a message for the model.
@@ -221,6 +273,15 @@ impl fmt::Display for RejectedCall {
             }
             RejectReason::DuplicateArgument(argument) => {
                 write!(f, "the argument {} of {name} is given twice", quote_backticks(argument))
+            }
+            RejectReason::SwallowedArgument { argument, missing } => {
+                let argument = quote_backticks(argument);
+                let missing = quote_backticks(missing);
+                write!(
+                    f,
+                    "the argument {argument} of {name} contains the markup of {missing}, which is \
+                     missing; write {missing} as an argument of its own"
+                )
             }
             RejectReason::TooDeep => {
                 write!(f, "the arguments of {name} are nested deeper than {MAX_DEPTH} levels")

@@ -51,8 +51,11 @@ pub enum ParseEvent<'a> {
         text: &'a str,
     },
     /// A call without an end, because the text ends first. Never executed.
+    ///
+    /// With [`IncompleteReason::EndedEarly`], the call with this index was reported as complete
+    /// before. Who has the whole response runs nothing of it.
     Incomplete {
-        /// The index of the `CallStart` event, if there was one.
+        /// The index of the `CallStart` or `Call` event, if there was one.
         index: Option<usize>,
         /// The reason why the call is incomplete.
         reason: IncompleteReason,
@@ -84,6 +87,9 @@ pub enum IncompleteReason {
     Length,
     /// The stream was interrupted.
     Interrupted,
+    /// The end of a call follows a call that had ended already: a value contained text that looked
+    /// like the end of the call.
+    EndedEarly,
 }
 
 /// The reason why a text ended.

@@ -1,6 +1,7 @@
 //! The call formats of models, as data.
 
+mod markers;
 mod table;
 
 pub use table::Format;
-pub(crate) use table::{LexerKind, Marker, MarkerKind};
+pub(crate) use table::{GemmaTokens, LexerKind, Marker, MarkerKind};

@@ -7,6 +7,7 @@
 mod dispatch;
 pub(crate) mod fence;
 mod gemma;
+mod gemma_value;
 pub(crate) mod harmony_message;
 mod json_calls;
 mod json_scanner;
@@ -14,17 +15,24 @@ mod name_first;
 mod opaque_json;
 mod pythonic;
 mod react;
+mod tag_syntax;
 mod tagged_parameters;
+mod tagged_value;
+mod tool_code;
+mod tool_parameters;
 
 use std::ops::Range;
 
 pub(crate) use opaque_json::OpaqueJson;
+use tag_syntax::TagSyntax;
+use tagged_parameters::TaggedParameters;
 
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
 use crate::format::LexerKind;
 use crate::parse::Completeness;
 use crate::repair::Repair;
+use crate::tool::Tools;
 
 /// Maximum look-ahead of a lexer in bytes: white space between two markers.
 pub(crate) const MAX_LOOKAHEAD_BYTES: usize = 256;
@@ -95,8 +103,15 @@ pub(crate) type DecodeResult<'t> = Result<Vec<RawCall<'t>>, RejectReason>;
 
 /// A lexer that finds the end of one call or of one list of calls.
 pub(crate) trait Lexer: Send {
-    /// Processes more input. `text_end` is `Some` if no input follows.
-    fn lex(&mut self, input: &str, end: Option<TextEnd>, notes: &mut LexUpdate) -> LexStatus;
+    /// Processes more input. `text_end` is `Some` if no input follows. `tools` are the offered
+    /// tools, whose arguments help to find the end of a raw value.
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus;
 
     /// Decodes the calls. `text` is the complete input of this lexer, and `completeness` the way in
     /// which the call ended.
@@ -123,6 +138,12 @@ pub(crate) trait Lexer: Send {
         0
     }
 
+    /// The tags that end a raw value or its call. Such a tag after the call, without its opening
+    /// tag, shows that a value contained the end of the call. Empty for a syntax with escapes.
+    fn raw_closers(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether text that is not a valid call was intended as a call.
     fn was_intended(&self) -> bool {
         true
@@ -133,21 +154,24 @@ pub(crate) trait Lexer: Send {
 pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
     match lexer_kind {
         LexerKind::ToolCall => Box::new(dispatch::ToolCallTag::default()),
-        LexerKind::Function => Box::new(tagged_parameters::TaggedParameters::function()),
+        LexerKind::Function => Box::new(TaggedParameters::function()),
+        LexerKind::MisnamedFunction => Box::new(TaggedParameters::misnamed_function()),
+        LexerKind::NamedFunction => Box::new(TaggedParameters::new(TagSyntax::named_function())),
+        LexerKind::MiniMax => Box::new(TaggedParameters::new(TagSyntax::minimax())),
         LexerKind::TaggedJson { close } => Box::new(json_calls::JsonCalls::tagged(close)),
+        LexerKind::KeyedJson { close } => Box::new(json_calls::JsonCalls::keyed(close)),
         LexerKind::SeparatedJson => Box::new(json_calls::JsonCalls::separated()),
         LexerKind::Mistral => Box::new(dispatch::MistralToolCalls::default()),
         LexerKind::NameFirst { separator, close } => {
             Box::new(name_first::NameFirst::new(separator, close))
         }
-        LexerKind::Invoke { prefix } => {
-            Box::new(tagged_parameters::TaggedParameters::invoke(prefix))
-        }
-        LexerKind::Xtml => Box::new(tagged_parameters::TaggedParameters::xtml()),
-        LexerKind::Gemma => Box::new(gemma::Gemma::default()),
+        LexerKind::Invoke { prefix } => Box::new(TaggedParameters::new(TagSyntax::invoke(prefix))),
+        LexerKind::Xtml => Box::new(TaggedParameters::new(TagSyntax::xtml())),
+        LexerKind::Gemma(tokens) => Box::new(gemma::Gemma::new(tokens)),
         LexerKind::Pythonic => Box::new(pythonic::Pythonic::default()),
         LexerKind::BareJson => Box::new(json_calls::JsonCalls::bare()),
         LexerKind::Fence => Box::new(fence::Fence::default()),
+        LexerKind::ToolCode => Box::new(tool_code::ToolCode::default()),
         LexerKind::React => Box::new(react::React::default()),
     }
 }
@@ -162,13 +186,18 @@ pub(crate) fn match_call_start(lexer_kind: LexerKind, text: &str, max_chars: usi
         LexerKind::Fence => fence::match_block_start(text, max_chars),
         LexerKind::ToolCall
         | LexerKind::Function
+        | LexerKind::MisnamedFunction
+        | LexerKind::NamedFunction
+        | LexerKind::MiniMax
+        | LexerKind::ToolCode
+        | LexerKind::KeyedJson { .. }
         | LexerKind::TaggedJson { .. }
         | LexerKind::SeparatedJson
         | LexerKind::Mistral
         | LexerKind::NameFirst { .. }
         | LexerKind::Invoke { .. }
         | LexerKind::Xtml
-        | LexerKind::Gemma
+        | LexerKind::Gemma(_)
         | LexerKind::React => PrefixMatch::Yes,
     }
 }
@@ -189,13 +218,18 @@ pub(crate) fn may_follow(lexer_kind: LexerKind, next: u8) -> bool {
         }
         LexerKind::ToolCall
         | LexerKind::Function
+        | LexerKind::MisnamedFunction
+        | LexerKind::NamedFunction
+        | LexerKind::MiniMax
+        | LexerKind::ToolCode
+        | LexerKind::KeyedJson { .. }
         | LexerKind::TaggedJson { .. }
         | LexerKind::SeparatedJson
         | LexerKind::Mistral
         | LexerKind::NameFirst { .. }
         | LexerKind::Invoke { .. }
         | LexerKind::Xtml
-        | LexerKind::Gemma
+        | LexerKind::Gemma(_)
         | LexerKind::Fence
         | LexerKind::React => true,
     }
@@ -220,6 +254,11 @@ pub(crate) fn match_prefix(text: &str, expected: &str) -> PrefixMatch {
     } else {
         PrefixMatch::No
     }
+}
+
+/// Returns at most the first `count` bytes, so that a search in them has a bound.
+fn first_bytes(text: &str, count: usize) -> &str {
+    &text[..text.floor_char_boundary(count)]
 }
 
 /// Returns the length of the leading white space.

@@ -134,6 +134,30 @@ pub struct ToolCallParser {
     call_count: usize,
     after_call: bool,
     saw_reasoning: bool,
+    /// Whether text for the user was emitted.
+    saw_text: bool,
+    /// See [`Format::lead_ins`].
+    lead_ins: &'static [(&'static str, &'static str)],
+    /// The calls whose syntax has raw values, one for each syntax.
+    raw_calls: Vec<EndedCall>,
+}
+
+/// A complete call whose syntax has raw values.
+#[derive(Debug)]
+struct EndedCall {
+    index: usize,
+    /// The tags that end a value or a call in this syntax.
+    closers: Vec<String>,
+    /// Whether an event has said that the call ended too early.
+    is_reported: bool,
+}
+
+impl EndedCall {
+    /// Whether the text contains the end of a value or of a call, so that the call before the text
+    /// had ended too early.
+    fn ended_early(&self, text: &str) -> bool {
+        self.closers.iter().any(|closer| text.contains(closer.trim_start_matches(']')))
+    }
 }
 
 /// Maximum number of bytes of the next chunk that are joined to the held text: more than a marker
@@ -163,6 +187,9 @@ impl ToolCallParser {
             call_count: 0,
             after_call: false,
             saw_reasoning: false,
+            saw_text: false,
+            lead_ins: options.format.lead_ins(),
+            raw_calls: Vec::new(),
         }
     }
 
@@ -307,7 +334,9 @@ impl ToolCallParser {
                 let HeldCall { open_call, trailing_text } = *pending;
                 self.finish_open_call(open_call, &(trailing_text + rest), text_end, sink);
             }
-            ParseMode::CallSection(section) => section.finish(rest, sink),
+            ParseMode::CallSection(section) => {
+                section.finish(rest, &self.raw_calls, sink);
+            }
             ParseMode::OpenCall(open) => self.finish_open_call(*open, rest, text_end, sink),
             ParseMode::HarmonyHeader(header) => header.finish(rest, text_end, sink),
             ParseMode::HarmonyBody(body) => body.emit(rest, sink),
@@ -320,7 +349,9 @@ impl ToolCallParser {
             return;
         }
         self.context.push(text);
-        self.after_call = self.after_call && text.trim().is_empty();
+        let is_blank = text.trim().is_empty();
+        self.after_call = self.after_call && is_blank;
+        self.saw_text |= !is_blank;
         sink(ParseEvent::Text(text));
     }
 }
@@ -373,6 +404,8 @@ fn initial_mode(markers: &Markers, options: &ParserOptions) -> ParseMode {
         }
         MarkerKind::StrayReasoningEnd
         | MarkerKind::Markup
+        | MarkerKind::EndToken
+        | MarkerKind::CallCloser
         | MarkerKind::CallSection { .. }
         | MarkerKind::Call(_)
         | MarkerKind::HarmonyHeader => None,

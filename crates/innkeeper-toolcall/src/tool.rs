@@ -31,6 +31,12 @@ impl Tool {
     pub fn property(&self, name: &str) -> Option<&Value> {
         self.input_schema.get("properties")?.get(name)
     }
+
+    /// Iterates over the names of the arguments that the schema lists under `properties`.
+    pub(crate) fn property_names(&self) -> impl Iterator<Item = &str> {
+        let properties = self.input_schema.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(|members| members.keys().map(String::as_str))
+    }
 }
 
 /// The available tools of one request, with lookup by name. Of several tools with the same name,

@@ -198,5 +198,8 @@ fn describe_incomplete(reason: IncompleteReason) -> &'static str {
         IncompleteReason::Stopped => "the model stopped inside the call",
         IncompleteReason::Length => "the response reached its maximum length inside the call",
         IncompleteReason::Interrupted => "the text ends inside the call",
+        IncompleteReason::EndedEarly => {
+            "the call ended too early, at text that looked like its end"
+        }
     }
 }

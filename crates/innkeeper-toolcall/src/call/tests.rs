@@ -185,3 +185,37 @@ fn a_call_that_does_not_fit_its_schema_is_a_call_with_violations() {
         "{messages:?}"
     );
 }
+
+/// Attack: model | a server reads the markup of the next argument as part of a string | the call is
+/// refused | No guessed call
+#[test]
+fn a_string_with_the_markup_of_a_missing_argument_is_refused() {
+    let schema = json!({"properties": {
+        "command": {"type": "string"}, "timeout": {"type": "integer"},
+    }});
+    let tools = Tools::from_iter([Tool::new("run", "", schema)]);
+    let call = |arguments: serde_json::Value| {
+        let arguments = RawArguments::Value(Json::from(&arguments));
+        resolve_call(&tools, "run", arguments, Completeness::Complete)
+    };
+    for markup in [
+        "<parameter=timeout>",
+        r#"<parameter name="timeout">"#,
+        r#"<｜DSML｜parameter name="timeout" string="false">"#,
+        r#"<param name="timeout">"#,
+        "<arg_key>timeout</arg_key>",
+        r#"<|open|>argument key="timeout" type="number"<|sep|>"#,
+    ] {
+        let command = format!("ls\n{markup}5");
+        assert_eq!(
+            call(json!({"command": command})).unwrap_err().to_string(),
+            "the argument `command` of `run` contains the markup of `timeout`, which is missing; \
+             write `timeout` as an argument of its own"
+        );
+        // The argument was given, so the string only mentions it.
+        assert!(call(json!({"command": command, "timeout": 1})).is_ok(), "{markup}");
+        let example = format!("<invoke name=\"f\">{markup}");
+        assert!(call(json!({"command": example})).is_ok(), "{example}");
+    }
+    assert!(call(json!({"command": "echo '<parameter=other>'"})).is_ok());
+}

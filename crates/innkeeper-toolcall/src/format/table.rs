@@ -1,4 +1,9 @@
-//! Table of the markers of every call format.
+//! The call formats, with the markers and the models of each.
+
+use super::markers::{
+    DEEPSEEK, GEMMA, GENERIC, HARMONY, INVOKE, KIMI, LLAMA, MINIMAX, MISTRAL, PHI, REASONING,
+    ROLE_TOKENS, STEP, STOP_TOKENS, TAGGED, TOOL_CALL, TOOL_CALLS,
+};
 
 /// The meaning of a marker in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,6 +15,11 @@ pub(crate) enum MarkerKind {
     StrayReasoningEnd,
     /// Markup without effect on the parser.
     Markup,
+    /// Markup at the end of the text; elsewhere part of the text.
+    EndToken,
+    /// The end of a raw value or of its call. Has a meaning only after a call of that syntax, which
+    /// then ended too early.
+    CallCloser,
     /// The start of a call section, which contains only calls.
     CallSection { end_text: &'static str },
     /// The start of one or more calls, with the lexer for them.
@@ -25,23 +35,31 @@ impl MarkerKind {
         match self {
             Self::ReasoningStart { end_texts, .. } => end_texts.to_vec(),
             Self::CallSection { end_text } => vec![end_text],
-            Self::Call(LexerKind::TaggedJson { close }) => vec![close],
+            Self::Call(LexerKind::TaggedJson { close } | LexerKind::KeyedJson { close }) => {
+                vec![close]
+            }
+            Self::Call(LexerKind::Gemma(tokens)) => vec![tokens.quote, tokens.close],
             Self::Call(LexerKind::NameFirst { separator, close }) => vec![separator, close],
             Self::Call(
                 LexerKind::ToolCall
                 | LexerKind::Function
+                | LexerKind::MisnamedFunction
+                | LexerKind::NamedFunction
+                | LexerKind::MiniMax
                 | LexerKind::SeparatedJson
                 | LexerKind::Mistral
                 | LexerKind::Invoke { .. }
                 | LexerKind::Xtml
-                | LexerKind::Gemma
                 | LexerKind::Pythonic
                 | LexerKind::BareJson
                 | LexerKind::Fence
+                | LexerKind::ToolCode
                 | LexerKind::React,
             )
             | Self::StrayReasoningEnd
             | Self::Markup
+            | Self::EndToken
+            | Self::CallCloser
             | Self::HarmonyHeader => Vec::new(),
         }
     }
@@ -61,8 +79,14 @@ pub(crate) enum LexerKind {
     ToolCall,
     /// `<function=name>` without its `<tool_call>`.
     Function,
+    /// `<parameter=name>` in place of `<function=name>`, only for the name of an offered tool.
+    MisnamedFunction,
+    /// `<function name="…">` with `<param name="…">` (MiniCPM).
+    NamedFunction,
     /// JSON with a closing marker.
     TaggedJson { close: &'static str },
+    /// `{"name": {…}}`, one or a list, with a closing marker (Apertus).
+    KeyedJson { close: &'static str },
     /// JSON that ends with its value; further calls follow after `;`.
     SeparatedJson,
     /// `[TOOL_CALLS]`: a JSON list, or a name with `[ARGS]`.
@@ -72,18 +96,33 @@ pub(crate) enum LexerKind {
     /// `<invoke name="…">` with `<parameter name="…">`. Each tag has `prefix` after its `<` or
     /// `</`.
     Invoke { prefix: &'static str },
+    /// `<invoke name="…">` with a tag per argument that has its name (MiniMax M3).
+    MiniMax,
     /// `call tool="…"` with `argument key="…"` (Kimi K3).
     Xtml,
-    /// `call:name{key:<|"|>text<|"|>}`.
-    Gemma,
+    /// `call:name{key:<|"|>text<|"|>}`, with these tokens.
+    Gemma(GemmaTokens),
     /// `[f(a=1), g()]`.
     Pythonic,
     /// `{…}` within text.
     BareJson,
     /// A fenced block whose entire body is a call.
     Fence,
+    /// A fenced block `tool_code` with calls in Python syntax (Gemma 3).
+    ToolCode,
     /// `Action:` and `Action Input:`.
     React,
+}
+
+/// The tokens of one version of Gemma's syntax.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GemmaTokens {
+    /// The start of a call.
+    pub(crate) open: &'static str,
+    /// The start and the end of a string.
+    pub(crate) quote: &'static str,
+    /// The end of a call. The inference server may remove it as a stop token.
+    pub(crate) close: &'static str,
 }
 
 /// A text with a meaning in a call format.
@@ -96,14 +135,6 @@ pub(crate) struct Marker {
     /// Whether the marker also occurs in prose, so that it has no effect in back-ticks, fenced
     /// blocks or quotations.
     pub(crate) in_prose: bool,
-}
-
-const fn special_marker(text: &'static str, kind: MarkerKind) -> Marker {
-    Marker { text, kind, in_prose: false }
-}
-
-const fn prose_marker(text: &'static str, kind: MarkerKind) -> Marker {
-    Marker { text, kind, in_prose: true }
 }
 
 /// The format in which a model writes its calls.
@@ -128,11 +159,11 @@ pub enum Format {
     Kimi,
     /// GLM 4.5 and later.
     Glm,
-    /// Gemma 4.
+    /// Gemma 3 and 4, FunctionGemma.
     Gemma,
     /// GPT-OSS.
     Harmony,
-    /// `<invoke name="…">`: Anthropic's text style, MiniMax.
+    /// `<invoke name="…">`: Anthropic's text style, MiniMax, Step.
     Invoke,
     /// JSON in the tags of Granite, Phi-4, Cohere, InternLM, Jamba and other models.
     Tagged,
@@ -167,8 +198,7 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("glm4-9b", Format::Detect),
     ("glm4:9b", Format::Detect),
     ("glm", Format::Glm),
-    ("gemma-4", Format::Gemma),
-    ("gemma4", Format::Gemma),
+    ("gemma", Format::Gemma),
     ("qwen3-coder", Format::QwenXml),
     ("qwen3.5", Format::QwenXml),
     ("qwen3.6", Format::QwenXml),
@@ -191,6 +221,9 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("olmo", Format::Llama),
     ("lfm2", Format::Llama),
     ("minimax", Format::Invoke),
+    ("step3", Format::Invoke),
+    ("step-3", Format::Invoke),
+    ("step-deepresearch", Format::Invoke),
     ("claude", Format::Invoke),
     ("granite", Format::Tagged),
     ("phi-4", Format::Tagged),
@@ -198,6 +231,10 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("command-", Format::Tagged),
     ("internlm", Format::Tagged),
     ("jamba", Format::Tagged),
+    ("apertus", Format::Tagged),
+    ("longcat", Format::Tagged),
+    ("seed-oss", Format::QwenXml),
+    ("minicpm5", Format::QwenXml),
 ];
 
 impl Format {
@@ -225,6 +262,25 @@ impl Format {
             .map_or(Self::Detect, |(_, format)| *format)
     }
 
+    /// Returns texts that belong to a marker although the search for markers starts after them:
+    /// the text, and the start of the marker.
+    pub(crate) fn lead_ins(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Detect | Self::Invoke => &[("]", "<]minimax[>[")],
+            Self::Tagged => &[("functools", "[")],
+            Self::Generic
+            | Self::Hermes
+            | Self::QwenXml
+            | Self::Llama
+            | Self::Mistral
+            | Self::DeepSeek
+            | Self::Kimi
+            | Self::Glm
+            | Self::Gemma
+            | Self::Harmony => &[],
+        }
+    }
+
     /// Returns the markers of this format.
     pub(crate) fn markers(self) -> Vec<Marker> {
         let groups: &[&[Marker]] = match self {
@@ -237,206 +293,39 @@ impl Format {
                 LLAMA,
                 TOOL_CALL,
                 INVOKE,
+                MINIMAX,
+                STEP,
+                TOOL_CALLS,
                 TAGGED,
                 REASONING,
                 GENERIC,
+                ROLE_TOKENS,
                 STOP_TOKENS,
             ],
-            Self::Generic => &[TOOL_CALL, TAGGED, REASONING, GENERIC, STOP_TOKENS],
-            Self::Hermes | Self::QwenXml | Self::Glm => {
-                &[TOOL_CALL, REASONING, GENERIC, STOP_TOKENS]
-            }
+            Self::Generic => &[TOOL_CALL, TOOL_CALLS, TAGGED, REASONING, GENERIC, STOP_TOKENS],
+            Self::Hermes | Self::QwenXml => &[TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Glm => &[TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS],
             Self::Llama => &[LLAMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Mistral => &[MISTRAL, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::DeepSeek => &[DEEPSEEK, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Kimi => &[KIMI, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Gemma => &[GEMMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Harmony => &[HARMONY],
-            Self::Invoke => &[INVOKE, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Tagged => &[TAGGED, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Invoke => {
+                &[INVOKE, MINIMAX, STEP, TOOL_CALLS, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS]
+            }
+            Self::Tagged => {
+                &[TAGGED, TOOL_CALLS, PHI, TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
+            }
         };
         let mut markers = groups.concat();
         // If the model is unknown, its prose may mention any marker.
         for marker in markers.iter_mut().filter(|_| self == Self::Detect) {
-            marker.in_prose = true;
+            marker.in_prose = marker.kind != MarkerKind::CallCloser;
         }
         markers
     }
 }
-
-const REASONING: &[Marker] = &[
-    prose_marker(
-        "<think>",
-        MarkerKind::ReasoningStart { end_texts: &["</think>"], allows_calls: true },
-    ),
-    prose_marker(
-        "<thinking>",
-        MarkerKind::ReasoningStart { end_texts: &["</thinking>"], allows_calls: true },
-    ),
-    prose_marker(
-        "<seed:think>",
-        MarkerKind::ReasoningStart { end_texts: &["</seed:think>"], allows_calls: true },
-    ),
-    prose_marker("</think>", MarkerKind::StrayReasoningEnd),
-];
-
-const STOP_TOKENS: &[Marker] = &[
-    special_marker("<|im_end|>", MarkerKind::Markup),
-    special_marker("<|endoftext|>", MarkerKind::Markup),
-    special_marker("<|eot_id|>", MarkerKind::Markup),
-    special_marker("<|eom_id|>", MarkerKind::Markup),
-    special_marker("<｜end▁of▁sentence｜>", MarkerKind::Markup),
-];
-
-const TOOL_CALL: &[Marker] = &[
-    prose_marker("<tool_call>", MarkerKind::Call(LexerKind::ToolCall)),
-    prose_marker("<function=", MarkerKind::Call(LexerKind::Function)),
-    prose_marker("</tool_call>", MarkerKind::Markup),
-];
-
-const LLAMA: &[Marker] = &[
-    special_marker("<|python_tag|>", MarkerKind::Call(LexerKind::SeparatedJson)),
-    special_marker("<|python_start|>", MarkerKind::Markup),
-    special_marker("<|python_end|>", MarkerKind::Markup),
-];
-
-const MISTRAL: &[Marker] = &[
-    special_marker("[TOOL_CALLS]", MarkerKind::Call(LexerKind::Mistral)),
-    special_marker(
-        "[THINK]",
-        MarkerKind::ReasoningStart { end_texts: &["[/THINK]"], allows_calls: false },
-    ),
-];
-
-/// The call syntax of DeepSeek V3 to V3.1.
-const DEEPSEEK_CALL: MarkerKind = MarkerKind::Call(LexerKind::NameFirst {
-    separator: "<｜tool▁sep｜>",
-    close: "<｜tool▁call▁end｜>",
-});
-
-const DEEPSEEK: &[Marker] = &[
-    special_marker(
-        "<｜tool▁calls▁begin｜>",
-        MarkerKind::CallSection { end_text: "<｜tool▁calls▁end｜>" },
-    ),
-    special_marker("<｜tool▁call▁begin｜>", DEEPSEEK_CALL),
-    special_marker("<｜tool▁calls▁end｜>", MarkerKind::Markup),
-    special_marker(
-        "<｜DSML｜function_calls>",
-        MarkerKind::CallSection { end_text: "</｜DSML｜function_calls>" },
-    ),
-    special_marker(
-        "<｜DSML｜tool_calls>",
-        MarkerKind::CallSection { end_text: "</｜DSML｜tool_calls>" },
-    ),
-    special_marker("<｜DSML｜ calls>", MarkerKind::CallSection { end_text: "</｜DSML｜ calls>" }),
-    special_marker(
-        "<｜DSML｜invoke name=\"",
-        MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜" }),
-    ),
-    special_marker(
-        "<｜DSML｜ invoke name=\"",
-        MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜ " }),
-    ),
-    special_marker("</｜DSML｜function_calls>", MarkerKind::Markup),
-    special_marker("</｜DSML｜tool_calls>", MarkerKind::Markup),
-    special_marker("</｜DSML｜ calls>", MarkerKind::Markup),
-];
-
-/// Kimi K3 may start its response without an end of its reasoning.
-const XTML_REASONING_ENDS: &[&str] = &["<|close|>think<|sep|>", "<|open|>response<|sep|>"];
-
-const KIMI: &[Marker] = &[
-    special_marker(
-        "<|tool_calls_section_begin|>",
-        MarkerKind::CallSection { end_text: "<|tool_calls_section_end|>" },
-    ),
-    special_marker(
-        "<|tool_call_begin|>",
-        MarkerKind::Call(LexerKind::NameFirst {
-            separator: "<|tool_call_argument_begin|>",
-            close: "<|tool_call_end|>",
-        }),
-    ),
-    special_marker("<|tool_calls_section_end|>", MarkerKind::Markup),
-    special_marker(
-        "<|open|>think<|sep|>",
-        MarkerKind::ReasoningStart { end_texts: XTML_REASONING_ENDS, allows_calls: false },
-    ),
-    special_marker("<|close|>think<|sep|>", MarkerKind::StrayReasoningEnd),
-    special_marker(
-        "<|open|>tools<|sep|>",
-        MarkerKind::CallSection { end_text: "<|close|>tools<|sep|>" },
-    ),
-    special_marker("<|open|>call ", MarkerKind::Call(LexerKind::Xtml)),
-    special_marker("<|close|>tools<|sep|>", MarkerKind::Markup),
-    special_marker("<|open|>response<|sep|>", MarkerKind::Markup),
-    special_marker("<|close|>response<|sep|>", MarkerKind::Markup),
-    special_marker("<|close|>message<|sep|>", MarkerKind::Markup),
-];
-
-const GEMMA: &[Marker] = &[
-    special_marker("<|tool_call>", MarkerKind::Call(LexerKind::Gemma)),
-    special_marker("<tool_call|>", MarkerKind::Markup),
-    special_marker(
-        "<|channel>thought",
-        MarkerKind::ReasoningStart { end_texts: &["<channel|>"], allows_calls: false },
-    ),
-    special_marker("<channel|>", MarkerKind::StrayReasoningEnd),
-    special_marker("<turn|>", MarkerKind::Markup),
-];
-
-const HARMONY: &[Marker] = &[
-    special_marker("<|channel|>", MarkerKind::HarmonyHeader),
-    special_marker("<|start|>", MarkerKind::HarmonyHeader),
-    special_marker("<|end|>", MarkerKind::Markup),
-    special_marker("<|call|>", MarkerKind::Markup),
-    special_marker("<|return|>", MarkerKind::Markup),
-];
-
-const INVOKE: &[Marker] = &[
-    prose_marker("<function_calls>", MarkerKind::CallSection { end_text: "</function_calls>" }),
-    prose_marker(
-        "<minimax:tool_call>",
-        MarkerKind::CallSection { end_text: "</minimax:tool_call>" },
-    ),
-    prose_marker("<invoke name=\"", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
-    prose_marker("</function_calls>", MarkerKind::Markup),
-    prose_marker("</minimax:tool_call>", MarkerKind::Markup),
-];
-
-const TAGGED: &[Marker] = &[
-    prose_marker("<TOOLCALL>", MarkerKind::Call(LexerKind::TaggedJson { close: "</TOOLCALL>" })),
-    prose_marker("[TOOL_CALL]", MarkerKind::Call(LexerKind::TaggedJson { close: "[/TOOL_CALL]" })),
-    prose_marker("<tool>", MarkerKind::Call(LexerKind::TaggedJson { close: "</tool>" })),
-    prose_marker(
-        "<tool_calls>",
-        MarkerKind::Call(LexerKind::TaggedJson { close: "</tool_calls>" }),
-    ),
-    prose_marker(
-        "<function_call>",
-        MarkerKind::Call(LexerKind::TaggedJson { close: "</function_call>" }),
-    ),
-    special_marker(
-        "<|tool_call|>",
-        MarkerKind::Call(LexerKind::TaggedJson { close: "<|/tool_call|>" }),
-    ),
-    special_marker(
-        "<|START_ACTION|>",
-        MarkerKind::Call(LexerKind::TaggedJson { close: "<|END_ACTION|>" }),
-    ),
-    special_marker(
-        "<|action_start|><|plugin|>",
-        MarkerKind::Call(LexerKind::TaggedJson { close: "<|action_end|>" }),
-    ),
-];
-
-const GENERIC: &[Marker] = &[
-    prose_marker("```", MarkerKind::Call(LexerKind::Fence)),
-    prose_marker("{", MarkerKind::Call(LexerKind::BareJson)),
-    prose_marker("[", MarkerKind::Call(LexerKind::Pythonic)),
-    prose_marker("Action:", MarkerKind::Call(LexerKind::React)),
-];
 
 #[cfg(test)]
 mod tests {

@@ -2,12 +2,14 @@
 
 use super::json_calls::JsonCalls;
 use super::name_first::NameFirst;
+use super::tag_syntax::TagSyntax;
 use super::tagged_parameters::TaggedParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, PrefixMatch, leading_whitespace_len, match_prefix,
 };
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 /// The lexer for the text after a marker; unknown before the first character that is not white
 /// space.
@@ -45,6 +47,7 @@ impl LexerDispatch {
         &mut self,
         input: &str,
         text_end: Option<TextEnd>,
+        tools: &Tools,
         update: &mut LexUpdate,
         choose: impl FnOnce(&str) -> Option<DispatchTarget>,
     ) -> LexStatus {
@@ -63,7 +66,7 @@ impl LexerDispatch {
         let Some(lexer) = self.target.as_lexer_mut() else {
             return LexStatus::NotACall { used: at };
         };
-        match lexer.lex(&input[at..], text_end, update) {
+        match lexer.lex(&input[at..], text_end, tools, update) {
             LexStatus::NeedMore { held } => {
                 shift_offsets(update, at);
                 LexStatus::NeedMore { held }
@@ -100,6 +103,15 @@ impl LexerDispatch {
         }
     }
 
+    fn raw_closers(&self) -> Vec<String> {
+        match &self.target {
+            DispatchTarget::TaggedParameters(lexer) => lexer.raw_closers(),
+            DispatchTarget::Unknown | DispatchTarget::Json(_) | DispatchTarget::NameFirst(_) => {
+                Vec::new()
+            }
+        }
+    }
+
     fn was_intended(&self) -> bool {
         match &self.target {
             DispatchTarget::Unknown => false,
@@ -125,18 +137,26 @@ impl Default for ToolCallTag {
 }
 
 impl Lexer for ToolCallTag {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
-        self.0.lex(input, text_end, update, |rest| match match_prefix(rest, "<function=") {
-            _ if rest.starts_with(['{', '[', '`']) => {
-                Some(DispatchTarget::Json(JsonCalls::tagged("</tool_call>")))
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
+        self.0.lex(input, text_end, tools, update, |rest| {
+            if rest.starts_with(['{', '[', '`']) {
+                return Some(DispatchTarget::Json(JsonCalls::tagged("</tool_call>")));
             }
-            PrefixMatch::Yes => Some(DispatchTarget::TaggedParameters(Box::new(
-                TaggedParameters::tagged_function(),
-            ))),
-            PrefixMatch::Partial => None,
-            PrefixMatch::No => {
-                Some(DispatchTarget::TaggedParameters(Box::new(TaggedParameters::glm())))
-            }
+            let function = match_prefix(rest, "<function=");
+            let parameter = match_prefix(rest, "<parameter=");
+            let lexer = match (function, parameter) {
+                (PrefixMatch::Yes, _) => TaggedParameters::tagged_function(),
+                (_, PrefixMatch::Yes) => TaggedParameters::tagged_misnamed_function(),
+                (PrefixMatch::Partial, _) | (_, PrefixMatch::Partial) => return None,
+                (PrefixMatch::No, PrefixMatch::No) => TaggedParameters::new(TagSyntax::glm()),
+            };
+            Some(DispatchTarget::TaggedParameters(Box::new(lexer)))
         })
     }
 
@@ -150,6 +170,10 @@ impl Lexer for ToolCallTag {
 
     fn depth(&self) -> usize {
         self.0.depth()
+    }
+
+    fn raw_closers(&self) -> Vec<String> {
+        self.0.raw_closers()
     }
 
     fn was_intended(&self) -> bool {
@@ -167,8 +191,14 @@ impl Default for MistralToolCalls {
 }
 
 impl Lexer for MistralToolCalls {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
-        self.0.lex(input, text_end, update, |rest| {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
+        self.0.lex(input, text_end, tools, update, |rest| {
             Some(match rest.starts_with(['{', '[']) {
                 true => DispatchTarget::Json(JsonCalls::separated()),
                 false => DispatchTarget::NameFirst(NameFirst::adjacent()),

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 /// The marker that opens and closes a block.
 pub(crate) const FENCE: &str = "```";
@@ -115,7 +116,13 @@ impl Fence {
 }
 
 impl Lexer for Fence {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
         if !self.header_read
             && let Some(status) = self.lex_first_line(input, &mut at)
@@ -127,7 +134,7 @@ impl Lexer for Fence {
                 && let Some((_, call)) = self.calls.last_mut()
             {
                 let mut call_update = LexUpdate::default();
-                let status = call.lex(&input[at..], text_end, &mut call_update);
+                let status = call.lex(&input[at..], text_end, tools, &mut call_update);
                 // The block is a call only as a whole, so fragments of the arguments are not
                 // reported.
                 if call_update.name.is_some() && update.name.is_none() {

@@ -1,53 +1,121 @@
-//! Lexer for Gemma 4: `call:name{key:<|"|>text<|"|>,list:[1,2]}`.
+//! Lexer for Gemma's calls: `call:name{key:<|"|>text<|"|>,list:[1,2]}`.
+//!
+//! A string has no escapes, so it can contain the token that ends it. The token counts as the end
+//! only if the rest of the call can follow: a closing bracket, or the next key. Example calls in a
+//! string are passed as a whole.
 
-use std::collections::HashSet;
+use std::ops::Range;
 
+use super::gemma_value::GemmaDecoder;
+use super::tool_parameters::ToolParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    RawCall, is_name, match_after_whitespace, match_prefix,
+    RawCall, first_bytes, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
-use crate::Json;
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
+use crate::format::GemmaTokens;
 use crate::lexer::json_scanner::MAX_DEPTH;
 use crate::parse::Completeness;
-
-/// The delimiter of strings.
-const QUOTE: &str = "<|\"|>";
-
-/// The end of a call. The inference server may remove this marker as a stop token.
-const CLOSE: &str = "<tool_call|>";
+use crate::resolve::resolve;
+use crate::tool::Tools;
 
 const CALL_PREFIX: &str = "call:";
 
-/// Names of non-finite numbers in other notations.
-const NON_FINITE_NUMBERS: &[&str] = &["NaN", "nan", "Infinity", "-Infinity", "inf", "-inf"];
+/// A string that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenString {
+    /// Between two quote tokens, from this offset.
+    Raw(usize),
+    /// Between plain quotes, with escapes; whether a backslash is the last character.
+    Plain { is_escaped: bool },
+}
+
+/// What follows a quote token in a string.
+enum AfterQuote {
+    /// The string ends.
+    End,
+    /// The token is part of the string. The doubt is whether an argument starts after it.
+    Part {
+        is_doubtful: bool,
+    },
+    NeedMore,
+}
 
 /// A lexer for one call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gemma {
+    tokens: GemmaTokens,
     head: String,
-    depth: usize,
-    in_string: bool,
+    /// The number of bytes before the current input.
+    base_offset: usize,
+    body_start: usize,
+    /// The open brackets.
+    brackets: Vec<u8>,
+    string: Option<OpenString>,
+    /// The last byte outside of strings that isn't white space.
+    last_sign: u8,
+    /// The text of the strings between quote tokens.
+    strings: Vec<Range<usize>>,
+    parameters: ToolParameters,
+    /// The keys of the call so far.
+    keys: Vec<String>,
+    /// The start of a word outside of strings, which may be a key.
+    word: String,
+    open_examples: usize,
+    /// The end of the string, if the last end of an example is the end of the call itself.
+    last_end: Option<usize>,
+    example_ends: usize,
+    /// Whether an argument of the call itself may have started in an example that never ends.
+    may_hide_argument: bool,
+    is_ambiguous: bool,
     done: bool,
 }
 
 impl Gemma {
-    /// Lexes `call:name{`.
+    pub(super) fn new(tokens: GemmaTokens) -> Self {
+        Self {
+            tokens,
+            head: String::new(),
+            base_offset: 0,
+            body_start: 0,
+            brackets: Vec::new(),
+            string: None,
+            last_sign: 0,
+            strings: Vec::new(),
+            parameters: ToolParameters::default(),
+            keys: Vec::new(),
+            word: String::new(),
+            open_examples: 0,
+            last_end: None,
+            example_ends: 0,
+            may_hide_argument: false,
+            is_ambiguous: false,
+            done: false,
+        }
+    }
+
+    /// Lexes `call:name{`. Some models omit `call:`.
     fn lex_head(
         &mut self,
         input: &str,
         at: &mut usize,
+        tools: &Tools,
         update: &mut LexUpdate,
     ) -> Option<LexStatus> {
         for (offset, letter) in input.char_indices() {
-            if letter == '{' {
-                let Some(name) = self.head.trim_start().strip_prefix(CALL_PREFIX) else {
+            if letter == '{' || letter == '(' {
+                let head = self.head.trim();
+                let name = head.strip_prefix(CALL_PREFIX).map(str::trim);
+                let Some(name) = name.or_else(|| resolve(tools, head).map(|_| head)) else {
                     return Some(LexStatus::NotACall { used: offset });
                 };
-                update.name = Some(name.trim().to_owned());
+                self.parameters = ToolParameters::of(tools, name);
+                update.name = Some(name.to_owned());
                 update.name_at = offset;
-                self.depth = 1;
+                self.body_start = self.base_offset + offset;
+                self.brackets.push(letter as u8);
+                self.last_sign = letter as u8;
                 *at = offset + 1;
                 return None;
             }
@@ -56,60 +124,356 @@ impl Gemma {
             }
             self.head.push(letter);
         }
-        Some(LexStatus::NeedMore { held: 0 })
+        Some(self.need_more(input, input.len()))
     }
 
-    fn lex_body(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
+    fn lex_body(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        text_end: Option<TextEnd>,
+    ) -> Option<LexStatus> {
         while *at < input.len() {
-            let rest = &input[*at..];
-            let Some(next) =
-                rest.find(if self.in_string { &['<'][..] } else { &['<', '{', '}', '[', ']'][..] })
-            else {
-                *at = input.len();
-                break;
-            };
-            *at += next;
-            match rest.as_bytes()[next] {
-                b'<' => match match_prefix(&input[*at..], QUOTE) {
-                    PrefixMatch::Partial => {
-                        return Some(LexStatus::NeedMore { held: input.len() - *at });
-                    }
-                    PrefixMatch::Yes => {
-                        self.in_string = !self.in_string;
-                        *at += QUOTE.len() - 1;
-                    }
-                    PrefixMatch::No => {}
-                },
-                b'{' | b'[' if self.depth == MAX_DEPTH => {
-                    return Some(LexStatus::NotACall { used: *at });
+            let status = match self.string {
+                Some(OpenString::Raw(start)) => self.lex_raw_string(start, input, at, text_end),
+                Some(OpenString::Plain { is_escaped }) => {
+                    self.lex_plain_string(is_escaped, input, at);
+                    None
                 }
-                b'{' | b'[' => self.depth += 1,
-                _ => self.depth -= 1,
-            }
-            *at += 1;
-            if self.depth == 0 {
-                self.done = true;
-                return None;
+                None => self.lex_sign(input, at, text_end),
+            };
+            if status.is_some() || self.done {
+                return status;
             }
         }
-        Some(LexStatus::NeedMore { held: 0 })
+        match (self.string, self.last_end) {
+            (Some(OpenString::Raw(start)), Some(end))
+                if self.example_ends == 1
+                    && !self.may_hide_argument
+                    && matches!(text_end, Some(TextEnd::Stop | TextEnd::Unknown)) =>
+            {
+                self.strings.push(start..end);
+                self.done = true;
+                Some(LexStatus::Done { used: input.len() })
+            }
+            _ => Some(self.need_more(input, input.len())),
+        }
+    }
+
+    /// Lexes the characters outside of strings.
+    fn lex_sign(
+        &mut self,
+        input: &str,
+        at: &mut usize,
+        text_end: Option<TextEnd>,
+    ) -> Option<LexStatus> {
+        let rest = &input[*at..];
+        let letter = rest.chars().next()?;
+        match match_prefix(rest, self.tokens.quote) {
+            PrefixMatch::Partial if text_end.is_none() => return Some(self.need_more(input, *at)),
+            PrefixMatch::Yes => {
+                *at += self.tokens.quote.len();
+                self.string = Some(OpenString::Raw(self.base_offset + *at));
+                return None;
+            }
+            PrefixMatch::Partial | PrefixMatch::No => {}
+        }
+        match letter {
+            '"' if b"{([:=,".contains(&self.last_sign) => {
+                self.string = Some(OpenString::Plain { is_escaped: false });
+                self.word.clear();
+            }
+            '{' | '[' | '(' if self.brackets.len() == MAX_DEPTH => {
+                return Some(LexStatus::NotACall { used: *at });
+            }
+            '{' | '[' | '(' => self.brackets.push(letter as u8),
+            '}' | ']' | ')' => {
+                if self.brackets.pop().map(closing_bracket) != Some(letter as u8) {
+                    return Some(LexStatus::NotACall { used: *at });
+                }
+                self.done = self.brackets.is_empty();
+            }
+            ':' | '=' if self.brackets.len() == 1 && self.word.len() <= MAX_NAME_BYTES => {
+                let key = std::mem::take(&mut self.word);
+                self.keys.push(key.trim().to_owned());
+            }
+            _ => {}
+        }
+        if ",{}[]():=".contains(letter) {
+            self.word.clear();
+        } else if self.word.len() <= MAX_NAME_BYTES {
+            self.word.push(letter);
+        }
+        if !letter.is_whitespace() {
+            self.last_sign = if letter.is_ascii() { letter as u8 } else { b'x' };
+        }
+        *at += letter.len_utf8();
+        None
+    }
+
+    fn lex_plain_string(&mut self, is_escaped: bool, input: &str, at: &mut usize) {
+        let Some(letter) = input[*at..].chars().next() else { return };
+        self.string = match letter {
+            '"' if !is_escaped => None,
+            _ => Some(OpenString::Plain { is_escaped: letter == '\\' && !is_escaped }),
+        };
+        if self.string.is_none() {
+            self.last_sign = b'"';
+        } else if self.word.len() <= MAX_NAME_BYTES {
+            self.word.push(letter);
+        }
+        *at += letter.len_utf8();
+    }
+
+    fn lex_raw_string(
+        &mut self,
+        start: usize,
+        input: &str,
+        at: &mut usize,
+        text_end: Option<TextEnd>,
+    ) -> Option<LexStatus> {
+        let bytes = &input.as_bytes()[*at..];
+        let offset = memchr::memchr(b'<', bytes).unwrap_or(bytes.len());
+        if !bytes[..offset].iter().all(u8::is_ascii_whitespace) {
+            self.last_end = None;
+        }
+        *at += offset;
+        let rest = &input[*at..];
+        let GemmaTokens { open, quote, close } = self.tokens;
+        let results = [quote, open, close].map(|token| match_prefix(rest, token));
+        match results {
+            _ if rest.is_empty() => return None,
+            [PrefixMatch::Yes, ..] => {
+                match self.match_after_quote(&rest[quote.len()..], text_end) {
+                    AfterQuote::NeedMore => return Some(self.need_more(input, *at)),
+                    AfterQuote::End => {
+                        let end = self.base_offset + *at;
+                        self.end_raw_string(start..end, input);
+                        *at += quote.len();
+                        return None;
+                    }
+                    AfterQuote::Part { is_doubtful } => {
+                        match self.open_examples {
+                            0 => self.is_ambiguous |= is_doubtful,
+                            _ => self.may_hide_argument |= is_doubtful,
+                        }
+                        self.last_end = self.find_last_end(rest).map(|()| self.base_offset + *at);
+                        if self.last_end.is_some() {
+                            self.open_examples -= 1;
+                            self.example_ends += 1;
+                            let closers = rest.find(close).unwrap_or(0) + close.len();
+                            *at += closers;
+                            return None;
+                        }
+                        *at += quote.len();
+                        return None;
+                    }
+                }
+            }
+            [_, PrefixMatch::Yes, _] => {
+                let (is_example, is_undecided) = is_example_head(&rest[open.len()..]);
+                if is_undecided && text_end.is_none() {
+                    return Some(self.need_more(input, *at));
+                }
+                self.open_examples += usize::from(is_example);
+                *at += open.len();
+            }
+            [.., PrefixMatch::Yes] => {
+                self.open_examples = self.open_examples.saturating_sub(1);
+                *at += close.len();
+            }
+            results if results.contains(&PrefixMatch::Partial) && text_end.is_none() => {
+                return Some(self.need_more(input, *at));
+            }
+            _ => *at += 1,
+        }
+        self.last_end = None;
+        None
+    }
+
+    /// Ends a string, which may be a key.
+    fn end_raw_string(&mut self, range: Range<usize>, input: &str) {
+        let from = range.start.saturating_sub(self.base_offset);
+        self.word.clear();
+        if range.start >= self.base_offset && range.len() <= MAX_NAME_BYTES {
+            self.word.push_str(&input[from..range.end - self.base_offset]);
+        }
+        self.strings.push(range);
+        self.string = None;
+        self.last_sign = b'"';
+    }
+
+    /// Whether an open example ends here with its call: the closing bracket and the closing token
+    /// follow the quote token.
+    fn find_last_end(&self, rest: &str) -> Option<()> {
+        let after = rest[self.tokens.quote.len()..].trim_start();
+        let after = after.strip_prefix(['}', ')'])?.trim_start();
+        (self.open_examples > 0 && after.starts_with(self.tokens.close)).then_some(())
+    }
+
+    /// Decides what the quote token before `rest` means in a string.
+    fn match_after_quote(&self, rest: &str, text_end: Option<TextEnd>) -> AfterQuote {
+        let part = AfterQuote::Part { is_doubtful: false };
+        let undecided = if text_end.is_some() { part } else { AfterQuote::NeedMore };
+        let part = AfterQuote::Part { is_doubtful: false };
+        let blank = leading_whitespace_len(rest);
+        let rest = &rest[blank..];
+        if blank > MAX_LOOKAHEAD_BYTES {
+            return part;
+        }
+        let Some(sign) = rest.bytes().next() else { return undecided };
+        let container = self.brackets.last().copied().unwrap_or_default();
+        if self.open_examples > 0 {
+            let is_closer = sign == b'}' || sign == b')';
+            let after = rest.get(1..).unwrap_or_default();
+            return match match_after_whitespace(after, &[self.tokens.close], None) {
+                PrefixMatch::Partial if is_closer => undecided,
+                _ if sign != b',' => part,
+                _ => match match_key(after, self.tokens.quote) {
+                    KeyMatch::NeedMore => undecided,
+                    KeyMatch::Key(key) => AfterQuote::Part { is_doubtful: self.is_wanted(key) },
+                    KeyMatch::No => part,
+                },
+            };
+        }
+        if matches!(sign, b':' | b'=') && container != b'[' && !b":=".contains(&self.last_sign) {
+            return AfterQuote::End;
+        }
+        if sign == closing_bracket(container) {
+            return match self.match_after_bracket(&rest[1..], text_end) {
+                PrefixMatch::Yes => AfterQuote::End,
+                PrefixMatch::Partial => undecided,
+                PrefixMatch::No => part,
+            };
+        }
+        if container == b'[' {
+            return if sign == b',' { AfterQuote::End } else { part };
+        }
+        let has_comma = sign == b',';
+        match match_key(if has_comma { &rest[1..] } else { rest }, self.tokens.quote) {
+            KeyMatch::NeedMore => undecided,
+            KeyMatch::No => part,
+            KeyMatch::Key(key) => match (has_comma, self.is_wanted(key)) {
+                (true, true) => AfterQuote::End,
+                (true, false) | (false, true) => AfterQuote::Part { is_doubtful: true },
+                (false, false) => part,
+            },
+        }
+    }
+
+    /// Whether the call can go on after a closing bracket.
+    fn match_after_bracket(&self, rest: &str, text_end: Option<TextEnd>) -> PrefixMatch {
+        let first = rest.trim_start();
+        if rest.len() - first.len() > MAX_LOOKAHEAD_BYTES {
+            return PrefixMatch::No;
+        }
+        match first.bytes().next() {
+            None if text_end.is_some() => PrefixMatch::Yes,
+            None => PrefixMatch::Partial,
+            Some(b'<') if self.brackets.len() == 1 => {
+                match match_prefix(first, self.tokens.close) {
+                    PrefixMatch::No => match_prefix(first, self.tokens.open),
+                    decided => decided,
+                }
+            }
+            Some(b',' | b'}' | b']' | b')') if self.brackets.len() > 1 => PrefixMatch::Yes,
+            Some(_) => PrefixMatch::No,
+        }
+    }
+
+    /// Whether an argument with this key may follow.
+    fn is_wanted(&self, key: &str) -> bool {
+        self.brackets.len() > 1
+            || self.parameters.accepts(key) && !self.keys.iter().any(|other| other == key)
+    }
+
+    fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
+        self.base_offset += at;
+        LexStatus::NeedMore { held: input.len() - at }
+    }
+}
+
+/// The key of a member at the start of a text.
+enum KeyMatch<'t> {
+    Key(&'t str),
+    No,
+    NeedMore,
+}
+
+/// Reads a key up to its colon.
+fn match_key<'t>(text: &'t str, quote: &str) -> KeyMatch<'t> {
+    let text = text.trim_start();
+    let text = match match_prefix(text, quote) {
+        PrefixMatch::Yes => &text[quote.len()..],
+        PrefixMatch::Partial => return KeyMatch::NeedMore,
+        PrefixMatch::No => text,
+    };
+    let bounded = first_bytes(text, MAX_NAME_BYTES + 1);
+    let end = bounded.find(|letter: char| ":=,{}[]<>\n".contains(letter));
+    match end {
+        None if text.len() > MAX_NAME_BYTES => KeyMatch::No,
+        None => KeyMatch::NeedMore,
+        Some(end) if end == 0 || end > MAX_NAME_BYTES => KeyMatch::No,
+        Some(end) => {
+            let rest = &text[end..];
+            match match_prefix(rest, quote) {
+                PrefixMatch::Yes => {
+                    match match_after_whitespace(&rest[quote.len()..], &[":"], None) {
+                        PrefixMatch::Yes => KeyMatch::Key(&text[..end]),
+                        PrefixMatch::Partial => KeyMatch::NeedMore,
+                        PrefixMatch::No => KeyMatch::No,
+                    }
+                }
+                PrefixMatch::Partial => KeyMatch::NeedMore,
+                PrefixMatch::No if rest.starts_with([':', '=']) => {
+                    KeyMatch::Key(text[..end].trim().trim_matches('"'))
+                }
+                PrefixMatch::No => KeyMatch::No,
+            }
+        }
+    }
+}
+
+/// Whether the text after the start of a call is a name with a bracket, and whether more text
+/// decides.
+fn is_example_head(text: &str) -> (bool, bool) {
+    let end = first_bytes(text, MAX_NAME_BYTES + 1).find(['{', '(', '<', '\n']);
+    match end {
+        None => (false, text.len() <= MAX_NAME_BYTES),
+        Some(end) => {
+            let head = text[..end].trim();
+            let name = head.strip_prefix(CALL_PREFIX).unwrap_or(head);
+            (text[end..].starts_with(['{', '(']) && is_name(name.trim()), false)
+        }
+    }
+}
+
+fn closing_bracket(open: u8) -> u8 {
+    match open {
+        b'(' => b')',
+        b'[' => b']',
+        _ => b'}',
     }
 }
 
 impl Lexer for Gemma {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
-        if self.depth == 0 && !self.done {
-            if let Some(status) = self.lex_head(input, &mut at, update) {
+        if self.brackets.is_empty() && !self.done {
+            if let Some(status) = self.lex_head(input, &mut at, tools, update) {
                 return status;
             }
-            at -= 1;
-            update.fragment = Some(at..at + 1);
-            at += 1;
+            update.fragment = Some(at - 1..at);
         }
         if !self.done {
             let from = update.fragment.as_ref().map_or(0, |range| range.start);
-            let status = self.lex_body(input, &mut at);
+            let status = self.lex_body(input, &mut at, text_end);
             let read = match &status {
                 Some(LexStatus::NeedMore { held }) => input.len() - held,
                 Some(LexStatus::NotACall { .. } | LexStatus::Done { .. }) | None => at,
@@ -119,23 +483,28 @@ impl Lexer for Gemma {
                 return status;
             }
         }
-        match match_after_whitespace(&input[at..], &[CLOSE], text_end.map(|_| false)) {
+        match match_after_whitespace(&input[at..], &[self.tokens.close], text_end.map(|_| false)) {
             PrefixMatch::Yes => {
-                let blank = super::leading_whitespace_len(&input[at..]);
-                LexStatus::Done { used: at + blank + CLOSE.len() }
+                let blank = leading_whitespace_len(&input[at..]);
+                LexStatus::Done { used: at + blank + self.tokens.close.len() }
             }
             PrefixMatch::Partial if input.len() - at <= MAX_LOOKAHEAD_BYTES => {
-                LexStatus::NeedMore { held: input.len() - at }
+                self.need_more(input, at)
             }
             PrefixMatch::Partial | PrefixMatch::No => LexStatus::Done { used: at },
         }
     }
 
     fn decode<'t>(&self, text: &'t str, _end: Completeness) -> DecodeResult<'t> {
-        let name = self.head.trim_start().strip_prefix(CALL_PREFIX).unwrap_or_default().trim();
-        let from = text.find('{').unwrap_or(text.len());
-        let mut reader = GemmaDecoder { text, at: from, depth: 0 };
-        let value = reader.parse_value();
+        if self.is_ambiguous {
+            return Err(RejectReason::Malformed(
+                "a string contains what may be the next argument".to_owned(),
+            ));
+        }
+        let head = self.head.trim();
+        let name = head.strip_prefix(CALL_PREFIX).unwrap_or(head).trim();
+        let value = GemmaDecoder::new(text, self.tokens.quote, &self.strings)
+            .parse_arguments(self.body_start);
         let value = value.ok_or_else(|| {
             RejectReason::Malformed("the arguments do not have the form `{key:value}`".to_owned())
         })?;
@@ -143,111 +512,15 @@ impl Lexer for Gemma {
     }
 
     fn depth(&self) -> usize {
-        self.depth
+        self.brackets.len()
+    }
+
+    fn raw_closers(&self) -> Vec<String> {
+        vec![self.tokens.quote.to_owned(), self.tokens.close.to_owned()]
     }
 
     fn was_intended(&self) -> bool {
         let name = self.head.trim_start().strip_prefix(CALL_PREFIX);
-        self.depth > 0 || name.is_some_and(|name| is_name(name.trim()))
-    }
-}
-
-/// A decoder for the notation. The decoder rejects values that are nested too deeply.
-struct GemmaDecoder<'a> {
-    text: &'a str,
-    at: usize,
-    depth: usize,
-}
-
-impl GemmaDecoder<'_> {
-    fn rest(&self) -> &str {
-        &self.text[self.at..]
-    }
-
-    fn skip_whitespace(&mut self) {
-        self.at += super::leading_whitespace_len(self.rest());
-    }
-
-    fn eat(&mut self, expected: &str) -> bool {
-        let matched = self.rest().starts_with(expected);
-        self.at += if matched { expected.len() } else { 0 };
-        matched
-    }
-
-    fn parse_value(&mut self) -> Option<Json> {
-        self.skip_whitespace();
-        if self.eat(QUOTE) {
-            return self.parse_string().map(Json::String);
-        }
-        if self.rest().starts_with(['{', '[']) {
-            if self.depth == MAX_DEPTH {
-                return None;
-            }
-            self.depth += 1;
-            let value = if self.eat("{") {
-                self.parse_object()
-            } else {
-                self.eat("[").then(|| self.parse_array())?
-            };
-            self.depth -= 1;
-            return value;
-        }
-        let end = self.rest().find([',', '}', ']']).unwrap_or(self.rest().len());
-        let word = self.rest()[..end].trim().to_owned();
-        self.at += end;
-        match crate::parse::parse_strict(&word) {
-            Ok(value) => Some(value),
-            // Non-finite numbers are rejected, as in the JSON parser.
-            Err(_) if word.is_empty() || NON_FINITE_NUMBERS.contains(&word.as_str()) => None,
-            Err(_) => Some(Json::String(word)),
-        }
-    }
-
-    fn parse_string(&mut self) -> Option<String> {
-        let end = self.rest().find(QUOTE)?;
-        let text = self.rest()[..end].to_owned();
-        self.at += end + QUOTE.len();
-        Some(text)
-    }
-
-    fn parse_object(&mut self) -> Option<Json> {
-        let mut seen = HashSet::new();
-        let mut members = Vec::new();
-        loop {
-            self.skip_whitespace();
-            if self.eat("}") {
-                return Some(Json::Object(members));
-            }
-            let key = if self.eat(QUOTE) {
-                let key = self.parse_string()?;
-                self.skip_whitespace();
-                self.eat(":").then_some(key)?
-            } else {
-                let end = self.rest().find([':', '}', '{'])?;
-                let key = self.rest()[..end].trim().to_owned();
-                self.at += end;
-                self.eat(":").then_some(key)?
-            };
-            if !seen.insert(key.clone()) {
-                return None;
-            }
-            let value = self.parse_value()?;
-            members.push((key, value));
-            self.skip_whitespace();
-            self.eat(",");
-        }
-    }
-
-    fn parse_array(&mut self) -> Option<Json> {
-        let mut items = Vec::new();
-        loop {
-            self.skip_whitespace();
-            if self.eat("]") {
-                return Some(Json::Array(items));
-            }
-            items.push(self.parse_value()?);
-            self.skip_whitespace();
-            self.eat(",");
-        }
+        !self.brackets.is_empty() || name.is_some_and(|name| is_name(name.trim()))
     }
 }

@@ -8,6 +8,7 @@ use super::{
 use crate::call::RawArguments;
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 /// Tokens that end a message.
 pub(crate) const END_TOKENS: &[&str] =
@@ -64,7 +65,13 @@ impl HarmonyMessage {
 }
 
 impl Lexer for HarmonyMessage {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        _tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         if !self.name_reported {
             self.name_reported = true;
             update.name = Some(self.name.clone());

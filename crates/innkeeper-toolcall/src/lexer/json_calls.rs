@@ -12,6 +12,7 @@ use crate::Json;
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
 use crate::parse::{Completeness, parse_lenient};
+use crate::tool::Tools;
 
 /// Member names for the tool name.
 const NAME_KEYS: &[&str] = &["name", "tool", "tool_name", "function", "function_name"];
@@ -65,6 +66,8 @@ enum JsonPlacement {
     Bare,
     /// Before this closing marker.
     Tagged(&'static str),
+    /// Before this closing marker, with the name of the tool as the only key of each object.
+    Keyed(&'static str),
     /// After an opening marker; further calls follow after `;`.
     Separated,
 }
@@ -126,13 +129,17 @@ impl JsonCalls {
         Self::new(JsonPlacement::Tagged(close))
     }
 
+    pub(super) fn keyed(close: &'static str) -> Self {
+        Self::new(JsonPlacement::Keyed(close))
+    }
+
     pub(super) fn separated() -> Self {
         Self::new(JsonPlacement::Separated)
     }
 
     fn new(placement: JsonPlacement) -> Self {
         let close = match placement {
-            JsonPlacement::Tagged(close) => Some(close),
+            JsonPlacement::Tagged(close) | JsonPlacement::Keyed(close) => Some(close),
             JsonPlacement::Bare | JsonPlacement::Separated => None,
         };
         Self {
@@ -289,7 +296,7 @@ impl JsonCalls {
         let ended = text_end.map(|_| false);
         match self.placement {
             JsonPlacement::Bare => Some(LexStatus::Done { used: *at }),
-            JsonPlacement::Tagged(close) => {
+            JsonPlacement::Tagged(close) | JsonPlacement::Keyed(close) => {
                 let fenced = &["```", close];
                 match match_after_whitespace(rest, fenced, ended) {
                     PrefixMatch::Partial => Some(self.need_more(input, *at)),
@@ -341,7 +348,7 @@ impl JsonCalls {
             let value = parse_lenient(text, completeness, &mut repairs)
                 .map_err(RejectReason::InvalidJson)?;
             let first = calls.len();
-            decode_value(value, self.placement == JsonPlacement::Bare, &mut calls)?;
+            decode_value(value, self.placement, &mut calls)?;
             if let Some(call) = calls.get_mut(first) {
                 call.repairs = repairs;
             }
@@ -356,7 +363,13 @@ impl JsonCalls {
 }
 
 impl Lexer for JsonCalls {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        _tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
         loop {
             let status = match self.phase {
@@ -375,7 +388,11 @@ impl Lexer for JsonCalls {
     }
 
     fn lacks_only_closers(&mut self, held: usize) -> bool {
-        let open = self.phase == JsonPhase::Inside && !self.is_list && self.name.is_some();
+        // Arguments would follow, so a call that ends after its name is not complete.
+        let open = self.phase == JsonPhase::Inside
+            && !self.is_list
+            && self.name.is_some()
+            && self.has_arguments;
         if open {
             self.value_ranges.push(self.value_start..self.base_offset + held);
         }
@@ -392,22 +409,37 @@ impl Lexer for JsonCalls {
     }
 
     fn was_intended(&self) -> bool {
-        self.placement != JsonPlacement::Bare || self.name.is_some() && self.has_arguments
+        match self.placement {
+            JsonPlacement::Bare => self.name.is_some() && self.has_arguments,
+            // Prose can mention the marker.
+            JsonPlacement::Tagged(_) | JsonPlacement::Keyed(_) | JsonPlacement::Separated => {
+                self.phase != JsonPhase::Before
+            }
+        }
     }
 }
 
 /// Decodes the calls of a value: an object is one call, a list several.
 fn decode_value(
     value: Json,
-    bare: bool,
+    placement: JsonPlacement,
     calls: &mut Vec<RawCall<'static>>,
 ) -> Result<(), RejectReason> {
     match value {
         Json::Array(items) => {
-            items.into_iter().try_for_each(|item| decode_value(item, bare, calls))
+            items.into_iter().try_for_each(|item| decode_value(item, placement, calls))
+        }
+        Json::Object(members) if matches!(placement, JsonPlacement::Keyed(_)) => {
+            let [(name, value)] = <[_; 1]>::try_from(members).map_err(|_| {
+                RejectReason::Malformed(
+                    "a call must have the tool's name as its only key".to_owned(),
+                )
+            })?;
+            calls.push(RawCall::new(name, RawArguments::Value(value)));
+            Ok(())
         }
         Json::Object(members) => {
-            calls.push(decode_object(members, bare)?);
+            calls.push(decode_object(members, placement == JsonPlacement::Bare)?);
             Ok(())
         }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {

@@ -10,6 +10,7 @@ use super::{
 use crate::call::RawArguments;
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 /// Maximum length of the text before the arguments in bytes: a name, a separator, an id and the
 /// first line of a fence.
@@ -176,7 +177,13 @@ impl NameFirst {
 }
 
 impl Lexer for NameFirst {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        _tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
         loop {
             let status = match self.phase {

@@ -12,6 +12,7 @@ use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
 use crate::lexer::json_scanner::MAX_DEPTH;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 /// Whether `[` can start a call: a name with a bracket or JSON follows. A list of numbers is plain
 /// text.
@@ -123,9 +124,15 @@ impl Pythonic {
 }
 
 impl Lexer for Pythonic {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         if let Some(list) = &mut self.json_list {
-            return list.lex(input, text_end, update);
+            return list.lex(input, text_end, tools, update);
         }
         let mut at = 0;
         if self.depth == 0 {
@@ -136,7 +143,10 @@ impl Lexer for Pythonic {
                 None if text_end.is_some() => return LexStatus::NotACall { used: 1 },
                 None => return LexStatus::NeedMore { held: input.len() },
                 Some('{') => {
-                    return self.json_list.insert(JsonCalls::bare()).lex(input, text_end, update);
+                    return self
+                        .json_list
+                        .insert(JsonCalls::bare())
+                        .lex(input, text_end, tools, update);
                 }
                 Some('0'..='9' | '-' | '"' | '[') => {
                     self.is_opaque = true;
@@ -180,13 +190,40 @@ impl Lexer for Pythonic {
 }
 
 /// A decoder for the calls. The decoder rejects values that are nested too deeply.
-struct PythonDecoder<'a> {
+pub(super) struct PythonDecoder<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
 }
 
 impl<'a> PythonDecoder<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Parses calls up to the end of the text. Each may be the argument of the function `wrapper`.
+    pub(super) fn parse_statements(mut self, wrapper: &str) -> Option<Vec<RawCall<'static>>> {
+        let mut calls = Vec::new();
+        loop {
+            self.at += leading_whitespace_len(self.rest());
+            if self.rest().is_empty() {
+                return Some(calls);
+            }
+            let name = self.parse_word("(")?;
+            let is_wrapped = name == wrapper;
+            self.eat('(');
+            let name = if is_wrapped { self.parse_word("(")? } else { name };
+            if name.is_empty() || name.contains('\n') || is_wrapped && !self.eat('(') {
+                return None;
+            }
+            let arguments = self.parse_members(')', "=")?;
+            calls.push(RawCall::new(name, RawArguments::Value(Json::Object(arguments))));
+            if is_wrapped && !self.eat(')') {
+                return None;
+            }
+        }
+    }
+
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }

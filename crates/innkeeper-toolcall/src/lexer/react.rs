@@ -8,6 +8,7 @@ use super::{
 use crate::call::RawArguments;
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::tool::Tools;
 
 const INPUT_LABEL: &str = "Action Input:";
 
@@ -96,7 +97,13 @@ impl React {
 }
 
 impl Lexer for React {
-    fn lex(&mut self, input: &str, _end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        _end: Option<TextEnd>,
+        _tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
         loop {
             let status = match self.phase {

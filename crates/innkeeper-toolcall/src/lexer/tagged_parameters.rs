@@ -1,68 +1,25 @@
 //! Lexer for calls with each argument between tags, as raw text.
-//!
-//! A value may contain the same tags that end values. A closing tag counts only before a valid
-//! continuation: the next argument or the end of the call.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
+use super::tag_syntax::{HeadEnd, TagSyntax, ValueEnd};
+use super::tagged_value::{ValueScan, is_key_char};
+use super::tool_parameters::ToolParameters;
 use super::{
-    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_ARGUMENTS, MAX_NAME_BYTES, PrefixMatch, RawCall,
-    is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_NAME_BYTES, PrefixMatch, RawCall, is_name,
+    leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
 use crate::parse::{Completeness, parse_strict};
-
-/// The tags of one call syntax.
-#[derive(Debug)]
-struct TagSyntax {
-    /// The text between the marker and the tool name.
-    call_prefix: &'static str,
-    /// The end of the text with the tool name.
-    head_end: HeadEnd,
-    /// The start of an argument, then the end of its key and the start of its value.
-    argument_start: String,
-    key_end: &'static str,
-    value_start: &'static str,
-    /// The ends of a value and of a call.
-    value_end: String,
-    call_end: String,
-    /// The closing tag of an optional outer element.
-    outer_end: Option<&'static str>,
-    /// The texts that may follow a call whose last value has no closing tag.
-    continuations: Vec<String>,
-    /// Whether one line end at each side of a value belongs to the tags.
-    trims_newlines: bool,
-    /// The source of the type of an argument.
-    type_source: TypeSource,
-}
-
-/// The end of the tool name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HeadEnd {
-    /// This text.
-    Text(&'static str),
-    /// A quote with `>` or `/>` after it.
-    Quote,
-    /// The first argument or the end of the call.
-    NextTag,
-}
-
-/// The source of the type of an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TypeSource {
-    /// The schema of the tool.
-    Schema,
-    /// `name="…" string="true|false"`; the schema if the attribute `string` is missing.
-    StringAttribute,
-    /// `key="…" type="…"`.
-    TypeAttribute,
-}
+use crate::repair::quote_backticks;
+use crate::resolve::resolve;
+use crate::tool::Tools;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ParameterPhase {
+pub(super) enum ParameterPhase {
     CallPrefix,
     Head,
     BetweenArguments,
@@ -72,34 +29,47 @@ enum ParameterPhase {
     Tail,
 }
 
+/// An argument that was read.
+#[derive(Debug)]
+pub(super) struct Argument {
+    /// The text of the tag with the key.
+    head: String,
+    range: Range<usize>,
+    /// Whether the value has its closing tag.
+    is_closed: bool,
+}
+
 /// A lexer for one call.
 #[derive(Debug)]
 pub(crate) struct TaggedParameters {
-    syntax: TagSyntax,
-    phase: ParameterPhase,
-    base_offset: usize,
+    pub(super) syntax: TagSyntax,
+    pub(super) phase: ParameterPhase,
+    /// The number of bytes before the current input.
+    pub(super) base_offset: usize,
     head: String,
+    /// The name of the tool, if it isn't simply the head.
+    name: Option<String>,
+    pub(super) parameters: ToolParameters,
+    /// Whether only the name of an offered tool makes the text a call.
+    requires_tool: bool,
     key: String,
+    /// The closing tag of the current value.
+    pub(super) value_end: String,
     value_start: usize,
-    argument_ranges: Vec<(String, Range<usize>)>,
+    pub(super) scan: ValueScan,
+    /// Whether the call has a second reading.
+    pub(super) is_ambiguous: bool,
+    /// Whether a tag of the call is missing, so that all others must be there.
+    is_damaged: bool,
+    pub(super) arguments: Vec<Argument>,
+    /// The names of the arguments so far, including the current one.
+    given: HashSet<String>,
 }
 
 impl TaggedParameters {
     /// Creates the lexer for `<function=name>`, after the marker.
     pub(super) fn function() -> Self {
-        Self::new(TagSyntax {
-            call_prefix: "",
-            head_end: HeadEnd::Text(">"),
-            argument_start: "<parameter=".to_owned(),
-            key_end: ">",
-            value_start: "",
-            value_end: "</parameter>".to_owned(),
-            call_end: "</function>".to_owned(),
-            outer_end: Some("</tool_call>"),
-            continuations: vec!["</tool_call>".to_owned()],
-            trims_newlines: true,
-            type_source: TypeSource::Schema,
-        })
+        Self::new(TagSyntax::function())
     }
 
     /// Creates the lexer for `<function=name>`, including the marker.
@@ -109,71 +79,35 @@ impl TaggedParameters {
         lexer
     }
 
-    /// Creates the lexer for GLM: the name, then `<arg_key>` and `<arg_value>`.
-    pub(super) fn glm() -> Self {
-        Self::new(TagSyntax {
-            call_prefix: "",
-            head_end: HeadEnd::NextTag,
-            argument_start: "<arg_key>".to_owned(),
-            key_end: "</arg_key>",
-            value_start: "<arg_value>",
-            value_end: "</arg_value>".to_owned(),
-            call_end: "</tool_call>".to_owned(),
-            outer_end: None,
-            continuations: vec!["<tool_call>".to_owned()],
-            trims_newlines: false,
-            type_source: TypeSource::Schema,
-        })
+    /// Creates the lexer for `<parameter=name>` in place of `<function=name>`, after the marker.
+    pub(super) fn misnamed_function() -> Self {
+        Self { requires_tool: true, ..Self::function() }
     }
 
-    /// Creates the lexer for `<invoke name="…">`, with `prefix` after the `<` or `</` of each tag.
-    pub(super) fn invoke(prefix: &'static str) -> Self {
-        Self::new(TagSyntax {
-            call_prefix: "",
-            head_end: HeadEnd::Quote,
-            argument_start: format!("<{prefix}parameter name=\""),
-            key_end: ">",
-            value_start: "",
-            value_end: format!("</{prefix}parameter>"),
-            call_end: format!("</{prefix}invoke>"),
-            outer_end: None,
-            continuations: vec![
-                format!("<{prefix}invoke name=\""),
-                "</｜DSML｜".to_owned(),
-                "</function_calls>".to_owned(),
-                "</minimax:tool_call>".to_owned(),
-            ],
-            trims_newlines: false,
-            type_source: TypeSource::StringAttribute,
-        })
+    /// Creates the lexer for `<parameter=name>` in place of `<function=name>`, including the marker.
+    pub(super) fn tagged_misnamed_function() -> Self {
+        let mut lexer = Self::misnamed_function();
+        lexer.syntax.call_prefix = "<parameter=";
+        lexer
     }
 
-    /// Creates the lexer for Kimi K3.
-    pub(super) fn xtml() -> Self {
-        Self::new(TagSyntax {
-            call_prefix: "",
-            head_end: HeadEnd::Text("<|sep|>"),
-            argument_start: "<|open|>argument ".to_owned(),
-            key_end: "<|sep|>",
-            value_start: "",
-            value_end: "<|close|>argument<|sep|>".to_owned(),
-            call_end: "<|close|>call<|sep|>".to_owned(),
-            outer_end: None,
-            continuations: vec!["<|open|>call ".to_owned(), "<|close|>tools".to_owned()],
-            trims_newlines: false,
-            type_source: TypeSource::TypeAttribute,
-        })
-    }
-
-    fn new(syntax: TagSyntax) -> Self {
+    pub(super) fn new(syntax: TagSyntax) -> Self {
         Self {
             syntax,
             phase: ParameterPhase::CallPrefix,
             base_offset: 0,
             head: String::new(),
+            name: None,
+            parameters: ToolParameters::default(),
+            requires_tool: false,
             key: String::new(),
+            value_end: String::new(),
             value_start: 0,
-            argument_ranges: Vec::new(),
+            scan: ValueScan::default(),
+            is_ambiguous: false,
+            is_damaged: false,
+            arguments: Vec::new(),
+            given: HashSet::new(),
         }
     }
 
@@ -193,48 +127,28 @@ impl TaggedParameters {
         &mut self,
         input: &str,
         at: &mut usize,
+        tools: &Tools,
         update: &mut LexUpdate,
     ) -> Option<LexStatus> {
         while let Some(letter) = input[*at..].chars().next() {
-            let rest = &input[*at..];
-            let result = match self.syntax.head_end {
-                HeadEnd::Text(end) => self.finish_head(
-                    match_prefix(rest, end),
-                    end.len(),
-                    ParameterPhase::BetweenArguments,
-                ),
-                HeadEnd::Quote => match (match_prefix(rest, "\">"), match_prefix(rest, "\"/>")) {
-                    (_, PrefixMatch::Yes) => {
-                        self.finish_head(PrefixMatch::Yes, 3, ParameterPhase::Tail)
-                    }
-                    (PrefixMatch::No, PrefixMatch::Partial) => Err(true),
-                    (matched, _) => self.finish_head(matched, 2, ParameterPhase::BetweenArguments),
-                },
-                HeadEnd::NextTag => {
-                    match (
-                        match_prefix(rest, &self.syntax.argument_start),
-                        match_prefix(rest, &self.syntax.call_end),
-                    ) {
-                        (PrefixMatch::Yes, _) | (_, PrefixMatch::Yes) => {
-                            self.finish_head(PrefixMatch::Yes, 0, ParameterPhase::BetweenArguments)
-                        }
-                        (PrefixMatch::Partial, _) | (_, PrefixMatch::Partial) => Err(true),
-                        (PrefixMatch::No, PrefixMatch::No) => Err(false),
-                    }
-                }
-            };
-            match result {
-                Ok(length) => {
+            match self.match_head_end(&input[*at..], tools) {
+                HeadMatch::End { length, phase } => {
                     *at += length;
-                    update.name = Some(self.name());
+                    let name = self.name();
+                    if self.requires_tool && resolve(tools, &name).is_none() {
+                        return Some(LexStatus::NotACall { used: *at });
+                    }
+                    self.parameters = ToolParameters::of(tools, &name);
+                    update.name = Some(name);
                     update.name_at = *at;
+                    self.phase = phase;
                     return None;
                 }
-                Err(true) => return Some(self.need_more(input, *at)),
-                Err(false) if letter == '<' || self.head.len() >= MAX_NAME_BYTES => {
+                HeadMatch::NeedMore => return Some(self.need_more(input, *at)),
+                HeadMatch::No if letter == '<' || self.head.len() >= MAX_NAME_BYTES => {
                     return Some(LexStatus::NotACall { used: *at });
                 }
-                Err(false) => {}
+                HeadMatch::No => {}
             }
             self.head.push(letter);
             *at += letter.len_utf8();
@@ -242,20 +156,55 @@ impl TaggedParameters {
         Some(self.need_more(input, input.len()))
     }
 
-    /// Returns the length of the end of the head, or `Err` with whether more text is needed.
-    fn finish_head(
-        &mut self,
-        matched: PrefixMatch,
-        length: usize,
-        phase: ParameterPhase,
-    ) -> Result<usize, bool> {
-        match matched {
-            PrefixMatch::Yes => {
-                self.phase = phase;
-                Ok(length)
+    fn match_head_end(&mut self, rest: &str, tools: &Tools) -> HeadMatch {
+        let arguments = ParameterPhase::BetweenArguments;
+        match self.syntax.head_end {
+            HeadEnd::Text(end) => HeadMatch::of(match_prefix(rest, end), end.len(), arguments),
+            HeadEnd::Quote => match (match_prefix(rest, "\">"), match_prefix(rest, "\"/>")) {
+                (_, PrefixMatch::Yes) => HeadMatch::of(PrefixMatch::Yes, 3, ParameterPhase::Tail),
+                (PrefixMatch::No, PrefixMatch::Partial) => HeadMatch::NeedMore,
+                (matched, _) => HeadMatch::of(matched, 2, arguments),
+            },
+            HeadEnd::NextTag => {
+                let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
+                let results = tags.map(|tag| match_prefix(rest, tag));
+                if results.contains(&PrefixMatch::Yes) {
+                    HeadMatch::of(PrefixMatch::Yes, 0, arguments)
+                } else if results.contains(&PrefixMatch::Partial) {
+                    HeadMatch::NeedMore
+                } else {
+                    self.match_damaged_head(rest, tools)
+                }
             }
-            PrefixMatch::Partial => Err(true),
-            PrefixMatch::No => Err(false),
+        }
+    }
+
+    /// Accepts two kinds of damage after a name: the key without its opening tag, and a closing tag
+    /// of a value at a tool without arguments.
+    fn match_damaged_head(&mut self, rest: &str, tools: &Tools) -> HeadMatch {
+        let key_end = match_prefix(rest, self.syntax.key_end);
+        let value_end = self.syntax.value_end("");
+        let results = [key_end, match_prefix(rest, &value_end)];
+        let words = self.head.split_once(char::is_whitespace);
+        match (results, words) {
+            ([PrefixMatch::Yes, _], Some((name, key))) => {
+                let (name, key) = (name.to_owned(), key.trim().to_owned());
+                let is_listed = ToolParameters::of(tools, &name).lists(&key);
+                self.name = Some(name);
+                if !is_listed {
+                    return HeadMatch::No;
+                }
+                self.key = key;
+                self.is_damaged = true;
+                let length = self.syntax.key_end.len();
+                HeadMatch::End { length, phase: ParameterPhase::BeforeValue }
+            }
+            ([_, PrefixMatch::Yes], _) if is_without_arguments(tools, self.head.trim()) => {
+                let phase = ParameterPhase::BetweenArguments;
+                HeadMatch::End { length: value_end.len(), phase }
+            }
+            (results, _) if results.contains(&PrefixMatch::Partial) => HeadMatch::NeedMore,
+            _ => HeadMatch::No,
         }
     }
 
@@ -270,7 +219,7 @@ impl TaggedParameters {
         if rest.is_empty() {
             // All values are closed and the model stopped by itself: only the end of the call is
             // missing.
-            let is_complete = text_end == Some(TextEnd::Stop) && !self.argument_ranges.is_empty();
+            let is_complete = text_end == Some(TextEnd::Stop) && !self.arguments.is_empty();
             return Some(if is_complete {
                 LexStatus::Done { used: *at }
             } else {
@@ -278,22 +227,22 @@ impl TaggedParameters {
             });
         }
         match (
-            match_prefix(rest, &self.syntax.argument_start),
             match_prefix(rest, &self.syntax.call_end),
+            match_prefix(rest, &self.syntax.argument_start),
         ) {
             (PrefixMatch::Yes, _) => {
-                *at += self.syntax.argument_start.len();
-                self.key.clear();
-                self.phase = ParameterPhase::Key;
-                None
-            }
-            (_, PrefixMatch::Yes) => {
                 *at += self.syntax.call_end.len();
                 self.phase = ParameterPhase::Tail;
                 None
             }
             (PrefixMatch::Partial, _) | (_, PrefixMatch::Partial) => {
                 Some(self.need_more(input, *at))
+            }
+            (_, PrefixMatch::Yes) => {
+                *at += self.syntax.argument_start.len();
+                self.key.clear();
+                self.phase = ParameterPhase::Key;
+                None
             }
             (PrefixMatch::No, PrefixMatch::No) => Some(LexStatus::NotACall { used: *at }),
         }
@@ -308,7 +257,7 @@ impl TaggedParameters {
                     return None;
                 }
                 PrefixMatch::Partial => return Some(self.need_more(input, *at)),
-                PrefixMatch::No if self.key.len() >= MAX_NAME_BYTES => {
+                PrefixMatch::No if self.key.len() >= MAX_NAME_BYTES || !is_key_char(letter) => {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 PrefixMatch::No => {}
@@ -321,103 +270,40 @@ impl TaggedParameters {
 
     /// Lexes the text between the key and the value.
     fn lex_before_value(&mut self, input: &str, at: &mut usize) -> Option<LexStatus> {
-        let skipped = if self.syntax.value_start.is_empty() {
-            0
-        } else {
-            leading_whitespace_len(&input[*at..])
+        let rest = &input[*at..];
+        let skipped = match self.syntax.value_start {
+            "" => 0,
+            _ => leading_whitespace_len(rest),
         };
-        match match_prefix(&input[*at + skipped..], self.syntax.value_start) {
-            PrefixMatch::Yes => {
-                *at += skipped + self.syntax.value_start.len();
-                self.value_start = self.base_offset + *at;
-                self.phase = ParameterPhase::Value;
-                None
+        match match_prefix(&rest[skipped..], self.syntax.value_start) {
+            PrefixMatch::Yes => *at += skipped + self.syntax.value_start.len(),
+            PrefixMatch::Partial => return Some(self.need_more(input, *at + skipped)),
+            // The tag before the value is missing.
+            PrefixMatch::No
+                if skipped == 0 && !rest.starts_with('<') && self.parameters.lists(&self.key) =>
+            {
+                self.is_damaged = true;
             }
-            PrefixMatch::Partial => Some(self.need_more(input, *at + skipped)),
-            PrefixMatch::No => Some(LexStatus::NotACall { used: *at + skipped }),
+            PrefixMatch::No => return Some(LexStatus::NotACall { used: *at + skipped }),
         }
+        let (name, _) = self.syntax.parse_argument_key(&self.key);
+        self.value_end = self.syntax.value_end(&name);
+        self.given.insert(name);
+        self.value_start = self.base_offset + *at;
+        self.scan = ValueScan::default();
+        self.phase = ParameterPhase::Value;
+        None
     }
 
-    fn lex_value(
-        &mut self,
-        input: &str,
-        at: &mut usize,
-        text_end: Option<TextEnd>,
-    ) -> Option<LexStatus> {
-        let ended = text_end.map(|finish| finish == TextEnd::Stop);
-        loop {
-            let bytes = &input.as_bytes()[*at..];
-            let offset = if self.syntax.trims_newlines {
-                memchr::memchr2(b'<', b'\n', bytes)
-            } else {
-                memchr::memchr(b'<', bytes)
-            };
-            let Some(offset) = offset else { return Some(self.need_more(input, input.len())) };
-            *at += offset;
-            let rest = &input[*at..];
-            let (matched, used, phase) = if let Some(line) = rest.strip_prefix('\n') {
-                // The next argument ends a value without a closing tag only on a new line.
-                (
-                    match_prefix(line, &self.syntax.argument_start),
-                    1,
-                    ParameterPhase::BetweenArguments,
-                )
-            } else {
-                self.match_value_end(rest, ended)
-            };
-            match matched {
-                PrefixMatch::Yes if self.argument_ranges.len() == MAX_ARGUMENTS => {
-                    return Some(LexStatus::NotACall { used: *at });
-                }
-                PrefixMatch::Yes => {
-                    let key = std::mem::take(&mut self.key);
-                    self.argument_ranges.push((key, self.value_start..self.base_offset + *at));
-                    *at += used;
-                    self.phase = phase;
-                    return None;
-                }
-                PrefixMatch::Partial if text_end.is_none() => {
-                    return Some(self.need_more(input, *at));
-                }
-                PrefixMatch::Partial | PrefixMatch::No => *at += 1,
-            }
-        }
+    /// Ends the current value at `end`.
+    pub(super) fn push_argument(&mut self, end: usize, is_closed: bool) {
+        let head = std::mem::take(&mut self.key);
+        self.arguments.push(Argument { head, range: self.value_start..end, is_closed });
     }
 
-    /// Whether the value ends here, with the length of the closing tag and the next phase.
-    fn match_value_end(
-        &self,
-        rest: &str,
-        ended: Option<bool>,
-    ) -> (PrefixMatch, usize, ParameterPhase) {
-        let tags = &self.syntax;
-        match match_prefix(rest, &tags.value_end) {
-            PrefixMatch::Yes => {
-                let used = tags.value_end.len();
-                return (
-                    match_after_whitespace(
-                        &rest[used..],
-                        &[&tags.argument_start, &tags.call_end],
-                        ended,
-                    ),
-                    used,
-                    ParameterPhase::BetweenArguments,
-                );
-            }
-            PrefixMatch::Partial => return (PrefixMatch::Partial, 0, ParameterPhase::Value),
-            PrefixMatch::No => {}
-        }
-        match match_prefix(rest, &tags.call_end) {
-            PrefixMatch::Yes => {
-                let used = tags.call_end.len();
-                (
-                    match_after_whitespace(&rest[used..], &tags.continuations, ended),
-                    used,
-                    ParameterPhase::Tail,
-                )
-            }
-            result @ (PrefixMatch::Partial | PrefixMatch::No) => (result, 0, ParameterPhase::Value),
-        }
+    /// Whether the tool has an argument with this name that hasn't come yet.
+    pub(super) fn is_wanted(&self, name: &str) -> bool {
+        self.parameters.accepts(name) && !self.given.contains(name)
     }
 
     fn lex_tail(&mut self, input: &str, at: usize, text_end: Option<TextEnd>) -> LexStatus {
@@ -431,23 +317,68 @@ impl TaggedParameters {
         }
     }
 
-    fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
+    pub(super) fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
         self.base_offset += at;
         LexStatus::NeedMore { held: input.len() - at }
     }
 
     fn name(&self) -> String {
-        match self.syntax.type_source {
-            TypeSource::TypeAttribute => attribute_value(&self.head, "tool").unwrap_or_default(),
-            TypeSource::Schema | TypeSource::StringAttribute => {
-                self.head.trim().trim_matches('"').to_owned()
+        self.name.clone().unwrap_or_else(|| self.syntax.name(&self.head))
+    }
+
+    /// Returns the reason why the text doesn't have exactly one reading.
+    fn find_doubt(&self, text: &str) -> Option<String> {
+        if self.is_ambiguous {
+            return Some("a value contains the start of an argument that is missing".to_owned());
+        }
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let (name, _) = self.syntax.parse_argument_key(&argument.head);
+            if index > 0 && !self.parameters.accepts(&name) {
+                let name = quote_backticks(&name);
+                return Some(format!(
+                    "the tool has no argument {name}, which may be part of a value"
+                ));
             }
+            let value = text.get(argument.range.clone()).unwrap_or_default();
+            // A tag in a value without a closing tag may be the wrong closing tag.
+            if !argument.is_closed && (self.is_damaged || value.contains('<')) {
+                return Some(format!("the value of {} has no end", quote_backticks(&name)));
+            }
+        }
+        None
+    }
+}
+
+/// The result of a comparison with the end of a head.
+enum HeadMatch {
+    End { length: usize, phase: ParameterPhase },
+    NeedMore,
+    No,
+}
+
+impl HeadMatch {
+    fn of(matched: PrefixMatch, length: usize, phase: ParameterPhase) -> Self {
+        match matched {
+            PrefixMatch::Yes => Self::End { length, phase },
+            PrefixMatch::Partial => Self::NeedMore,
+            PrefixMatch::No => Self::No,
         }
     }
 }
 
+/// Whether an offered tool with this name takes no arguments.
+fn is_without_arguments(tools: &Tools, name: &str) -> bool {
+    resolve(tools, name).is_some() && ToolParameters::of(tools, name).is_empty()
+}
+
 impl Lexer for TaggedParameters {
-    fn lex(&mut self, input: &str, text_end: Option<TextEnd>, update: &mut LexUpdate) -> LexStatus {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
         let mut at = 0;
         let mut from =
             (!matches!(self.phase, ParameterPhase::CallPrefix | ParameterPhase::Head)).then_some(0);
@@ -455,7 +386,7 @@ impl Lexer for TaggedParameters {
             let status = match self.phase {
                 ParameterPhase::CallPrefix => self.lex_call_prefix(input, &mut at),
                 ParameterPhase::Head => {
-                    let status = self.lex_head(input, &mut at, update);
+                    let status = self.lex_head(input, &mut at, tools, update);
                     from = Some(at);
                     status
                 }
@@ -479,18 +410,21 @@ impl Lexer for TaggedParameters {
     }
 
     fn decode<'t>(&self, text: &'t str, _end: Completeness) -> DecodeResult<'t> {
+        if let Some(doubt) = self.find_doubt(text) {
+            return Err(RejectReason::Malformed(doubt));
+        }
         let mut seen = HashSet::new();
         let mut raw = Vec::new();
         let mut values = Vec::new();
-        for (head, span) in &self.argument_ranges {
-            let mut value = text.get(span.clone()).unwrap_or_default();
+        for argument in &self.arguments {
+            let mut value = text.get(argument.range.clone()).unwrap_or_default();
             if self.syntax.trims_newlines {
                 let from = value.strip_prefix("\r\n").or_else(|| value.strip_prefix('\n'));
                 value = from.unwrap_or(value);
                 let to = value.strip_suffix("\r\n").or_else(|| value.strip_suffix('\n'));
                 value = to.unwrap_or(value);
             }
-            let (key, kind) = self.parse_argument_key(head);
+            let (key, kind) = self.syntax.parse_argument_key(&argument.head);
             if !seen.insert(key.clone()) {
                 return Err(RejectReason::DuplicateArgument(key));
             }
@@ -516,41 +450,23 @@ impl Lexer for TaggedParameters {
         Ok(vec![RawCall::new(self.name(), arguments)])
     }
 
+    fn raw_closers(&self) -> Vec<String> {
+        let value_end = match &self.syntax.value_end {
+            ValueEnd::Tag(tag) => tag.clone(),
+            ValueEnd::Named(start) => (*start).to_owned(),
+        };
+        vec![value_end, self.syntax.call_end.clone()]
+    }
+
     fn was_intended(&self) -> bool {
         match self.phase {
             ParameterPhase::CallPrefix => false,
-            ParameterPhase::Head => is_name(&self.name()),
-            _ => true,
+            ParameterPhase::Head => !self.requires_tool && is_name(&self.name()),
+            ParameterPhase::BetweenArguments
+            | ParameterPhase::Key
+            | ParameterPhase::BeforeValue
+            | ParameterPhase::Value
+            | ParameterPhase::Tail => true,
         }
     }
-}
-
-impl TaggedParameters {
-    /// Returns the name of an argument and its declared type.
-    fn parse_argument_key(&self, head: &str) -> (String, Option<String>) {
-        match self.syntax.type_source {
-            TypeSource::Schema => (head.trim().trim_matches('"').to_owned(), None),
-            TypeSource::StringAttribute => {
-                let (name, rest) = head.split_once('"').unwrap_or((head, ""));
-                (name.to_owned(), attribute_value(rest, "string"))
-            }
-            TypeSource::TypeAttribute => {
-                let kind = attribute_value(head, "type").unwrap_or_else(|| "string".to_owned());
-                (attribute_value(head, "key").unwrap_or_default(), Some(kind))
-            }
-        }
-    }
-}
-
-/// Returns the value of the attribute `name`, with entities decoded.
-fn attribute_value(text: &str, name: &str) -> Option<String> {
-    let from = text.find(&format!("{name}=\""))? + name.len() + 2;
-    let value = text[from..].split('"').next()?;
-    Some(
-        value
-            .replace("&quot;", "\"")
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&"),
-    )
 }

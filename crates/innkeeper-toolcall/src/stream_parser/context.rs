@@ -78,6 +78,11 @@ impl TextContext {
         self.line(fresh).into_iter().flatten().all(u8::is_ascii_whitespace)
     }
 
+    /// Whether the line up to this position contains `text`.
+    pub(super) fn line_contains(&self, fresh: &str, text: &str) -> bool {
+        memchr::memmem::find(&self.line(fresh).concat(), text.as_bytes()).is_some()
+    }
+
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
         let is_block_mark = |byte: &u8| b" \t\r>-*+.)0123456789".contains(byte);

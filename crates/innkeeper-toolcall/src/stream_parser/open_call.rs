@@ -1,7 +1,9 @@
 //! Parser for an open call.
 
 use super::reasoning::HeldCall;
-use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit, floor_char_boundary};
+use super::{
+    EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit, floor_char_boundary,
+};
 use crate::call::{RejectReason, RejectedCall, resolve_call};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::LexerKind;
@@ -95,7 +97,13 @@ impl OpenCall {
     fn is_ambiguous(&self) -> bool {
         matches!(
             self.lexer_kind,
-            Some(LexerKind::BareJson | LexerKind::Fence | LexerKind::Pythonic | LexerKind::React)
+            Some(
+                LexerKind::BareJson
+                    | LexerKind::Fence
+                    | LexerKind::ToolCode
+                    | LexerKind::Pythonic
+                    | LexerKind::React
+            )
         )
     }
 
@@ -137,7 +145,7 @@ impl ToolCallParser {
         let window = floor_char_boundary(input, max_window);
         let (input, text_end, clipped) =
             (&input[..window], text_end.filter(|_| window == input.len()), window < input.len());
-        let status = open.lexer.lex(input, text_end, &mut update);
+        let status = open.lexer.lex(input, text_end, &self.tools, &mut update);
         let read = match status {
             LexStatus::NeedMore { held } => input.len() - held,
             LexStatus::Done { used } | LexStatus::NotACall { used } => used,
@@ -259,10 +267,10 @@ impl ToolCallParser {
     ) -> ParseProgress {
         open.raw_text.push_str(more);
         // A fenced block that is only partly a call is an example.
-        let example = open.lexer_kind == Some(LexerKind::Fence);
+        let example = matches!(open.lexer_kind, Some(LexerKind::Fence | LexerKind::ToolCode));
         let intended =
             open.lexer.was_intended() && (open.decided || !open.is_ambiguous()) && !example;
-        let intended = intended || open.index.is_some();
+        let intended = intended || open.index.is_some() || self.starts_with_special(&open.raw_text);
         let ticks =
             open.raw_text.lines().filter(|line| line.trim_start().starts_with(FENCE)).count();
         if open.overflowed {
@@ -288,6 +296,13 @@ impl ToolCallParser {
         }
         self.mode = open.return_mode;
         ParseProgress::continue_after(read)
+    }
+
+    /// Whether `text` starts the answer, with a marker that never occurs in prose. Such an answer
+    /// is meant as a call, even if no call can be read.
+    fn starts_with_special(&self, text: &str) -> bool {
+        let mut markers = self.markers.iter().filter(|marker| !marker.in_prose);
+        !self.saw_text && markers.any(|marker| text.starts_with(marker.text))
     }
 
     fn complete_open_call(&mut self, open: OpenCall, sink: &mut ParseEventSink<'_>) {
@@ -340,6 +355,11 @@ impl ToolCallParser {
                         self.call_count - 1
                     });
                     self.after_call = true;
+                    let closers = open.lexer.raw_closers();
+                    if !closers.is_empty() {
+                        self.raw_calls.retain(|call| call.closers != closers);
+                        self.raw_calls.push(EndedCall { index, closers, is_reported: false });
+                    }
                     sink(ParseEvent::Call { index, call: &call, inline: open.inline, text });
                 }
                 Err(rejected) => {
@@ -347,6 +367,21 @@ impl ToolCallParser {
                 }
             }
             text = "";
+        }
+    }
+
+    /// Reports that a call with raw values ended too early, because `closer` follows it.
+    pub(super) fn report_early_end(&mut self, closer: &str, sink: &mut ParseEventSink<'_>) {
+        self.context.push(closer);
+        let call = self.raw_calls.iter_mut().find(|call| call.ended_early(closer));
+        match call {
+            Some(call) if !call.is_reported => {
+                call.is_reported = true;
+                let index = Some(call.index);
+                let reason = IncompleteReason::EndedEarly;
+                sink(ParseEvent::Incomplete { index, reason, text: closer });
+            }
+            Some(_) | None => sink(ParseEvent::Markup(closer)),
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
-use super::{ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
-use crate::event::{ParseEvent, TextEnd};
+use super::{EndedCall, ParseEventSink, ParseMode, ParseProgress, ToolCallParser, emit};
+use crate::call::{RejectReason, RejectedCall};
+use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::{LexerKind, MarkerKind};
 use crate::lexer::leading_whitespace_len;
 
@@ -29,12 +30,18 @@ impl ReasoningState {
 fn starts_marked_call(kind: MarkerKind) -> bool {
     match kind {
         MarkerKind::Call(
-            LexerKind::BareJson | LexerKind::Fence | LexerKind::Pythonic | LexerKind::React,
+            LexerKind::BareJson
+            | LexerKind::Fence
+            | LexerKind::ToolCode
+            | LexerKind::Pythonic
+            | LexerKind::React,
         ) => false,
         MarkerKind::Call(_) => true,
         MarkerKind::ReasoningStart { .. }
         | MarkerKind::StrayReasoningEnd
         | MarkerKind::Markup
+        | MarkerKind::EndToken
+        | MarkerKind::CallCloser
         | MarkerKind::CallSection { .. }
         | MarkerKind::HarmonyHeader => false,
     }
@@ -64,29 +71,54 @@ pub(super) struct CallSection {
     has_calls: bool,
     /// Whether other text stands before the section on its line.
     inline: bool,
+    /// Whether the section starts the answer with a marker that never occurs in prose, so that it
+    /// is meant as a call.
+    is_certain: bool,
 }
 
 impl CallSection {
-    pub(super) fn new(markers: &Markers, end_text: &'static str, inline: bool) -> Self {
+    pub(super) fn new(
+        markers: &Markers,
+        end_text: &'static str,
+        inline: bool,
+        is_certain: bool,
+    ) -> Self {
         Self {
             markers: Box::new(markers.subset(&[end_text], starts_marked_call)),
             noise: String::new(),
             has_calls: false,
             inline,
+            is_certain,
         }
     }
 
     /// Handles the end of the text inside the section.
-    pub(super) fn finish(mut self, rest: &str, sink: &mut ParseEventSink<'_>) {
+    pub(super) fn finish(
+        mut self,
+        rest: &str,
+        raw_calls: &[EndedCall],
+        sink: &mut ParseEventSink<'_>,
+    ) {
         self.noise.push_str(rest);
-        self.flush_noise(true, sink);
+        self.flush_noise(true, raw_calls, sink);
     }
 
     /// Emits the noise as markup. At the end of a section without a call, emits the noise as text,
     /// so that the user sees it.
-    fn flush_noise(&mut self, last: bool, sink: &mut ParseEventSink<'_>) {
+    fn flush_noise(&mut self, last: bool, raw_calls: &[EndedCall], sink: &mut ParseEventSink<'_>) {
         let noise = std::mem::take(&mut self.noise);
-        if last && !self.has_calls && !noise.trim().is_empty() {
+        if let Some(call) = raw_calls.iter().find(|call| call.ended_early(&noise)) {
+            let index = Some(call.index);
+            let reason = IncompleteReason::EndedEarly;
+            sink(ParseEvent::Incomplete { index, reason, text: &noise });
+        } else if last && !self.has_calls && !noise.trim().is_empty() && self.is_certain {
+            let rejected = RejectedCall {
+                name: String::new(),
+                reason: RejectReason::Malformed("the block of calls contains no call".to_owned()),
+                suggestions: Vec::new(),
+            };
+            sink(ParseEvent::Rejected { index: None, rejected: &rejected, text: &noise });
+        } else if last && !self.has_calls && !noise.trim().is_empty() {
             sink(ParseEvent::Text(&noise));
         } else {
             emit(&noise, sink, ParseEvent::Markup);
@@ -128,6 +160,8 @@ impl ToolCallParser {
                 MarkerKind::StrayReasoningEnd
                 | MarkerKind::ReasoningStart { .. }
                 | MarkerKind::Markup
+                | MarkerKind::EndToken
+                | MarkerKind::CallCloser
                 | MarkerKind::CallSection { .. }
                 | MarkerKind::HarmonyHeader => {
                     emit(marker.text, sink, ParseEvent::Markup);
@@ -218,7 +252,7 @@ impl ToolCallParser {
                     let marker = *marker;
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
-                        section.flush_noise(false, sink);
+                        section.flush_noise(false, &self.raw_calls, sink);
                         section.has_calls = true;
                         let inline = section.inline;
                         let return_mode = ParseMode::CallSection(section);
@@ -226,7 +260,7 @@ impl ToolCallParser {
                         call.set_inline(inline);
                         self.mode = ParseMode::OpenCall(Box::new(call));
                     } else {
-                        section.flush_noise(true, sink);
+                        section.flush_noise(true, &self.raw_calls, sink);
                         emit(marker.text, sink, ParseEvent::Markup);
                         self.context.reset();
                     }
@@ -241,7 +275,7 @@ impl ToolCallParser {
                 self.emit_visible_text(&section.noise, sink);
                 return ParseProgress::wait_after(input.len());
             }
-            section.flush_noise(false, sink);
+            section.flush_noise(false, &self.raw_calls, sink);
         }
         self.mode = ParseMode::CallSection(section);
         ParseProgress::wait_after(input.len())

@@ -12,7 +12,7 @@ use super::{
 use crate::event::{ParseEvent, TextEnd};
 use crate::format::{LexerKind, Marker, MarkerKind};
 use crate::lexer::fence::FENCE;
-use crate::lexer::{PrefixMatch, match_call_start};
+use crate::lexer::{MAX_LOOKAHEAD_BYTES, PrefixMatch, match_call_start};
 
 impl ToolCallParser {
     pub(super) fn parse_text(
@@ -24,10 +24,7 @@ impl ToolCallParser {
         let mut candidates = Candidates::from(0);
         match candidates.next(self.text_markers(), input) {
             Some(at) => self.parse_candidates(input, at, candidates, text_end, sink),
-            None => {
-                self.emit_visible_text(input, sink);
-                ParseProgress::wait_after(input.len())
-            }
+            None => self.emit_rest(input, text_end, sink),
         }
     }
 
@@ -46,14 +43,15 @@ impl ToolCallParser {
         while let Some(at) = candidate {
             let markers = self.text_markers();
             let (fresh, rest) = input.split_at(at);
+            let (shown, lead_in) = fresh.split_at(at - self.lead_in_len(fresh, rest));
             // A short rest can be the start of many markers.
             let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
             let matters = |marker: &Marker| self.is_significant(marker, fresh, rest, || *quoted);
             match markers.match_start(rest, text_end.is_some(), matters) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {
-                    self.emit_visible_text(fresh, sink);
-                    return ParseProgress::wait_after(at);
+                    self.emit_visible_text(shown, sink);
+                    return ParseProgress::wait_after(shown.len());
                 }
                 MarkerMatch::Marker(marker) => match self.match_call_start(marker, rest) {
                     PrefixMatch::No => match fence_line(rest, text_end.is_some()) {
@@ -62,25 +60,52 @@ impl ToolCallParser {
                             candidates = Candidates::from(at + line.ticks);
                         }
                         None => {
-                            self.emit_visible_text(fresh, sink);
-                            return ParseProgress::wait_after(at);
+                            self.emit_visible_text(shown, sink);
+                            return ParseProgress::wait_after(shown.len());
                         }
                     },
                     PrefixMatch::Partial if text_end.is_none() => {
-                        self.emit_visible_text(fresh, sink);
-                        return ParseProgress::wait_after(at);
+                        self.emit_visible_text(shown, sink);
+                        return ParseProgress::wait_after(shown.len());
                     }
                     PrefixMatch::Partial | PrefixMatch::Yes => {
                         let marker = *marker;
-                        self.emit_visible_text(fresh, sink);
-                        return ParseProgress::continue_after(at + self.enter_marker(marker, sink));
+                        self.emit_visible_text(shown, sink);
+                        let read = self.enter_marker(marker, lead_in, sink);
+                        return ParseProgress::continue_after(at + read);
                     }
                 },
             }
             candidate = candidates.next(self.text_markers(), input);
         }
-        self.emit_visible_text(input, sink);
-        ParseProgress::wait_after(input.len())
+        self.emit_rest(input, text_end, sink)
+    }
+
+    /// Emits text without markers, except for an end that may belong to a marker.
+    fn emit_rest(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        sink: &mut ParseEventSink<'_>,
+    ) -> ParseProgress {
+        let mut held = 0;
+        for (text, _) in self.lead_ins.iter().filter(|_| text_end.is_none()) {
+            let mut lengths = (1..=text.len()).rev();
+            let length = lengths.find(|length| input.ends_with(&text[..*length]));
+            held = held.max(length.unwrap_or(0));
+        }
+        let shown = input.len() - held;
+        self.emit_visible_text(&input[..shown], sink);
+        ParseProgress::wait_after(shown)
+    }
+
+    /// Returns the length of the end of `fresh` that belongs to the marker that `rest` starts with,
+    /// or may start with.
+    fn lead_in_len(&self, fresh: &str, rest: &str) -> usize {
+        let belongs = |(text, start): &&(&str, &str)| {
+            fresh.ends_with(text) && (rest.starts_with(start) || start.starts_with(rest))
+        };
+        self.lead_ins.iter().find(belongs).map_or(0, |(text, _)| text.len())
     }
 
     /// Emits JSON data as text, without a search for calls.
@@ -126,8 +151,11 @@ impl ToolCallParser {
             MarkerKind::ReasoningStart { .. }
             | MarkerKind::StrayReasoningEnd
             | MarkerKind::Markup
+            | MarkerKind::CallCloser
             | MarkerKind::CallSection { .. }
             | MarkerKind::HarmonyHeader => PrefixMatch::Yes,
+            // More text decides, and at the end of the text the token counts.
+            MarkerKind::EndToken => PrefixMatch::Partial,
         }
     }
 
@@ -140,14 +168,20 @@ impl ToolCallParser {
         rest: &str,
         quoted: impl Fn() -> bool,
     ) -> bool {
-        if !marker.in_prose {
+        if marker.kind == MarkerKind::CallCloser {
+            // Quotes and fences don't matter: they may be part of the value that was cut.
+            return self.raw_calls.iter().any(|call| call.ended_early(marker.text));
+        }
+        if !marker.in_prose && marker.kind != MarkerKind::EndToken {
             return true;
         }
         if self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_)) {
             return false;
         }
         match marker.kind {
-            MarkerKind::Call(LexerKind::Fence) => self.context.is_at_block_start(fresh),
+            MarkerKind::Call(LexerKind::Fence | LexerKind::ToolCode) => {
+                self.context.is_at_block_start(fresh)
+            }
             MarkerKind::Call(LexerKind::BareJson | LexerKind::Pythonic) => {
                 self.match_call_start(marker, rest) != PrefixMatch::No && !quoted()
             }
@@ -155,15 +189,32 @@ impl ToolCallParser {
                 self.context.is_at_line_start(fresh)
             }
             MarkerKind::StrayReasoningEnd => !self.saw_reasoning && !quoted(),
+            MarkerKind::EndToken => {
+                let after = rest.get(marker.text.len()..).unwrap_or_default();
+                after.len() <= MAX_LOOKAHEAD_BYTES
+                    && after.trim().is_empty()
+                    && !self.context.line_contains(fresh, "<s>")
+                    && !quoted()
+            }
             MarkerKind::Call(_)
             | MarkerKind::Markup
+            | MarkerKind::CallCloser
             | MarkerKind::CallSection { .. }
             | MarkerKind::HarmonyHeader => !quoted(),
         }
     }
 
-    /// Enters the mode that a marker starts. Returns the number of consumed bytes.
-    fn enter_marker(&mut self, marker: Marker, sink: &mut ParseEventSink<'_>) -> usize {
+    /// Enters the mode that a marker starts, with the text before the marker that belongs to it.
+    /// Returns the number of consumed bytes.
+    fn enter_marker(
+        &mut self,
+        marker: Marker,
+        lead_in: &str,
+        sink: &mut ParseEventSink<'_>,
+    ) -> usize {
+        if !matches!(marker.kind, MarkerKind::Call(_)) {
+            emit(lead_in, sink, ParseEvent::Markup);
+        }
         match marker.kind {
             MarkerKind::ReasoningStart { end_texts, allows_calls } => {
                 emit(marker.text, sink, ParseEvent::Markup);
@@ -173,21 +224,27 @@ impl ToolCallParser {
                     allows_calls,
                 ));
             }
-            MarkerKind::StrayReasoningEnd | MarkerKind::Markup => {
+            MarkerKind::StrayReasoningEnd | MarkerKind::Markup | MarkerKind::EndToken => {
                 self.saw_reasoning |= marker.kind == MarkerKind::StrayReasoningEnd;
                 emit(marker.text, sink, ParseEvent::Markup);
                 // The context of the marker also applies to the text after the marker.
                 return marker.text.len();
             }
+            MarkerKind::CallCloser => {
+                self.report_early_end(marker.text, sink);
+                return marker.text.len();
+            }
             MarkerKind::CallSection { end_text } => {
                 emit(marker.text, sink, ParseEvent::Markup);
                 let inline = self.context.is_inline();
-                self.mode =
-                    ParseMode::CallSection(CallSection::new(&self.markers, end_text, inline));
+                let is_certain = !marker.in_prose && !self.saw_text;
+                let section = CallSection::new(&self.markers, end_text, inline, is_certain);
+                self.mode = ParseMode::CallSection(section);
             }
             MarkerKind::Call(lexer_kind) => {
                 let read = if lexer_kind.includes_marker() { "" } else { marker.text };
-                let mut call = OpenCall::new(read, lexer_kind, ParseMode::Text);
+                let mut call =
+                    OpenCall::new(&(lead_in.to_owned() + read), lexer_kind, ParseMode::Text);
                 call.set_inline(self.context.is_inline());
                 self.mode = ParseMode::OpenCall(Box::new(call));
                 return read.len();

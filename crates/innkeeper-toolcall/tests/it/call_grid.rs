@@ -197,10 +197,9 @@ fn arguments_of_incomplete_call(syntax: &Syntax, json: &str) -> Option<Value> {
         return None;
     }
     let arguments = ["arguments", "params", "parameters"].iter().find_map(|key| value.get(*key));
-    // Bare JSON without arguments is no call.
-    let optional = !matches!(syntax.before, "" | "```json\n");
+    // A call that ends after its name may have lost its arguments.
     value.get("name").or(value.get("tool"))?;
-    arguments.cloned().or(optional.then(|| json!({})))
+    arguments.cloned()
 }
 
 /// Attack: model | the text of a call ends at any byte, in each syntax with JSON | the call runs

@@ -31,6 +31,15 @@ struct ParsedOutput {
 }
 
 fn parse(options: &ParserOptions, chunks: &[&[u8]], text_end: TextEnd) -> ParsedOutput {
+    parse_with_tools(tools(), options, chunks, text_end)
+}
+
+fn parse_with_tools(
+    tools: Arc<Tools>,
+    options: &ParserOptions,
+    chunks: &[&[u8]],
+    text_end: TextEnd,
+) -> ParsedOutput {
     let mut output = ParsedOutput::default();
     let mut sink = |event: ParseEvent<'_>| match event {
         ParseEvent::Text(text) => output.text.push_str(text),
@@ -42,7 +51,7 @@ fn parse(options: &ParserOptions, chunks: &[&[u8]], text_end: TextEnd) -> Parsed
         ParseEvent::Incomplete { text, .. } => output.incomplete.push(text.to_owned()),
         ParseEvent::Markup(_) | ParseEvent::CallStart { .. } | ParseEvent::Arguments { .. } => {}
     };
-    let mut parser = ToolCallParser::new(tools(), options);
+    let mut parser = ToolCallParser::new(tools, options);
     for chunk in chunks {
         parser.push_bytes(chunk, &mut sink);
     }
@@ -482,10 +491,14 @@ fn a_list_of_calls_and_of_arguments_has_an_end() {
         let arguments: String = (0..count).map(parameter).collect();
         format!("<function=now>\n{arguments}</function>")
     };
-    assert_eq!(
-        (parse_detected(&call(1024)).calls.len(), parse_detected(&call(1025)).calls.len()),
-        (1, 0)
-    );
+    let tools: Arc<Tools> = Arc::new([Tool::new("now", "", json!({}))].into_iter().collect());
+    for (count, calls) in [(1024, 1), (1025, 0)] {
+        let text = call(count);
+        let chunks = [text.as_bytes()];
+        let options = ParserOptions::default();
+        let output = parse_with_tools(Arc::clone(&tools), &options, &chunks, TextEnd::Stop);
+        assert_eq!(output.calls.len(), calls, "{count}");
+    }
 }
 
 /// Attack: model | a call has two names or two sets of arguments | the call is rejected | No

@@ -17,8 +17,10 @@ mod grammars;
 mod linear_time;
 #[cfg(target_os = "linux")]
 mod local;
+mod model_formats;
 mod provider_limits;
 mod pythonic;
+mod raw_values;
 mod schema_checker;
 mod sections;
 mod sloppy_json;

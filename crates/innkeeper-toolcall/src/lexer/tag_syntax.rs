@@ -1,0 +1,239 @@
+//! The tags of the call syntaxes that write values as raw text.
+
+/// The tags of one call syntax.
+#[derive(Debug)]
+pub(super) struct TagSyntax {
+    /// The text between the marker and the tool name.
+    pub(super) call_prefix: &'static str,
+    /// The start of a call, up to its name, as an example in a value shows it.
+    pub(super) call_start: String,
+    /// The end of the text with the tool name.
+    pub(super) head_end: HeadEnd,
+    /// The start of an argument, then the end of its key and the start of its value.
+    pub(super) argument_start: String,
+    pub(super) key_end: &'static str,
+    pub(super) value_start: &'static str,
+    /// The ends of a value and of a call.
+    pub(super) value_end: ValueEnd,
+    pub(super) call_end: String,
+    /// The closing tag of an optional outer element.
+    pub(super) outer_end: Option<&'static str>,
+    /// The closing tags that may follow a call at the end of the text.
+    pub(super) section_ends: Vec<String>,
+    /// Whether one line end at each side of a value belongs to the tags.
+    pub(super) trims_newlines: bool,
+    /// The source of the type of an argument.
+    pub(super) type_source: TypeSource,
+}
+
+/// The end of the tool name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HeadEnd {
+    /// This text.
+    Text(&'static str),
+    /// A quote with `>` or `/>` after it.
+    Quote,
+    /// The first argument or the end of the call.
+    NextTag,
+}
+
+/// The end of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ValueEnd {
+    /// The same tag for every argument.
+    Tag(String),
+    /// This text, then the key and `>`.
+    Named(&'static str),
+}
+
+/// The source of the type of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TypeSource {
+    /// The schema of the tool.
+    Schema,
+    /// `name="…" string="true|false"`; the schema if the attribute `string` is missing.
+    StringAttribute,
+    /// `key="…" type="…"`.
+    TypeAttribute,
+}
+
+/// The text before every tag of MiniMax M3.
+macro_rules! minimax {
+    ($tag:literal) => {
+        concat!("]<]minimax[>[", $tag)
+    };
+}
+
+impl TagSyntax {
+    /// `<function=name>` with `<parameter=key>`.
+    pub(super) fn function() -> Self {
+        Self {
+            call_prefix: "",
+            call_start: "<function=".to_owned(),
+            head_end: HeadEnd::Text(">"),
+            argument_start: "<parameter=".to_owned(),
+            key_end: ">",
+            value_start: "",
+            value_end: ValueEnd::Tag("</parameter>".to_owned()),
+            call_end: "</function>".to_owned(),
+            outer_end: Some("</tool_call>"),
+            section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
+            trims_newlines: true,
+            type_source: TypeSource::Schema,
+        }
+    }
+
+    /// `<function name="…">` with `<param name="…">` (MiniCPM).
+    pub(super) fn named_function() -> Self {
+        Self {
+            call_start: "<function name=\"".to_owned(),
+            head_end: HeadEnd::Quote,
+            argument_start: "<param name=\"".to_owned(),
+            value_end: ValueEnd::Tag("</param>".to_owned()),
+            section_ends: vec!["</tool_call>".to_owned()],
+            trims_newlines: false,
+            type_source: TypeSource::StringAttribute,
+            ..Self::function()
+        }
+    }
+
+    /// GLM: the name, then `<arg_key>` and `<arg_value>`.
+    pub(super) fn glm() -> Self {
+        Self {
+            call_prefix: "",
+            call_start: "<tool_call>".to_owned(),
+            head_end: HeadEnd::NextTag,
+            argument_start: "<arg_key>".to_owned(),
+            key_end: "</arg_key>",
+            value_start: "<arg_value>",
+            value_end: ValueEnd::Tag("</arg_value>".to_owned()),
+            call_end: "</tool_call>".to_owned(),
+            outer_end: None,
+            section_ends: Vec::new(),
+            trims_newlines: false,
+            type_source: TypeSource::Schema,
+        }
+    }
+
+    /// `<invoke name="…">`, with `prefix` after the `<` or `</` of each tag.
+    pub(super) fn invoke(prefix: &'static str) -> Self {
+        Self {
+            call_prefix: "",
+            call_start: format!("<{prefix}invoke name=\""),
+            head_end: HeadEnd::Quote,
+            argument_start: format!("<{prefix}parameter name=\""),
+            key_end: ">",
+            value_start: "",
+            value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
+            call_end: format!("</{prefix}invoke>"),
+            outer_end: None,
+            section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
+            trims_newlines: false,
+            type_source: TypeSource::StringAttribute,
+        }
+    }
+
+    /// MiniMax M3: each argument has a tag with its own name.
+    pub(super) fn minimax() -> Self {
+        Self {
+            call_prefix: "",
+            call_start: minimax!("<invoke name=\"").to_owned(),
+            head_end: HeadEnd::Quote,
+            argument_start: minimax!("<").to_owned(),
+            key_end: ">",
+            value_start: "",
+            value_end: ValueEnd::Named(minimax!("</")),
+            call_end: minimax!("</invoke>").to_owned(),
+            outer_end: None,
+            section_ends: vec![minimax!("</tool_call>").to_owned()],
+            trims_newlines: false,
+            type_source: TypeSource::Schema,
+        }
+    }
+
+    /// Kimi K3.
+    pub(super) fn xtml() -> Self {
+        Self {
+            call_prefix: "",
+            call_start: "<|open|>call ".to_owned(),
+            head_end: HeadEnd::Text("<|sep|>"),
+            argument_start: "<|open|>argument ".to_owned(),
+            key_end: "<|sep|>",
+            value_start: "",
+            value_end: ValueEnd::Tag("<|close|>argument<|sep|>".to_owned()),
+            call_end: "<|close|>call<|sep|>".to_owned(),
+            outer_end: None,
+            section_ends: vec![
+                "<|close|>tools<|sep|>".to_owned(),
+                "<|close|>message<|sep|>".to_owned(),
+            ],
+            trims_newlines: false,
+            type_source: TypeSource::TypeAttribute,
+        }
+    }
+
+    /// The first byte of every tag.
+    pub(super) fn tag_byte(&self) -> u8 {
+        self.argument_start.as_bytes()[0]
+    }
+
+    /// Returns the tag that ends the value of an argument.
+    pub(super) fn value_end(&self, key: &str) -> String {
+        match &self.value_end {
+            ValueEnd::Tag(tag) => tag.clone(),
+            ValueEnd::Named(start) => format!("{start}{key}>"),
+        }
+    }
+
+    /// Returns the name of the tool. `head` is the text before the end of the name.
+    pub(super) fn name(&self, head: &str) -> String {
+        match self.type_source {
+            TypeSource::TypeAttribute => attribute_value(head, "tool").unwrap_or_default(),
+            TypeSource::Schema | TypeSource::StringAttribute => {
+                head.trim().trim_matches('"').to_owned()
+            }
+        }
+    }
+
+    /// Returns the name of an argument and its declared type. `head` is the text of the tag.
+    pub(super) fn parse_argument_key(&self, head: &str) -> (String, Option<String>) {
+        match self.type_source {
+            TypeSource::Schema => (head.trim().trim_matches('"').to_owned(), None),
+            TypeSource::StringAttribute => {
+                let (name, rest) = head.split_once('"').unwrap_or((head, ""));
+                (name.to_owned(), attribute_value(rest, "string"))
+            }
+            TypeSource::TypeAttribute => {
+                let kind = attribute_value(head, "type").unwrap_or_else(|| "string".to_owned());
+                (attribute_value(head, "key").unwrap_or_default(), Some(kind))
+            }
+        }
+    }
+}
+
+/// The ends of the sections that contain `<invoke>`.
+const SECTION_ENDS: &[&str] = &[
+    "</｜DSML｜function_calls>",
+    "</｜DSML｜tool_calls>",
+    "</｜DSML｜ calls>",
+    "</｜｜DSML｜｜function_calls>",
+    "</｜｜DSML｜｜tool_calls>",
+    "</function_calls>",
+    "</minimax:tool_call>",
+    "</steptml:toolcall>",
+    "<｜tool_call_end｜>",
+    "<｜tool_calls_end｜>",
+];
+
+/// Returns the value of the attribute `name`, with entities decoded.
+fn attribute_value(text: &str, name: &str) -> Option<String> {
+    let from = text.find(&format!("{name}=\""))? + name.len() + 2;
+    let value = text[from..].split('"').next()?;
+    Some(
+        value
+            .replace("&quot;", "\"")
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&"),
+    )
+}

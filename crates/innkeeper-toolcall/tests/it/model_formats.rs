@@ -1,0 +1,346 @@
+//! Calls, damaged tags and end tokens of the models that write them, cut at every byte.
+
+use std::sync::Arc;
+
+use innkeeper_toolcall::{
+    Format, IncompleteReason, ParseEvent, ParserOptions, TextEnd, Tool, ToolCallParser, Tools,
+};
+use serde_json::json;
+
+fn tools() -> Arc<Tools> {
+    let tool = |name: &str, properties: serde_json::Value, required: &[&str]| {
+        let schema = json!({"type": "object", "properties": properties, "required": required});
+        Tool::new(name, "", schema)
+    };
+    let text = json!({"type": "string"});
+    Arc::new(
+        [
+            tool("get_time", json!({}), &[]),
+            tool("get_weather", json!({"city": text, "unit": text}), &["city"]),
+            tool("run", json!({"command": text, "timeout": {"type": "integer"}}), &["command"]),
+            tool("write", json!({"path": text, "content": text}), &["path", "content"]),
+        ]
+        .into_iter()
+        .collect(),
+    )
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct ParsedOutput {
+    text: String,
+    calls: Vec<String>,
+    /// Rejected and incomplete calls, with the index of a call that had ended too early.
+    refusals: Vec<String>,
+}
+
+fn parse(model: &str, chunks: &[&[u8]], text_end: TextEnd) -> ParsedOutput {
+    let format = Format::for_model(model);
+    let mut output = ParsedOutput::default();
+    let mut texts = String::new();
+    let mut sink = |event: ParseEvent<'_>| {
+        texts.push_str(event.text());
+        match event {
+            ParseEvent::Text(text) => output.text.push_str(text),
+            ParseEvent::Call { call, .. } => {
+                output.calls.push(format!("{}{}", call.name, call.arguments));
+            }
+            ParseEvent::Rejected { .. } => output.refusals.push("rejected".to_owned()),
+            ParseEvent::Incomplete { index, reason: IncompleteReason::EndedEarly, .. } => {
+                output.refusals.push(format!("ended early: {index:?}"));
+            }
+            ParseEvent::Incomplete { .. } => output.refusals.push("incomplete".to_owned()),
+            ParseEvent::Reasoning(_)
+            | ParseEvent::Markup(_)
+            | ParseEvent::CallStart { .. }
+            | ParseEvent::Arguments { .. } => {}
+        }
+    };
+    let options = ParserOptions { format, ..ParserOptions::default() };
+    let mut parser = ToolCallParser::new(tools(), &options);
+    for chunk in chunks {
+        parser.push_bytes(chunk, &mut sink);
+    }
+    parser.finish(text_end, &mut sink);
+    assert_eq!(texts.as_bytes(), chunks.concat(), "{model}");
+    output
+}
+
+/// Parses the text of a model that stopped by itself, whole and cut at every byte.
+fn parse_at_every_cut(model: &str, text: &str) -> ParsedOutput {
+    let whole = parse(model, &[text.as_bytes()], TextEnd::Stop);
+    for at in 0..=text.len() {
+        let (first, second) = text.as_bytes().split_at(at);
+        assert_eq!(parse(model, &[first, second], TextEnd::Stop), whole, "{text} cut at {at}");
+    }
+    let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+    assert_eq!(parse(model, &bytes, TextEnd::Stop), whole, "{text} byte by byte");
+    whole
+}
+
+const WEATHER: &str = r#"get_weather{"city":"Oslo"}"#;
+
+#[test]
+fn every_model_calls_in_its_own_syntax() {
+    for (model, text) in [
+        (
+            "MiniMax-M3",
+            "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"get_weather\">\n]<]minimax[>[<city>Oslo]<]minimax[>[</city>\n]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+        ),
+        (
+            "functiongemma:270m",
+            "<start_function_call>call:get_weather{city:<escape>Oslo<escape>}<end_function_call>",
+        ),
+        ("gemma3:12b", "```tool_code\nget_weather(city=\"Oslo\")\n```"),
+        ("gemma3:12b", "```tool_code\nprint(default_api.get_weather(city='Oslo'))\n```"),
+        ("gemma-4-31b", "<|tool_call>call:get_weather(city: \"Oslo\")<tool_call|>"),
+        ("gemma-4-31b", "<|tool_call>get_weather{city:<|\"|>Oslo<|\"|>}<tool_call|>"),
+        ("gemma-4-31b", "<|tool_call>call:get_weather{\"city\": \"Oslo\"}<tool_call|>"),
+        ("Apertus-8B", "<|tools_prefix|>[{\"get_weather\": {\"city\": \"Oslo\"}}]<|tools_suffix|>"),
+        (
+            "MiniCPM5-1B",
+            "<function name=\"get_weather\"><param name=\"city\">Oslo</param></function>",
+        ),
+        (
+            "step-deepresearch",
+            "<steptml:toolcall>\n<steptml:invoke name=\"get_weather\">\n<steptml:parameter name=\"city\">Oslo</steptml:parameter>\n</steptml:invoke>\n</steptml:toolcall>",
+        ),
+        (
+            "step3",
+            "<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"get_weather\"><steptml:parameter name=\"city\">Oslo</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+        ),
+        (
+            "deepseek-v4-flash",
+            "<｜｜DSML｜｜tool_calls>\n<｜｜DSML｜｜invoke name=\"get_weather\">\n<｜｜DSML｜｜parameter name=\"city\" string=\"true\">Oslo</｜｜DSML｜｜parameter>\n</｜｜DSML｜｜invoke>\n</｜｜DSML｜｜tool_calls>",
+        ),
+        (
+            "Seed-OSS-36B",
+            "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Oslo</parameter>\n</function>\n</seed:tool_call>",
+        ),
+        (
+            "LongCat-Flash",
+            "<longcat_tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</longcat_tool_call>",
+        ),
+        (
+            "MiniMax-M2",
+            "<tool_calls>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_calls>",
+        ),
+        (
+            "phi-4-mini",
+            "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]",
+        ),
+        ("lfm2.5-8b", "<|tool_call_start|>[get_weather(city=\"Oslo\")]<|tool_call_end|>"),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        let expected = ParsedOutput { calls: vec![WEATHER.to_owned()], ..ParsedOutput::default() };
+        assert_eq!(output, expected, "{model}: {text}");
+    }
+}
+
+#[test]
+fn damaged_tags_make_a_call_only_if_one_reading_is_left() {
+    for (model, text, call) in [
+        (
+            "glm-4.7",
+            "<tool_call>get_weather<arg_key>city</arg_key>Oslo</arg_value></tool_call>",
+            Some(WEATHER),
+        ),
+        (
+            "glm-4.7",
+            "<tool_call>get_weather city</arg_key><arg_value>Oslo</arg_value></tool_call>",
+            Some(WEATHER),
+        ),
+        ("glm-5.2", "<tool_call>get_time</arg_value></tool_call>", Some("get_time{}")),
+        (
+            "qwen3.6-27b",
+            "<parameter=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function>",
+            Some(WEATHER),
+        ),
+        (
+            "qwen3.6-27b",
+            "<tool_call>\n<parameter=get_weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+            Some(WEATHER),
+        ),
+        // The value of `city` may be lost.
+        ("glm-5.2", "<tool_call>get_weather</arg_value></tool_call>", None),
+        (
+            "glm-4.7",
+            "<tool_call>get_weather town</arg_key><arg_value>Oslo</arg_value></tool_call>",
+            None,
+        ),
+        ("glm-4.7", "<tool_call>get_weather<arg_key>city</arg_key>Oslo</tool_call>", None),
+        (
+            "glm-4.6",
+            "<tool_call>run\n<arg_key>command</arg_key>\n<arg_value>ls\n<arg_key>timeout</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
+            None,
+        ),
+        (
+            "minimax-m2",
+            "<invoke name=\"run\">\n<parameter name=\"command\">ls</command>\n<parameter name=\"timeout\">5</parameter>\n</invoke>",
+            None,
+        ),
+        (
+            "minimax-m2",
+            "<invoke name=\"run\">\n<parameter name=\"command\">ls</command>\n</invoke>",
+            None,
+        ),
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=run>\n<parameter=command>\nls\n</command>\n</function>\n</tool_call>",
+            None,
+        ),
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=run>\n<parameter=command>\nls\n</parameter>\n<parameter=timeout\n</parameter>\n</function>\n</tool_call>",
+            None,
+        ),
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=run>\n<parameter=command>\nls\n<parameter=timeout>\n5\n</parameter>\n</function>\n</tool_call>",
+            None,
+        ),
+        (
+            "gemma-4-31b",
+            "<|tool_call>call:run{command:<|\"|>ls<|\"|>,other:<|\"|>5<|\"|>}<tool_call|>",
+            None,
+        ),
+        ("gemma-4-31b", "<|tool_call>call:run{command:<|\"|>ls<|\"|> timeout:5}<tool_call|>", None),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
+        assert_eq!(output.refusals.is_empty(), call.is_some(), "{text}: {output:?}");
+    }
+}
+
+#[test]
+fn an_argument_that_the_tool_requires_may_follow_a_value_without_its_closing_tag() {
+    let text = "<tool_call>\n<function=write>\n<parameter=path>\na\n<parameter=content>\nb\n</parameter>\n</function>\n</tool_call>";
+    let output = parse_at_every_cut("qwen3-coder", text);
+    assert_eq!(output.calls, [r#"write{"path":"a","content":"b"}"#]);
+}
+
+/// Attack: model | a value contains the end of its own call | the call is reported as ended too
+/// early | No guessed call
+#[test]
+fn the_end_of_a_call_after_its_call_says_that_the_call_ended_too_early() {
+    for (model, text) in [
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=run>\n<parameter=command>\na\n</parameter>\n</function>\n</tool_call>\nok\n</parameter>\n</function>\n</tool_call>",
+        ),
+        (
+            "glm-4.7",
+            "<tool_call>run\n<arg_key>command</arg_key>\n<arg_value>a</arg_value>\n</tool_call>\nok</arg_value>\n</tool_call>",
+        ),
+        (
+            "minimax-m2",
+            "<minimax:tool_call>\n<invoke name=\"run\">\n<parameter name=\"command\">a</parameter>\n</invoke>\nok</parameter>\n</invoke>\n</minimax:tool_call>",
+        ),
+        (
+            "minimax-m2",
+            "<minimax:tool_call>\n<invoke name=\"run\">\n<parameter name=\"command\">a</parameter>\n</invoke>\n</minimax:tool_call>\n```\nok</parameter>\n</invoke>\n</minimax:tool_call>",
+        ),
+        (
+            "kimi-k3",
+            "<|open|>call tool=\"run\"<|sep|><|open|>argument key=\"command\" type=\"string\"<|sep|>a<|close|>argument<|sep|><|close|>call<|sep|>ok<|close|>argument<|sep|><|close|>call<|sep|>",
+        ),
+        (
+            "gemma-4",
+            "<|tool_call>call:run{command:<|\"|>a<|\"|>}<tool_call|>\nok<|\"|>}<tool_call|>",
+        ),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, [r#"run{"command":"a"}"#], "{text}");
+        assert_eq!(output.refusals, ["ended early: Some(0)"], "{text}");
+    }
+    // Without a call before them, the same tags are text.
+    let text = "Close it with </parameter> and </function>.";
+    assert_eq!(parse_at_every_cut("qwen3-coder", text).text, text);
+}
+
+#[test]
+fn a_call_that_ends_after_its_name_does_not_run() {
+    for (model, text) in [
+        ("qwen3:8b", "<tool_call>\n{\"name\": \"get_time\""),
+        ("llama3.1", "<|python_tag|>{\"name\": \"get_time\", "),
+        ("phi-4", "<|tool_call|>{\"name\": \"get_time\""),
+        ("mistral", "[TOOL_CALLS]get_time"),
+        ("kimi-k2", "<|tool_call_begin|>functions.get_time:0<|tool_call_argument_begin|>"),
+        ("deepseek-v3", "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>"),
+        ("gpt-oss", "<|channel|>commentary to=functions.get_time<|message|>"),
+        ("glm-4.7", "<tool_call>get_time"),
+        ("qwen3-coder", "<tool_call>\n<function=get_time>\n"),
+        ("minimax-m2", "<invoke name=\"get_time\">\n"),
+        ("gemma-4", "<|tool_call>call:get_time{"),
+        ("llama4", "[get_time("),
+        ("gemma3", "```tool_code\nget_time("),
+        ("any", "Action: get_time\n"),
+    ] {
+        for text_end in [TextEnd::Stop, TextEnd::Length, TextEnd::Interrupted, TextEnd::Unknown] {
+            let output = parse(model, &[text.as_bytes()], text_end);
+            assert!(output.calls.is_empty(), "{model}: {text}");
+        }
+    }
+}
+
+#[test]
+fn end_tokens_and_wrappers_of_a_model_are_not_shown() {
+    for (model, text) in [
+        ("mistral-small", "Fine.</s>"),
+        ("gemma3", "Fine.<end_of_turn>"),
+        ("phi-4", "Fine.<|end|>"),
+        ("glm-4.6", "Fine.<|user|>"),
+        ("minimax-m2", "Fine.[e~["),
+        ("MiniMax-M3", "<mm:think>I know.</mm:think>Fine."),
+        (
+            "command-a",
+            "<|START_THINKING|>I know.<|END_THINKING|><|START_RESPONSE|>Fine.<|END_RESPONSE|>",
+        ),
+        ("llama3.1", "Fine.<|eot_id|>"),
+        ("granite4", "Fine.<|end_of_text|>"),
+        ("Seed-OSS-36B", "<seed:think>I know.</seed:think>Fine.<seed:eos>"),
+        ("LongCat-Flash", "<longcat_think>I know.</longcat_think>Fine."),
+        ("nobody-knows-1", "Fine.<|im_end|>"),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.text, "Fine.", "{model}");
+    }
+}
+
+#[test]
+fn a_token_that_prose_mentions_stays() {
+    for (model, text) in [
+        ("mistral-small", "Use <s>old</s>, then go on."),
+        ("mistral-small", "<s>old</s>"),
+        ("mistral-small", "It ends with `</s>`"),
+        ("qwen3:8b", "The token `<|im_end|>` ends a turn."),
+        ("llama3.1", "The token \"<|eot_id|>\" ends a turn."),
+        ("qwen3:8b", "Fine.</s>"),
+        ("qwen3:8b", "Gemma writes <end_of_turn> there."),
+        ("phi-4", "functools[0] and functools.reduce"),
+        ("minimax-m3", "a[1] = b[2]"),
+        ("minimax-m3", "]"),
+    ] {
+        assert_eq!(parse_at_every_cut(model, text).text, text, "{model}");
+    }
+}
+
+#[test]
+fn an_answer_that_starts_with_a_special_token_and_has_no_call_is_refused() {
+    for (model, text) in [
+        ("gemma-4", "<|tool_call>get the weather<tool_call|>"),
+        ("mistral", "[TOOL_CALLS] get the weather"),
+        ("Apertus-8B", "<|tools_prefix|>get_weather<|tools_suffix|>"),
+        ("kimi-k2", "<|tool_calls_section_begin|>get_weather<|tool_calls_section_end|>"),
+        ("deepseek-v3", "<｜tool▁calls▁begin｜>get_weather<｜tool▁calls▁end｜>"),
+        ("MiniMax-M3", "]<]minimax[>[<tool_call>get_weather]<]minimax[>[</tool_call>"),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!((output.calls.len(), output.refusals.len()), (0, 1), "{model}: {output:?}");
+    }
+    for (model, text) in [
+        ("nobody-knows-1", "<|tool_call>is a token<br>"),
+        ("mistral", "The token [TOOL_CALLS] starts a call."),
+    ] {
+        assert_eq!(parse_at_every_cut(model, text).text, text);
+    }
+}
