@@ -206,15 +206,18 @@ pub(super) const KIMI: &[Marker] = &[
 ];
 
 const GEMMA_4: GemmaTokens =
-    GemmaTokens { open: "<|tool_call>", quote: "<|\"|>", close: "<tool_call|>" };
+    GemmaTokens { call_start: "<|tool_call>", quote: "<|\"|>", close: "<tool_call|>" };
 
-const FUNCTION_GEMMA: GemmaTokens =
-    GemmaTokens { open: "<start_function_call>", quote: "<escape>", close: "<end_function_call>" };
+const FUNCTION_GEMMA: GemmaTokens = GemmaTokens {
+    call_start: "<start_function_call>",
+    quote: "<escape>",
+    close: "<end_function_call>",
+};
 
 pub(super) const GEMMA: &[Marker] = &[
-    special_marker(GEMMA_4.open, MarkerKind::Call(LexerKind::Gemma(GEMMA_4))),
+    special_marker(GEMMA_4.call_start, MarkerKind::Call(LexerKind::Gemma(GEMMA_4))),
     special_marker(GEMMA_4.close, MarkerKind::Markup),
-    special_marker(FUNCTION_GEMMA.open, MarkerKind::Call(LexerKind::Gemma(FUNCTION_GEMMA))),
+    special_marker(FUNCTION_GEMMA.call_start, MarkerKind::Call(LexerKind::Gemma(FUNCTION_GEMMA))),
     special_marker(FUNCTION_GEMMA.close, MarkerKind::Markup),
     special_marker(
         "<|channel>thought",

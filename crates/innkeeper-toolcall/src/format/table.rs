@@ -118,7 +118,7 @@ pub(crate) enum LexerKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GemmaTokens {
     /// The start of a call.
-    pub(crate) open: &'static str,
+    pub(crate) call_start: &'static str,
     /// The start and the end of a string.
     pub(crate) quote: &'static str,
     /// The end of a call. The inference server may remove it as a stop token.

@@ -110,7 +110,7 @@ impl Gemma {
                 let Some(name) = name.or_else(|| resolve(tools, head).map(|_| head)) else {
                     return Some(LexStatus::NotACall { used: offset });
                 };
-                self.parameters = ToolParameters::of(tools, name);
+                self.parameters = ToolParameters::for_tool(tools, name);
                 update.name = Some(name.to_owned());
                 update.name_at = offset;
                 self.body_start = self.base_offset + offset;
@@ -239,8 +239,8 @@ impl Gemma {
         }
         *at += offset;
         let rest = &input[*at..];
-        let GemmaTokens { open, quote, close } = self.tokens;
-        let results = [quote, open, close].map(|token| match_prefix(rest, token));
+        let GemmaTokens { call_start, quote, close } = self.tokens;
+        let results = [quote, call_start, close].map(|token| match_prefix(rest, token));
         match results {
             _ if rest.is_empty() => return None,
             [PrefixMatch::Yes, ..] => {
@@ -271,12 +271,12 @@ impl Gemma {
                 }
             }
             [_, PrefixMatch::Yes, _] => {
-                let (is_example, is_undecided) = is_example_head(&rest[open.len()..]);
+                let (is_example, is_undecided) = is_example_head(&rest[call_start.len()..]);
                 if is_undecided && text_end.is_none() {
                     return Some(self.need_more(input, *at));
                 }
                 self.open_examples += usize::from(is_example);
-                *at += open.len();
+                *at += call_start.len();
             }
             [.., PrefixMatch::Yes] => {
                 self.open_examples = self.open_examples.saturating_sub(1);
@@ -372,7 +372,7 @@ impl Gemma {
             None => PrefixMatch::Partial,
             Some(b'<') if self.brackets.len() == 1 => {
                 match match_prefix(first, self.tokens.close) {
-                    PrefixMatch::No => match_prefix(first, self.tokens.open),
+                    PrefixMatch::No => match_prefix(first, self.tokens.call_start),
                     decided => decided,
                 }
             }

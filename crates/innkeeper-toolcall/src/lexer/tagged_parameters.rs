@@ -138,7 +138,7 @@ impl TaggedParameters {
                     if self.requires_tool && resolve(tools, &name).is_none() {
                         return Some(LexStatus::NotACall { used: *at });
                     }
-                    self.parameters = ToolParameters::of(tools, &name);
+                    self.parameters = ToolParameters::for_tool(tools, &name);
                     update.name = Some(name);
                     update.name_at = *at;
                     self.phase = phase;
@@ -159,17 +159,21 @@ impl TaggedParameters {
     fn match_head_end(&mut self, rest: &str, tools: &Tools) -> HeadMatch {
         let arguments = ParameterPhase::BetweenArguments;
         match self.syntax.head_end {
-            HeadEnd::Text(end) => HeadMatch::of(match_prefix(rest, end), end.len(), arguments),
+            HeadEnd::Text(end) => {
+                HeadMatch::from_prefix(match_prefix(rest, end), end.len(), arguments)
+            }
             HeadEnd::Quote => match (match_prefix(rest, "\">"), match_prefix(rest, "\"/>")) {
-                (_, PrefixMatch::Yes) => HeadMatch::of(PrefixMatch::Yes, 3, ParameterPhase::Tail),
+                (_, PrefixMatch::Yes) => {
+                    HeadMatch::from_prefix(PrefixMatch::Yes, 3, ParameterPhase::Tail)
+                }
                 (PrefixMatch::No, PrefixMatch::Partial) => HeadMatch::NeedMore,
-                (matched, _) => HeadMatch::of(matched, 2, arguments),
+                (matched, _) => HeadMatch::from_prefix(matched, 2, arguments),
             },
             HeadEnd::NextTag => {
                 let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
                 let results = tags.map(|tag| match_prefix(rest, tag));
                 if results.contains(&PrefixMatch::Yes) {
-                    HeadMatch::of(PrefixMatch::Yes, 0, arguments)
+                    HeadMatch::from_prefix(PrefixMatch::Yes, 0, arguments)
                 } else if results.contains(&PrefixMatch::Partial) {
                     HeadMatch::NeedMore
                 } else {
@@ -189,7 +193,7 @@ impl TaggedParameters {
         match (results, words) {
             ([PrefixMatch::Yes, _], Some((name, key))) => {
                 let (name, key) = (name.to_owned(), key.trim().to_owned());
-                let is_listed = ToolParameters::of(tools, &name).lists(&key);
+                let is_listed = ToolParameters::for_tool(tools, &name).lists(&key);
                 self.name = Some(name);
                 if !is_listed {
                     return HeadMatch::No;
@@ -357,7 +361,7 @@ enum HeadMatch {
 }
 
 impl HeadMatch {
-    fn of(matched: PrefixMatch, length: usize, phase: ParameterPhase) -> Self {
+    fn from_prefix(matched: PrefixMatch, length: usize, phase: ParameterPhase) -> Self {
         match matched {
             PrefixMatch::Yes => Self::End { length, phase },
             PrefixMatch::Partial => Self::NeedMore,
@@ -368,7 +372,7 @@ impl HeadMatch {
 
 /// Whether an offered tool with this name takes no arguments.
 fn is_without_arguments(tools: &Tools, name: &str) -> bool {
-    resolve(tools, name).is_some() && ToolParameters::of(tools, name).is_empty()
+    resolve(tools, name).is_some() && ToolParameters::for_tool(tools, name).is_empty()
 }
 
 impl Lexer for TaggedParameters {

@@ -25,7 +25,7 @@ pub(super) struct ToolParameters {
 
 impl ToolParameters {
     /// Returns the arguments of the tool that a model calls `name`.
-    pub(super) fn of(tools: &Tools, name: &str) -> Self {
+    pub(super) fn for_tool(tools: &Tools, name: &str) -> Self {
         match resolve(tools, name) {
             Some(matched) => Self::from_tool(matched.tool),
             None => Self { required: HashMap::new(), is_open: true },
@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     fn parameters(schema: Value) -> ToolParameters {
-        ToolParameters::of(&[Tool::new("f", "", schema)].into_iter().collect(), "f")
+        ToolParameters::for_tool(&[Tool::new("f", "", schema)].into_iter().collect(), "f")
     }
 
     #[test]
@@ -98,6 +98,6 @@ mod tests {
 
     #[test]
     fn an_unknown_tool_accepts_every_name() {
-        assert!(ToolParameters::of(&Tools::default(), "g").accepts("c"));
+        assert!(ToolParameters::for_tool(&Tools::default(), "g").accepts("c"));
     }
 }

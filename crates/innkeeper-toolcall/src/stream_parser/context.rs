@@ -115,16 +115,18 @@ enum FenceText {
     Code,
 }
 
-/// Maximum number of bytes that the rest of a fence's line is waited for.
+/// Maximum number of bytes of a fence's line that are read after its back-ticks.
 const MAX_FENCE_LINE_BYTES: usize = 128;
 
 /// Reads a line from its fence on; `None` if more text decides.
 pub(super) fn fence_line(text: &str, is_ended: bool) -> Option<FenceLine> {
     let ticks = text.bytes().take_while(|byte| *byte == b'`').count();
     let rest = &text[ticks..];
-    let line = match rest.find('\n') {
-        Some(end) => &rest[..end],
-        None if is_ended || rest.len() > MAX_FENCE_LINE_BYTES => rest,
+    // The decision must not depend on how much text happens to be there.
+    let window = &rest[..rest.floor_char_boundary(MAX_FENCE_LINE_BYTES)];
+    let line = match window.find('\n') {
+        Some(end) => &window[..end],
+        None if is_ended || window.len() < rest.len() => window,
         None => return None,
     };
     let after = match line.trim() {

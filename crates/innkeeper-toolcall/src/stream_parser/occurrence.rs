@@ -107,7 +107,8 @@ impl<'t> CallSearch<'t> {
 
     /// Returns the index of the wanted call that the text starts with, and the number of bytes read.
     fn find_with(&self, mut lexer: Box<dyn Lexer>, text: &str) -> (Option<usize>, usize) {
-        let status = lexer.lex(text, Some(TextEnd::Stop), &mut LexUpdate::default());
+        let mut update = LexUpdate::default();
+        let status = lexer.lex(text, Some(TextEnd::Stop), self.tools, &mut update);
         let (end, completeness) = match status {
             LexStatus::Done { used } => (used, Completeness::Complete),
             LexStatus::NeedMore { held } if lexer.lacks_only_closers(held) => {
