@@ -8,8 +8,19 @@ use crate::tool::{Tool, Tools};
 
 /// Prefixes that models put before every tool name, because their training data contains such
 /// names.
-const KNOWN_PREFIXES: &[&str] =
-    &["functions.", "functions:", "tools.", "tools:", "default_api.", "default_api:", "mcp__"];
+const KNOWN_PREFIXES: &[&str] = &[
+    "functions.",
+    "functions:",
+    "function.",
+    "function:",
+    "tools.",
+    "tools:",
+    "tool.",
+    "tool:",
+    "default_api.",
+    "default_api:",
+    "mcp__",
+];
 
 /// Characters at the ends of a name that some models or servers add.
 const STRAY_CHARS: &[char] = &['"', '\'', '`', ' ', '\t', '\r', '\n'];
@@ -41,7 +52,7 @@ pub struct ToolMatch<'t> {
 /// Finds the tool with this name. Returns `None` if no tool matches, or if several tools match.
 ///
 /// The rules, in order: the exact name; the name in a different case; the name without the prefix
-/// `functions.`, `tools.`, `default_api.` or `mcp__`, also with a colon; the part of a tool's name
+/// `functions.`, `tools.`, `default_api.` or `mcp__`, also in the singular and with a colon; the part of a tool's name
 /// after `SERVER.`; the same words with different separators; all of these without stray markup, such
 /// as a closing tag behind the name. A rule must match exactly one tool: the first rule that matches
 /// several tools ends the search. Similar names never match; see [`suggest`].

@@ -99,6 +99,11 @@ pub struct LoweredSchema {
 }
 
 impl LoweredSchema {
+    /// Returns whether some parameters have other names than in the tool's own schema.
+    pub fn has_renamed_parameters(&self) -> bool {
+        self.is_renamed
+    }
+
     /// Converts arguments for this schema to arguments for the tool's own schema: restores the
     /// names of members and removes each `null` that represents an absent member. Other values stay
     /// unchanged.

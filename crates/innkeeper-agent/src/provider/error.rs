@@ -26,8 +26,6 @@ pub struct LlmError {
     /// The model's output before the error, if the provider reports it. The output may contain a
     /// tool call.
     pub partial_output: Option<Box<str>>,
-    /// The tools that the error names, if it is about the tools of the request.
-    pub tool_rejection: Option<Box<ToolRejection>>,
     /// The underlying error.
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
@@ -151,8 +149,14 @@ impl LlmErrorKind {
 }
 
 impl LlmError {
-    /// Creates an error, for providers of an application. The model, status, partial output, tool
-    /// rejection and source are empty.
+    /// Returns the tools that the error is about, if it is about the tools of the request: a
+    /// [`ToolRejection`] as source.
+    pub fn tool_rejection(&self) -> Option<&ToolRejection> {
+        self.source.as_deref()?.downcast_ref()
+    }
+
+    /// Creates an error, for providers of an application. The model, status, partial output and
+    /// source are empty.
     pub fn new(
         provider: impl Into<String>,
         kind: LlmErrorKind,
@@ -165,7 +169,6 @@ impl LlmError {
             status: None,
             message: message.into(),
             partial_output: None,
-            tool_rejection: None,
             source: None,
         }
     }
@@ -174,23 +177,13 @@ impl LlmError {
 /// Errors are equal if their fields and the texts of their sources are equal.
 impl PartialEq for LlmError {
     fn eq(&self, other: &Self) -> bool {
-        let Self {
-            provider,
-            model,
-            kind,
-            status,
-            message,
-            partial_output,
-            tool_rejection,
-            source: _,
-        } = self;
+        let Self { provider, model, kind, status, message, partial_output, source: _ } = self;
         *provider == other.provider
             && *model == other.model
             && *kind == other.kind
             && *status == other.status
             && *message == other.message
             && *partial_output == other.partial_output
-            && *tool_rejection == other.tool_rejection
             && self.source_texts() == other.source_texts()
     }
 }

@@ -5,16 +5,18 @@
 //! `tools.3.custom.input_schema`, Gemini `tools[0].function_declarations[3]` or
 //! `FunctionDeclaration 'x'`, and FastAPI servers `["body", "tools", 3]`.
 
-use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fmt;
 
 use super::tool_encoding::EncodedTools;
+use super::{LlmError, LlmErrorKind};
 
 /// Maximum number of bytes of an error that are searched; errors that quote the request are longer.
 const MAX_SEARCHED_BYTES: usize = 64 << 10;
 
-/// What a provider says about the tools of a request that it rejects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+/// What a provider says about the tools of a request that it rejects: the source of an
+/// [`LlmError`].
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolRejection {
     /// The public names of the tools that the error names.
     Tools(Vec<String>),
@@ -25,10 +27,35 @@ pub enum ToolRejection {
     },
 }
 
+impl fmt::Display for ToolRejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tools(tools) => write!(f, "the provider rejects `{}`", tools.join("`, `")),
+            Self::TooMany { max_tools } => {
+                write!(f, "the provider takes at most {max_tools} tools")
+            }
+        }
+    }
+}
+
+impl Error for ToolRejection {}
+
 impl ToolRejection {
+    /// Adds to the error of a rejected request what it says about tools. `body` is the body of an
+    /// HTTP error.
+    pub(crate) fn add_to(error: LlmError, body: &str, tools: &EncodedTools) -> LlmError {
+        if error.kind != LlmErrorKind::InvalidRequest {
+            return error;
+        }
+        match Self::from_error(&error.message, body, tools) {
+            Some(rejection) => LlmError { source: Some(Box::new(rejection)), ..error },
+            None => error,
+        }
+    }
+
     /// Reads the error of a rejected request. `message` is the provider's message, `body` the whole
     /// response.
-    pub(crate) fn from_error(message: &str, body: &str, tools: &EncodedTools) -> Option<Self> {
+    fn from_error(message: &str, body: &str, tools: &EncodedTools) -> Option<Self> {
         if tools.is_empty() {
             return None;
         }

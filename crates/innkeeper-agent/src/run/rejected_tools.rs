@@ -83,7 +83,7 @@ impl Run {
     /// Handles an error that names tools or their number: leaves tools out. Returns whether another
     /// request may succeed.
     pub(super) fn omit_rejected_tools(&mut self, error: &LlmError) -> bool {
-        let Some(rejection) = error.tool_rejection.as_deref() else { return false };
+        let Some(rejection) = error.tool_rejection() else { return false };
         if self.omissions.rejections == MAX_REJECTIONS {
             return false;
         }

@@ -19,8 +19,8 @@ use super::{Endpoint, headers};
 use crate::provider::codec::{self, EncodeRequest, HttpRequest, MAX_RESPONSE_BYTES};
 use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{
-    Capabilities, InferenceServer, LlmError, LlmErrorKind, LlmProvider, Request, Response,
-    StreamChunk, ToolRejection,
+    Capabilities, InferenceServer, LlmError, LlmProvider, Request, Response, StreamChunk,
+    ToolRejection,
 };
 use crate::timing::Timing;
 
@@ -109,14 +109,8 @@ impl HttpProvider {
         let mut api_error = codec::decode_error(self.endpoint.api, status, &body);
         api_error.kind = retry_hints.apply_to(api_error.kind);
         let error = self.endpoint.convert_api_error(api_error);
-        let tool_rejection = match error.kind {
-            LlmErrorKind::InvalidRequest => {
-                let body = String::from_utf8_lossy(&body);
-                ToolRejection::from_error(&error.message, &body, tools).map(Box::new)
-            }
-            _ => None,
-        };
-        Err(LlmError { status: Some(status), tool_rejection, ..error })
+        let error = ToolRejection::add_to(error, &String::from_utf8_lossy(&body), tools);
+        Err(LlmError { status: Some(status), ..error })
     }
 
     async fn start_response(

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use super::Endpoint;
 use super::client::HttpError;
 use super::response_body::ResponseBody;
-use crate::provider::codec::ResponseDecoder;
+use crate::provider::codec::{ApiError, ResponseDecoder};
 use crate::provider::tool_encoding::EncodedTools;
-use crate::provider::{FinishReason, LlmError, Response, StreamChunk};
+use crate::provider::{FinishReason, LlmError, Response, StreamChunk, ToolRejection};
 use crate::timing::Timing;
 
 /// Maximum wait for more bytes after the response reported its end.
@@ -46,7 +46,7 @@ impl ResponseStream {
                 Some(Ok(Some(bytes))) => {
                     decoder
                         .push(&bytes, &mut self.chunks)
-                        .map_err(|api_error| endpoint.convert_api_error(api_error))?;
+                        .map_err(|api_error| self.convert_error(endpoint, api_error))?;
                     self.chunks
                         .iter_mut()
                         .for_each(|chunk| self.encoded_tools.restore_chunk_name(chunk));
@@ -64,7 +64,7 @@ impl ResponseStream {
             // A complete response counts, even if the connection was lost after it.
             let mut response = match (decoder.finish(), connection_error) {
                 (Ok(response), _) => response,
-                (Err(api_error), None) => return Err(endpoint.convert_api_error(api_error)),
+                (Err(api_error), None) => return Err(self.convert_error(endpoint, api_error)),
                 (Err(api_error), Some(source)) => {
                     let partial_output = endpoint.convert_api_error(api_error).partial_output;
                     return Err(LlmError { partial_output, ..source });
@@ -75,6 +75,11 @@ impl ResponseStream {
             self.chunks.push(StreamChunk::Done(Box::new(response)));
         }
         Ok(())
+    }
+
+    /// Converts an error of the provider in a successful HTTP response, which may name tools.
+    fn convert_error(&self, endpoint: &Endpoint, api_error: ApiError) -> LlmError {
+        ToolRejection::add_to(endpoint.convert_api_error(api_error), "", &self.encoded_tools)
     }
 
     /// Sets the finish reason of a truncated response. Over the Responses API, llama.cpp reports a

@@ -68,7 +68,9 @@ fn stray_markup_behind_a_name_is_removed() {
         let resolved = Some(("s.get_time".to_owned(), Some(NameChange::Markup)));
         assert_eq!(resolve_name(&names, written_name), resolved, "{written_name}");
     }
-    for written_name in ["default_api:s_get_time", "functions:get_time", "tools:s.get_time"] {
+    for written_name in
+        ["default_api:s_get_time", "functions:get_time", "tools:s.get_time", "tool:get_time"]
+    {
         assert!(resolve_name(&names, written_name).is_some(), "{written_name}");
     }
 }

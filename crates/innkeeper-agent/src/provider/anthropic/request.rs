@@ -276,7 +276,8 @@ fn output_config(encode_request: EncodeRequest<'_>) -> Option<OutputConfig> {
         loss.pointer.is_empty()
             && matches!(loss.kind, SchemaLossKind::Replaced | SchemaLossKind::Widened)
     });
-    if !lowered.strict || other_root {
+    // Nothing restores the names of the members in a response.
+    if !lowered.strict || other_root || lowered.has_renamed_parameters() {
         return None;
     }
     Some(OutputConfig { format: OutputFormat { r#type: "json_schema", schema: lowered.schema } })

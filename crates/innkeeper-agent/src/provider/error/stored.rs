@@ -6,7 +6,6 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{LlmError, LlmErrorKind};
-use crate::provider::ToolRejection;
 
 /// Maximum number of stored sources; a chain that refers to itself ends there.
 const MAX_SOURCES: usize = 32;
@@ -19,8 +18,6 @@ struct StoredError {
     status: Option<u16>,
     message: Box<str>,
     partial_output: Option<Box<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_rejection: Option<Box<ToolRejection>>,
     /// The text of each source, outermost first.
     sources: Vec<String>,
 }
@@ -62,7 +59,6 @@ impl Serialize for LlmError {
             status: self.status,
             message: self.message.clone(),
             partial_output: self.partial_output.clone(),
-            tool_rejection: self.tool_rejection.clone(),
             sources: self.source_texts(),
         };
         stored.serialize(serializer)
@@ -83,7 +79,6 @@ impl<'de> Deserialize<'de> for LlmError {
             status: stored.status,
             message: stored.message,
             partial_output: stored.partial_output,
-            tool_rejection: stored.tool_rejection,
             source: source.map(|source| source as Box<dyn Error + Send + Sync>),
         })
     }

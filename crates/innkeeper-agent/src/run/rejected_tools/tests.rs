@@ -37,7 +37,7 @@ fn offered(request: &Request) -> Vec<&str> {
 
 fn rejection(rejection: ToolRejection) -> LlmError {
     let error = LlmError::new("scripted", LlmErrorKind::InvalidRequest, "Invalid schema.");
-    LlmError { tool_rejection: Some(Box::new(rejection)), ..error }
+    LlmError { source: Some(Box::new(rejection)), ..error }
 }
 
 fn of_tools(names: &[&str]) -> LlmError {

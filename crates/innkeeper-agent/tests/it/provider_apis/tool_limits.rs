@@ -1,6 +1,8 @@
 //! Tools at the limits of each provider and past them, in requests that `cargo xtask providers`
 //! validates with the providers' own types.
 
+use innkeeper_agent::agent::AgentEvent;
+
 use super::*;
 
 /// A runner with these tools; each call returns its arguments.
@@ -112,6 +114,50 @@ async fn a_tool_at_and_past_each_limit_is_sent_over_every_api() {
         assert!(result.is_success(), "{api:?}: {result:?}");
         let body = llm.requests().remove(0).body;
         assert_eq!(tools_of(api, &body).len(), count, "{api:?}");
+    }
+}
+
+/// The form in which the provider of an API names the second tool.
+fn refusal(api: ProviderApi) -> &'static str {
+    match api {
+        ProviderApi::OpenAiChat => "Invalid schema for function 's_bad': no.",
+        ProviderApi::OpenAiResponses => "Invalid value: 'tools[1].parameters'.",
+        ProviderApi::Anthropic => "tools.1.custom.input_schema: JSON schema is invalid",
+        ProviderApi::GeminiGenerate => {
+            "* GenerateContentRequest.tools[0].function_declarations[1].name: no"
+        }
+        ProviderApi::GeminiInteractions => "tools[1].parameters: no",
+        ProviderApi::Ollama => "invalid schema of tool s_bad",
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_an_error_names_is_left_out_over_every_api() {
+    for api in ProviderApi::ALL {
+        let refused = ScriptedReply::status(400).with_error_message(refusal(api));
+        let done = ScriptedReply::text("Done.").with_usage(3000, 5);
+        let llm = ScriptedLlm::start(Script::new([refused, done])).await;
+        let empty = json!({"type": "object", "properties": {}});
+        let tools = ["s.good", "s.bad", "s.best"].map(|name| Tool::new(name, "", empty.clone()));
+        let provider = HttpProvider::new(endpoint(api, &llm));
+        let runner = Arc::new(LimitTools(tools.to_vec()));
+        let agent = Agent::new(Arc::new(provider), runner, AgentSettings::default());
+        let mut omitted = Vec::new();
+        let result = agent
+            .run_streaming("Go.", |event| {
+                if let AgentEvent::ToolsOmitted(tools) = event {
+                    omitted.push(tools);
+                }
+            })
+            .await;
+        assert!(result.is_success(), "{api:?}: {result:?}");
+        let requests = llm.requests();
+        let counts: Vec<usize> =
+            requests.iter().map(|request| tools_of(api, &request.body).len()).collect();
+        assert_eq!(counts, [3, 2], "{api:?}");
+        assert_eq!(result.errors[0].tool.as_deref(), Some("s.bad"), "{api:?}");
+        assert_eq!(omitted.len(), 1, "{api:?}");
+        assert_eq!(omitted[0].tools, ["s.bad"], "{api:?}");
     }
 }
 

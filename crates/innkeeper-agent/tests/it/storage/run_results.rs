@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_agent::agent::{CALL_ORIGINS, RunResult, Statistics, ToolCallRecord};
-use innkeeper_agent::provider::{LlmError, LlmErrorKind, ToolRejection};
+use innkeeper_agent::provider::{LlmError, LlmErrorKind};
 use innkeeper_agent::run::{
     CorrectionExample, ErrorRecord, IterationUsage, RecoveryAction, RunOutcome, RunStats,
     ToolCallMode,
@@ -58,13 +58,6 @@ fn error_kind() -> impl Strategy<Value = LlmErrorKind> {
     ]
 }
 
-fn tool_rejection() -> impl Strategy<Value = ToolRejection> {
-    prop_oneof![
-        vec(text(), 0..3).prop_map(ToolRejection::Tools),
-        any::<usize>().prop_map(|max_tools| ToolRejection::TooMany { max_tools }),
-    ]
-}
-
 prop_compose! {
     fn error()(
         provider in text(),
@@ -73,7 +66,6 @@ prop_compose! {
         status in option::of(any::<u16>()),
         message in text(),
         partial_output in option::of(text()),
-        tool_rejection in option::of(tool_rejection()),
         causes in vec(text(), 0..4),
     ) -> LlmError {
         let cause = causes.into_iter().fold(None, |cause, text| Some(Box::new(Cause(text, cause))));
@@ -84,7 +76,6 @@ prop_compose! {
             status,
             message: message.into(),
             partial_output: partial_output.map(Into::into),
-            tool_rejection: tool_rejection.map(Box::new),
             source: cause.map(|cause| cause as Box<dyn Error + Send + Sync>),
         }
     }

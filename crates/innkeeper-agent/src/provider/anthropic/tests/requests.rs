@@ -186,6 +186,8 @@ fn an_output_schema_is_sent_only_where_it_is_supported() {
     assert_eq!(config["format"]["schema"]["additionalProperties"], false);
     assert_eq!(config["format"]["schema"]["properties"]["a"]["type"], "string");
     assert_eq!(sent(&json!({"type": "array"})), None);
+    let renamed = json!({"type": "object", "properties": {"$top": {"type": "string"}}});
+    assert_eq!(sent(&renamed), None);
     let union = json!({"anyOf": [object, {"type": "object", "properties": {"b": {}}}]});
     assert_eq!(sent(&union), None);
     let request = Request {
