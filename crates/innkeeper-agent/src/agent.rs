@@ -322,7 +322,7 @@ impl Agent {
             streaming,
         };
         let driven = {
-            let driving = driver.drive(&mut active.run, message, sink);
+            let driving = driver.execute(&mut active.run, message, sink);
             match select(pin!(driving), stop).await {
                 Either::Left((driven, _)) => Some(driven),
                 Either::Right(((), _)) => None,

@@ -5,13 +5,13 @@
 //! before it reports the outcome as the next input. However a run ends,
 //! [`Run::into_conversation`] returns a valid conversation: every call has a result.
 
-mod answer;
 mod circuit_breaker;
 mod compaction;
 mod config;
 mod correction;
 mod dropped_tools;
 mod effect;
+mod empty_response;
 mod iteration_calls;
 mod last_request;
 mod loop_detection;
@@ -35,9 +35,9 @@ use crate::content::Content;
 use crate::conversation::{AssistantMessage, Conversation, ConversationError, Message};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use crate::tools::{OfferedTools, describe_losses};
-use answer::empty_response_problem;
 use compaction::Compaction;
 use correction::{CorrectionState, RetryDecision};
+use empty_response::empty_response_problem;
 use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
 use plan::{Plan, PlanDecision};
 use rejected_call::RejectedTextCall;

@@ -20,7 +20,7 @@ pub(super) struct RunDriver<'a> {
 impl RunDriver<'_> {
     /// Starts the run with a message, and performs its effects. Dropping the future cancels pending
     /// requests and calls.
-    pub(super) async fn drive(
+    pub(super) async fn execute(
         &mut self,
         run: &mut Run,
         message: Content,

@@ -5,7 +5,7 @@
 //! cache. An answer is therefore thrown away only if the server counts its cached tokens and still
 //! read too few. A response without an answer has nothing to lose.
 
-use super::answer::has_answer;
+use super::empty_response::has_answer;
 use super::{Run, ToolCallMode, request};
 use crate::provider::{Response, Usage};
 

@@ -46,7 +46,7 @@ pub(crate) enum HostCommand {
     /// `--version` of package runners
     Doctor,
     /// Run a prompt with a model that can call all tools
-    Ask(AskArgs),
+    Ask(Box<AskArgs>),
     /// Talk to a model that can call all tools, on the whole screen of the terminal
     Chat(ChatArgs),
     /// Offer all servers as one MCP server: over HTTP, or with `--stdio` on stdin and stdout

@@ -45,14 +45,14 @@ const MIN_SHOWN_CHARS: usize = 20;
 const RESULT_INDENT: &str = "        ";
 
 pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
-    let result = ask(context, args).await;
+    let result = run_prompt(context, args).await;
     if let Err(error) = &result {
         print_failure(error, Some(args), &mut context.output)?;
     }
     result
 }
 
-async fn ask(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
+async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
     let (selected, (mut config, _demo)) = match (
         select_model(&args.model, &context.environment),
         load_servers(context, args.demo, "ask"),

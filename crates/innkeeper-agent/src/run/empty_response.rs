@@ -1,4 +1,4 @@
-//! Whether a response is an answer.
+//! Finds responses without an answer.
 //!
 //! Reasoning is not an answer, however it arrived: as a part of its own, between tags that only the
 //! model's family uses, or behind an opening tag that is never closed.
