@@ -7,6 +7,7 @@
 mod dispatch;
 pub(crate) mod fence;
 mod gemma;
+mod gemma_key;
 mod gemma_value;
 pub(crate) mod harmony_message;
 mod json_calls;

@@ -6,11 +6,12 @@
 
 use std::ops::Range;
 
+use super::gemma_key::{KeyMatch, closing_bracket, is_example_head, match_key};
 use super::gemma_value::GemmaDecoder;
 use super::tool_parameters::ToolParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    RawCall, first_bytes, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
+    RawCall, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
@@ -20,7 +21,7 @@ use crate::parse::Completeness;
 use crate::resolve::resolve;
 use crate::tool::Tools;
 
-const CALL_PREFIX: &str = "call:";
+pub(super) const CALL_PREFIX: &str = "call:";
 
 /// A string that has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -390,69 +391,6 @@ impl Gemma {
     fn need_more(&mut self, input: &str, at: usize) -> LexStatus {
         self.base_offset += at;
         LexStatus::NeedMore { held: input.len() - at }
-    }
-}
-
-/// The key of a member at the start of a text.
-enum KeyMatch<'t> {
-    Key(&'t str),
-    No,
-    NeedMore,
-}
-
-/// Reads a key up to its colon.
-fn match_key<'t>(text: &'t str, quote: &str) -> KeyMatch<'t> {
-    let text = text.trim_start();
-    let text = match match_prefix(text, quote) {
-        PrefixMatch::Yes => &text[quote.len()..],
-        PrefixMatch::Partial => return KeyMatch::NeedMore,
-        PrefixMatch::No => text,
-    };
-    let bounded = first_bytes(text, MAX_NAME_BYTES + 1);
-    let end = bounded.find(|letter: char| ":=,{}[]<>\n".contains(letter));
-    match end {
-        None if text.len() > MAX_NAME_BYTES => KeyMatch::No,
-        None => KeyMatch::NeedMore,
-        Some(end) if end == 0 || end > MAX_NAME_BYTES => KeyMatch::No,
-        Some(end) => {
-            let rest = &text[end..];
-            match match_prefix(rest, quote) {
-                PrefixMatch::Yes => {
-                    match match_after_whitespace(&rest[quote.len()..], &[":"], None) {
-                        PrefixMatch::Yes => KeyMatch::Key(&text[..end]),
-                        PrefixMatch::Partial => KeyMatch::NeedMore,
-                        PrefixMatch::No => KeyMatch::No,
-                    }
-                }
-                PrefixMatch::Partial => KeyMatch::NeedMore,
-                PrefixMatch::No if rest.starts_with([':', '=']) => {
-                    KeyMatch::Key(text[..end].trim().trim_matches('"'))
-                }
-                PrefixMatch::No => KeyMatch::No,
-            }
-        }
-    }
-}
-
-/// Whether the text after the start of a call is a name with a bracket, and whether more text
-/// decides.
-fn is_example_head(text: &str) -> (bool, bool) {
-    let end = first_bytes(text, MAX_NAME_BYTES + 1).find(['{', '(', '<', '\n']);
-    match end {
-        None => (false, text.len() <= MAX_NAME_BYTES),
-        Some(end) => {
-            let head = text[..end].trim();
-            let name = head.strip_prefix(CALL_PREFIX).unwrap_or(head);
-            (text[end..].starts_with(['{', '(']) && is_name(name.trim()), false)
-        }
-    }
-}
-
-fn closing_bracket(open: u8) -> u8 {
-    match open {
-        b'(' => b')',
-        b'[' => b']',
-        _ => b'}',
     }
 }
 
