@@ -2,7 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::program::Program;
 use crate::repository::Repository;
 use crate::test::CargoTool;
 use crate::{TaskResult, output};
