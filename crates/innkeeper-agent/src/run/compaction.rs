@@ -112,7 +112,9 @@ impl Compaction {
         if self.request_tokens > budget && self.is_window_known(config) {
             let support = config.capabilities.content;
             let limited = LimitedRequest { conversation, support, fixed_tokens, budget };
-            let shortens_old = config.context_tokens.is_some();
+            // A budget of the settings may be smaller than the window.
+            let window = config.capabilities.context_tokens;
+            let shortens_old = window.is_some() && config.context_tokens == window;
             if self.result_limits.limit_newest(&limited)
                 || shortens_old && self.result_limits.limit_old(&limited)
             {
