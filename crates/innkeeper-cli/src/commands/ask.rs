@@ -79,6 +79,9 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         HostOptions { server_requests, stop: Some(stop.clone()), ..HostOptions::default() };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
+        // Before the run, which may lose servers.
+        let tools_discovered = host.list_tools().len();
+        let servers_connected = ready_servers(host);
         let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
         let namespace = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         let tools = Arc::new(Namespace::new(namespace, tools, settings.blocklist.clone()));
@@ -95,8 +98,8 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
                 model: provider.model(),
                 system: args.system.as_deref().unwrap_or_default(),
                 conversation: &conversation,
-                tools_discovered: host.list_tools().len(),
-                servers_connected: ready_servers(host),
+                tools_discovered,
+                servers_connected,
             };
             print_result(&report, &context, output)
         };
