@@ -25,15 +25,18 @@ const MAX_LABEL_CHARS: usize = 200;
 /// Maximum number of options listed for a field.
 const MAX_SHOWN_OPTIONS: usize = 40;
 
-/// Returns the handler of server requests for `--approve`; `None` if no request is answered.
+/// Returns the handler of server requests for `--approve` and `--sampling`; `None` if no request is
+/// answered.
 pub(crate) fn server_request_handler(
     approve: ApprovalArg,
+    allows_sampling: bool,
     terminal: Option<&TerminalQuestions>,
 ) -> Option<ServerRequestHandler> {
     let sampling = match approve {
+        ApprovalArg::Never => return None,
+        ApprovalArg::All | ApprovalArg::Ask if !allows_sampling => ApprovalPolicy::DenyAll,
         ApprovalArg::All => ApprovalPolicy::AllowAll,
         ApprovalArg::Ask => ApprovalPolicy::Ask,
-        ApprovalArg::Never => return None,
     };
     let mut settings = ServerRequestSettings { sampling, ..ServerRequestSettings::default() };
     if let Some(terminal) = terminal {

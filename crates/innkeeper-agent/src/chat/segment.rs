@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use innkeeper_toolcall::{ParseEvent, ResolvedCall, Tools};
+use innkeeper_toolcall::{IncompleteReason, ParseEvent, ResolvedCall, Tools};
 
 use super::foreign_texts::ForeignTexts;
 use crate::safety::ToolBlocklist;
@@ -107,6 +107,17 @@ pub(super) enum ClassifiedItem {
     CallCompleted { index: usize, call: ResolvedCall },
 }
 
+fn incomplete_message(reason: IncompleteReason) -> &'static str {
+    match reason {
+        IncompleteReason::Stopped | IncompleteReason::Length | IncompleteReason::Interrupted => {
+            "the text ends before the call is complete"
+        }
+        IncompleteReason::EndedEarly => {
+            "an argument of the call contains the end of a call, so the call ended too early"
+        }
+    }
+}
+
 /// Turns parse events into segments and calls.
 #[derive(Debug, Default)]
 pub(super) struct SegmentClassifier {
@@ -180,8 +191,8 @@ impl SegmentClassifier {
                     reason: self.blocklist.rejection_message(rejected),
                 }));
             }
-            ParseEvent::Incomplete { text, .. } => {
-                let reason = "the text ends before the call is complete".to_owned();
+            ParseEvent::Incomplete { text, reason, .. } => {
+                let reason = incomplete_message(*reason).to_owned();
                 items.push(ClassifiedItem::Segment(TextSegment::RejectedCall {
                     text: (*text).to_owned(),
                     reason,

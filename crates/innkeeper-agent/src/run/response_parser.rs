@@ -11,8 +11,8 @@ use std::ops::Range;
 use innkeeper_toolcall::event::{ParseEvent, TextEnd};
 use innkeeper_toolcall::prompt::FailedAttempt;
 use innkeeper_toolcall::{
-    Completeness, Format, ParserOptions, RawArguments, RejectedCall, ResolvedCall, ToolCallParser,
-    resolve_call,
+    Completeness, Format, IncompleteReason, ParserOptions, RawArguments, RejectedCall,
+    ResolvedCall, ToolCallParser, resolve_call,
 };
 
 use super::quotation::{is_quoted, quoted_ranges};
@@ -130,9 +130,18 @@ impl ParsedText {
                 let problem = self.blocklist.rejection_message(rejected);
                 SpanKind::Problem(RejectedTextCall::unreadable(&*rejected.name, problem))
             }
-            ParseEvent::Incomplete { index, .. } => {
+            ParseEvent::Incomplete { index, reason, .. } => {
                 let tool = if index.is_some() { self.last_started_tool() } else { "" };
-                SpanKind::Problem(RejectedTextCall::unreadable(tool, "the tool call is incomplete"))
+                let problem = match reason {
+                    IncompleteReason::EndedEarly => {
+                        "an argument contains the end of a call, so it is unclear where the call ends; \
+                         write the argument without such text"
+                    }
+                    IncompleteReason::Stopped
+                    | IncompleteReason::Length
+                    | IncompleteReason::Interrupted => "the tool call is incomplete",
+                };
+                SpanKind::Problem(RejectedTextCall::unreadable(tool, problem))
             }
         };
         self.add(event.text(), kind);

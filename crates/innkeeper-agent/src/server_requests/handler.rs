@@ -1,6 +1,7 @@
 //! Answers the requests of servers with a model and the user.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use innkeeper_host::callback::{CallbackFuture, to_callback_result};
@@ -29,6 +30,12 @@ const DEFAULT_REQUESTS_PER_MINUTE: u32 = 20;
 /// Default limit of the tokens that one sampling request may ask for; a long text fits.
 const DEFAULT_MAX_SAMPLING_TOKENS: u32 = 8192;
 
+/// Default limit of the input of one sampling request: about 16,000 tokens.
+const DEFAULT_MAX_SAMPLING_INPUT_BYTES: usize = 64 << 10;
+
+/// Default limit of the input of all sampling requests of one run: about 64,000 tokens.
+const DEFAULT_MAX_SAMPLING_INPUT_BYTES_PER_RUN: usize = 256 << 10;
+
 /// How a [`ServerRequestHandler`] answers the requests of servers.
 #[derive(Clone, Debug)]
 pub struct ServerRequestSettings {
@@ -46,6 +53,11 @@ pub struct ServerRequestSettings {
     pub max_elicitations_per_minute: u32,
     /// Maximum number of tokens that a sampling request may ask for. Default: 8,192.
     pub max_sampling_tokens: u32,
+    /// Maximum number of bytes in the parameters of one sampling request. Default: 64 KiB.
+    pub max_sampling_input_bytes: usize,
+    /// Maximum number of bytes in the parameters of all sampling requests since
+    /// [`ServerRequestHandler::start_run`]. Default: 256 KiB.
+    pub max_sampling_input_bytes_per_run: usize,
 }
 
 impl Default for ServerRequestSettings {
@@ -57,6 +69,8 @@ impl Default for ServerRequestSettings {
             max_sampling_per_minute: DEFAULT_REQUESTS_PER_MINUTE,
             max_elicitations_per_minute: DEFAULT_REQUESTS_PER_MINUTE,
             max_sampling_tokens: DEFAULT_MAX_SAMPLING_TOKENS,
+            max_sampling_input_bytes: DEFAULT_MAX_SAMPLING_INPUT_BYTES,
+            max_sampling_input_bytes_per_run: DEFAULT_MAX_SAMPLING_INPUT_BYTES_PER_RUN,
         }
     }
 }
@@ -101,6 +115,8 @@ pub(super) struct HandlerState {
     sampling_budget: RequestBudget,
     elicitation_budget: RequestBudget,
     pub(super) active_sampling: ActiveSampling,
+    /// The bytes in the parameters of the sampling requests of the run.
+    sampling_input_bytes: AtomicUsize,
     timing: Timing,
 }
 
@@ -120,6 +136,7 @@ impl ServerRequestHandler {
             sampling_budget: RequestBudget::per_minute(settings.max_sampling_per_minute),
             elicitation_budget: RequestBudget::per_minute(settings.max_elicitations_per_minute),
             active_sampling: ActiveSampling::default(),
+            sampling_input_bytes: AtomicUsize::new(0),
             timing: Timing::default(),
             settings,
         };
@@ -130,6 +147,12 @@ impl ServerRequestHandler {
     /// about keeps the model that the question names. Without a model, sampling requests fail.
     pub fn set_model(&self, model: Option<Arc<dyn LlmProvider>>) {
         *self.inner.model.write().unwrap_or_else(PoisonError::into_inner) = model;
+    }
+
+    /// Starts a run: the limit of the input of all sampling requests applies anew. Call it for each
+    /// message of the user.
+    pub fn start_run(&self) {
+        self.inner.sampling_input_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Registers the handler with a host, and so declares the capabilities to the servers: sampling
@@ -187,6 +210,27 @@ impl HandlerState {
             Err(failure) => {
                 audit.finish(&failure.outcome);
                 Err(failure.error)
+            }
+        }
+    }
+
+    /// Counts the input of a sampling request, unless it exceeds a limit.
+    pub(super) fn count_sampling_input(&self, bytes: usize) -> Result<(), RequestFailure> {
+        let limit = self.settings.max_sampling_input_bytes;
+        if bytes > limit {
+            let message = format!("the request has {bytes} bytes, the limit is {limit}: send less");
+            return Err(RequestFailure::refusal("input too long", message));
+        }
+        let limit = self.settings.max_sampling_input_bytes_per_run;
+        let add = |all: usize| all.checked_add(bytes).filter(|all| *all <= limit);
+        let counter = &self.sampling_input_bytes;
+        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
+            Ok(_) => Ok(()),
+            Err(used) => {
+                let message = format!(
+                    "the sampling requests of this run may have {limit} bytes; {used} are used"
+                );
+                Err(RequestFailure::refusal("input of the run used up", message))
             }
         }
     }

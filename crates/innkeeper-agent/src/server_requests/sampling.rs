@@ -24,6 +24,7 @@ pub(super) async fn generate_message(
     };
     let permit = state.active_sampling.start(&request.server).ok_or_else(nested)?;
     let params = request.params.as_deref().map_or("null", |params| params.get());
+    state.count_sampling_input(params.len())?;
     let params = SamplingParams::parse(params).map_err(RequestFailure::invalid_params)?;
     let limit = state.settings.max_sampling_tokens;
     if params.max_tokens > limit {

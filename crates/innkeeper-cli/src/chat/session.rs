@@ -190,6 +190,9 @@ impl ChatSession {
     /// Sends a message; the stream has the events of the run. Dropping the stream interrupts the run;
     /// [`Self::sync_file`] then stores what the interruption left.
     pub(crate) fn run(&mut self, message: Content) -> AgentStream {
+        if let Some(handler) = &self.server_requests {
+            handler.start_run();
+        }
         self.undone.clear();
         self.agent.stream(message)
     }

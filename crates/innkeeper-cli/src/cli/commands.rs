@@ -270,6 +270,9 @@ pub(crate) struct AskArgs {
     /// Which tool calls run
     #[arg(long, value_name = "POLICY", value_enum, default_value = "all")]
     pub(crate) approve: ApprovalArg,
+    /// Let servers ask the model for text during a call (sampling)
+    #[arg(long)]
+    pub(crate) sampling: bool,
     /// Maximum number of model requests
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: u32,

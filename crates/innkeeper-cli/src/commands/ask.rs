@@ -66,7 +66,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
     }
     let terminal = terminal_for(args.approve)?;
-    let server_requests = server_request_handler(args.approve, terminal.as_ref());
+    let server_requests = server_request_handler(args.approve, args.sampling, terminal.as_ref());
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
     if let Some(handler) = &server_requests {

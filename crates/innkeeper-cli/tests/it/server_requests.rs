@@ -23,6 +23,12 @@ fn prepare(dir: &Path, server: Fixture, answers_sampling: bool) -> Fixture {
 }
 
 fn ask(dir: &Path, policy: &str) -> Command {
+    let mut command = ask_without_sampling(dir, policy);
+    command.arg("--sampling");
+    command
+}
+
+fn ask_without_sampling(dir: &Path, policy: &str) -> Command {
     let mut args = vec!["ask", "--config", "mcp.json", "Add.", "--provider", "scripted"];
     args.extend(["--script", "script.json", "--approve", policy]);
     innkeeper(&args, dir)
@@ -66,6 +72,16 @@ fn with_approve_never_nothing_is_declared() {
     prepare(dir.path(), fixture("one").switch("--ask-sampling"), false);
     ask(dir.path(), "never").output().unwrap();
     assert_eq!(declared(dir.path()), json!({}));
+}
+
+/// Attack: model | a server requests a message of the model in a run without `--sampling` | sampling is
+/// not declared, and the request is refused | Approval first
+#[test]
+fn sampling_is_declared_only_on_demand() {
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path(), fixture("one").switch("--ask-sampling"), false);
+    ask_without_sampling(dir.path(), "all").output().unwrap();
+    assert_eq!(declared(dir.path()), json!({"elicitation": {"form": {}, "url": {}}}));
 }
 
 #[test]

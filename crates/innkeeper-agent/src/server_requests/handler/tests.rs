@@ -184,6 +184,29 @@ async fn past_the_budget_of_its_server_a_request_is_an_error_that_says_so() {
     handler.respond(sampling("a", 16)).await.unwrap();
 }
 
+/// Attack: model | a server sends the model more text than a request or a run may have | the model gets
+/// none of it, until the user sends another message | No unbounded memory
+#[tokio::test(start_paused = true)]
+async fn the_input_of_sampling_is_limited_per_request_and_per_run() {
+    let bytes = sampling("a", 1).params.unwrap().get().len();
+    let settings = ServerRequestSettings {
+        max_sampling_input_bytes: bytes,
+        max_sampling_input_bytes_per_run: 2 * bytes,
+        ..allow_all()
+    };
+    let (handler, model) = handler(settings, (0..3).map(|_| text("Blue.")));
+    let expected = format!("the request has {} bytes, the limit is {bytes}: send less", bytes + 1);
+    assert_eq!(error_of(&handler, sampling("a", 10)).await, (-1, expected));
+    for _ in 0..2 {
+        handler.respond(sampling("a", 1)).await.unwrap();
+    }
+    let (code, message) = error_of(&handler, sampling("a", 1)).await;
+    assert_eq!((code, message.contains("of this run")), (-1, true), "{message}");
+    handler.start_run();
+    handler.respond(sampling("a", 1)).await.unwrap();
+    assert_eq!(model.requests().len(), 3);
+}
+
 /// A model that waits, and then answers with the result of another sampling request.
 struct NestedModel {
     handler: ServerRequestHandler,
