@@ -107,6 +107,9 @@ enum SpanKind {
     },
     /// Text that was intended as a call but is none.
     Problem(RejectedTextCall),
+    /// The end of a call that ended before, inside of an argument. Markdown around it says nothing,
+    /// because the argument may contain half of a block of code.
+    EarlyEnd(RejectedTextCall),
 }
 
 impl ParsedText {
@@ -130,18 +133,14 @@ impl ParsedText {
                 let problem = self.blocklist.rejection_message(rejected);
                 SpanKind::Problem(RejectedTextCall::unreadable(&*rejected.name, problem))
             }
-            ParseEvent::Incomplete { index, reason, .. } => {
+            ParseEvent::Incomplete { reason: IncompleteReason::EndedEarly, .. } => {
+                let problem = "an argument contains the end of a call, so it is unclear where the call \
+                               ends; write the argument without such text";
+                SpanKind::EarlyEnd(RejectedTextCall::unreadable(self.last_started_tool(), problem))
+            }
+            ParseEvent::Incomplete { index, .. } => {
                 let tool = if index.is_some() { self.last_started_tool() } else { "" };
-                let problem = match reason {
-                    IncompleteReason::EndedEarly => {
-                        "an argument contains the end of a call, so it is unclear where the call ends; \
-                         write the argument without such text"
-                    }
-                    IncompleteReason::Stopped
-                    | IncompleteReason::Length
-                    | IncompleteReason::Interrupted => "the tool call is incomplete",
-                };
-                SpanKind::Problem(RejectedTextCall::unreadable(tool, problem))
+                SpanKind::Problem(RejectedTextCall::unreadable(tool, "the tool call is incomplete"))
             }
         };
         self.add(event.text(), kind);
@@ -183,7 +182,7 @@ impl ParsedText {
             match &span.kind {
                 SpanKind::Call { call, inline: true } => found.inline.push(call),
                 SpanKind::Call { call, inline: false } => found.on_own_line.push(call),
-                SpanKind::Problem(_) => found.has_problem = true,
+                SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => found.has_problem = true,
                 SpanKind::Text => {
                     found.has_prose |= !self.text[span.range.clone()].trim().is_empty();
                 }
@@ -302,7 +301,9 @@ impl ResponseParser {
                         display_text(text, sink);
                     }
                 }
-                (SpanKind::Text | SpanKind::Problem(_), _) => display_text(text, sink),
+                (SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_), _) => {
+                    display_text(text, sink)
+                }
                 (SpanKind::Reasoning, _) => sink(ResponseEvent::Reasoning(text)),
                 (SpanKind::CallStart(tool), None | Some(false)) => {
                     sink(ResponseEvent::ToolCallDetected { tool });
@@ -317,7 +318,7 @@ impl ResponseParser {
     pub(super) fn displayed_text(&self) -> String {
         let displayed = &self.parsed.spans[..self.displayed];
         let texts = displayed.iter().filter(|span| match span.kind {
-            SpanKind::Text | SpanKind::Problem(_) => true,
+            SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => true,
             SpanKind::Call { .. } => self.has_native_call,
             SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => false,
         });
@@ -445,7 +446,7 @@ impl ResponseBuilder<'_> {
         }
         if self.response.verdict == TextCallVerdict::Accepted && self.native_calls == 0 {
             let rejected = parsed.spans.into_iter().filter_map(|span| match span.kind {
-                SpanKind::Problem(rejected) => Some(rejected),
+                SpanKind::Problem(rejected) | SpanKind::EarlyEnd(rejected) => Some(rejected),
                 _ => None,
             });
             self.response.rejected = rejected.collect();
@@ -484,7 +485,9 @@ impl ResponseBuilder<'_> {
             let clip = span.range.start.max(range.start)..span.range.end.min(range.end);
             let text = &parsed.text[clip];
             match &span.kind {
-                SpanKind::Text | SpanKind::Problem(_) => parts.push(PartContent::Text, text),
+                SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => {
+                    parts.push(PartContent::Text, text);
+                }
                 SpanKind::Call { inline, .. } if *inline || self.calls_are_text() => {
                     parts.push(PartContent::Text, text);
                 }
