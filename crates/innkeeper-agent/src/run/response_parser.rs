@@ -302,7 +302,7 @@ impl ResponseParser {
                     }
                 }
                 (SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_), _) => {
-                    display_text(text, sink)
+                    display_text(text, sink);
                 }
                 (SpanKind::Reasoning, _) => sink(ResponseEvent::Reasoning(text)),
                 (SpanKind::CallStart(tool), None | Some(false)) => {
