@@ -45,8 +45,9 @@ pub enum AgentEvent {
     /// record, except that the model may turn out to have only looked around
     /// ([`ToolCallRecord::retry_attempt`]).
     ToolCallFinished(Arc<ToolCallRecord>),
-    /// The result of a call got a warning, because the call repeats without a new result. The event
-    /// follows the end of the call.
+    /// The result of a call got a warning, because the call repeats without a new result (the event
+    /// follows the end of the call), or a call in the text was not taken for one, because someone
+    /// else wrote it.
     Warned(CallWarning),
     /// The model does not get some tools, because the provider does not take them.
     ToolsOmitted(OmittedTools),

@@ -32,6 +32,9 @@ impl RunDriver<'_> {
         added.report(run.conversation(), sink);
         loop {
             omitted = report_shortening(run, omitted, sink);
+            for warning in run.take_warnings() {
+                sink(AgentEvent::Warned(warning));
+            }
             for tools in run.take_omitted_tools() {
                 sink(AgentEvent::ToolsOmitted(tools));
             }

@@ -86,14 +86,15 @@ pub enum CallStatus {
     Rejected,
 }
 
-/// A warning that the run added to the result of a call.
+/// A warning about a call: one that the run added to its result, or why a call in the text was not
+/// taken for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallWarning {
-    /// The id of the call in the conversation.
+    /// The id of the call in the conversation; empty for a call in the text.
     pub call_id: String,
     /// The public name of the tool.
     pub tool: String,
-    /// The warning, which the model gets.
+    /// The warning. The model gets it with the result of a call.
     pub text: String,
 }
 

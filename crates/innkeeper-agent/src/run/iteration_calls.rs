@@ -153,6 +153,10 @@ impl IterationCalls {
         self.loop_detector.ends_run()
     }
 
+    pub(super) fn add_warning(&mut self, warning: CallWarning) {
+        self.warnings.push(warning);
+    }
+
     pub(super) fn take_warnings(&mut self) -> Vec<CallWarning> {
         std::mem::take(&mut self.warnings)
     }

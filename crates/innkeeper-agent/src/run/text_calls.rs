@@ -13,7 +13,7 @@
 use innkeeper_toolcall::prompt::FailedAttempt;
 use innkeeper_toolcall::{CallSearch, ResolvedCall};
 
-use super::{Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
+use super::{CallWarning, Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
 use crate::conversation::Message;
 use crate::provider::Response;
 
@@ -152,11 +152,17 @@ impl Run {
     ) -> Option<Effect> {
         let problem = verdict.question(self.tool_call_mode)?;
         if let TextCallVerdict::Foreign(foreign) = verdict {
+            let notice = foreign.notice();
+            self.calls.add_warning(CallWarning {
+                call_id: String::new(),
+                tool: foreign.tool.clone(),
+                text: notice.clone(),
+            });
             self.calls.record_run_error(ErrorRecord {
                 iteration: self.stats.iterations,
                 tool: Some(foreign.tool.clone()),
                 call_id: None,
-                error: foreign.notice(),
+                error: notice,
                 recovery_action: None,
             });
         }
