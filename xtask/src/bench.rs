@@ -1,12 +1,13 @@
 //! `bench`: compares the host with a raw pipe and the official SDKs.
 
+mod against;
 mod gateway;
 mod goal;
 mod report;
 mod runs;
 mod toolcalls;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::program::{Program, repository_root};
 use crate::test::{install_node_clients, install_python_clients};
 use crate::{TaskResult, figures, output};
 use report::Samples;
-use runs::{BENCH_RUNS, BenchRun, PYTHON_SDK, TYPESCRIPT_SDK};
+use runs::{BENCH_RUNS, BenchRun, INNKEEPER, PYTHON_SDK, RMCP, TYPESCRIPT_SDK};
 
 /// Default number of rounds; each figure is the median of all rounds. Many short rounds, because
 /// the speed of a shared machine changes within seconds.
@@ -33,6 +34,10 @@ struct BenchArgs {
     log: bool,
     toolcalls: bool,
     gateway: bool,
+    /// Another checkout, whose figures are compared with ours.
+    against: Option<String>,
+    /// The difference from the other checkout that counts, in percent.
+    bound_percent: f64,
 }
 
 /// Builds the benchmark programs, runs the rounds and prints the tables.
@@ -43,6 +48,9 @@ struct BenchArgs {
 /// of a shared machine need a person's judgement.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     let args = BenchArgs::parse(arguments)?;
+    if let Some(directory) = &args.against {
+        return against::run(&args, directory);
+    }
     if args.toolcalls || args.gateway {
         let (name, figures) = if args.gateway {
             ("gateway", gateway::run(&args)?)
@@ -62,7 +70,8 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
                 .filter(|entry| args.include_innkeeper || !entry.is_innkeeper())
                 .filter(|entry| entry.is_due(round))
             {
-                samples.add(entry, &measure(&programs, entry, &args)?);
+                let client = programs.client(entry.peer);
+                samples.add(entry, &measure(client, &programs.rust, entry, &args)?);
             }
         }
     }
@@ -93,6 +102,8 @@ impl BenchArgs {
             log: true,
             toolcalls: false,
             gateway: false,
+            against: None,
+            bound_percent: against::DEFAULT_BOUND_PERCENT,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -107,8 +118,13 @@ impl BenchArgs {
                 "--no-log" => args.log = false,
                 "--toolcalls" => args.toolcalls = true,
                 "--gateway" => args.gateway = true,
+                "--against" => args.against = Some((*value()?).to_owned()),
+                "--bound" => args.bound_percent = value()?.parse().map_err(|_| wrong(()))?,
                 _ => return Err(format!("`bench` takes no `{argument}`")),
             }
+        }
+        if args.against.is_some() {
+            against::check(&args)?;
         }
         match args.rounds {
             Some(0) => Err("`--rounds` must be at least 1".to_owned()),
@@ -117,7 +133,9 @@ impl BenchArgs {
     }
 
     fn rounds(&self) -> usize {
-        self.rounds.unwrap_or(if self.toolcalls {
+        self.rounds.unwrap_or(if self.against.is_some() {
+            against::MIN_ROUNDS
+        } else if self.toolcalls {
             toolcalls::DEFAULT_ROUNDS
         } else if self.gateway {
             gateway::DEFAULT_ROUNDS
@@ -149,19 +167,29 @@ struct ClientPrograms {
 fn build(args: &BenchArgs) -> TaskResult<ClientPrograms> {
     let node_packages = install_node_clients()?;
     let python = install_python_clients()?.join("python");
-    let target = repository_root().join("target/bench");
-    let innkeeper_args = "--features innkeeper";
-    for client in
-        ["--features rmcp"].into_iter().chain(args.include_innkeeper.then_some(innkeeper_args))
-    {
-        Program::cargo("build --profile dist --manifest-path bench/Cargo.toml --bins")
-            .args("--package innkeeper-bench --no-default-features")
-            .args(client)
-            .arg("--target-dir")
-            .path_arg(&target)
-            .run()?;
+    let mut rust = build_client(&repository_root(), RMCP)?;
+    if args.include_innkeeper {
+        rust = build_client(&repository_root(), INNKEEPER)?;
     }
-    Ok(ClientPrograms { rust: target.join("dist"), node_packages, python })
+    Ok(ClientPrograms { rust, node_packages, python })
+}
+
+/// Builds one client in Rust from a checkout; returns the directory of its program.
+fn build_client(checkout: &Path, peer: &str) -> TaskResult<PathBuf> {
+    let target = checkout.join("target/bench");
+    Program::cargo("build --profile dist --manifest-path bench/Cargo.toml --bins")
+        .args("--package innkeeper-bench --no-default-features --features")
+        .arg(peer)
+        .arg("--target-dir")
+        .path_arg(&target)
+        .current_dir(checkout)
+        .run()?;
+    Ok(target.join("dist"))
+}
+
+/// The program of a client in Rust.
+fn rust_client(directory: &Path, peer: &str) -> Program {
+    Program::new(directory.join(format!("peer-{peer}")))
 }
 
 impl ClientPrograms {
@@ -173,18 +201,23 @@ impl ClientPrograms {
                 .path_arg(&peers.join("typescript/peer.mjs"))
                 .current_dir(&self.node_packages),
             PYTHON_SDK => Program::new(&self.python).path_arg(&peers.join("python/peer.py")),
-            _ => Program::new(self.rust.join(format!("peer-{peer}"))),
+            _ => rust_client(&self.rust, peer),
         }
     }
 }
 
-fn measure(programs: &ClientPrograms, entry: &BenchRun, args: &BenchArgs) -> TaskResult<Value> {
-    let line = programs
-        .client(entry.peer)
+/// Runs a client with the server of a directory.
+fn measure(
+    client: Program,
+    directory: &Path,
+    entry: &BenchRun,
+    args: &BenchArgs,
+) -> TaskResult<Value> {
+    let line = client
         .args(&format!("--case {} --runtime {}", entry.case, entry.runtime))
         .args(&format!("--seconds {} --log {}", args.seconds, if args.log { "on" } else { "off" }))
         .arg("--echo")
-        .path_arg(&programs.rust.join("echo"))
+        .path_arg(&directory.join("echo"))
         .output()?;
     serde_json::from_str(&line)
         .map_err(|error| format!("the client `{}` did not print JSON: {error}", entry.peer))

@@ -42,7 +42,8 @@ impl Samples {
         median(ratios.map(|(innkeeper, other)| innkeeper / other).collect())
     }
 
-    fn rounds(&self, key_path: [&str; 4]) -> Option<&[f64]> {
+    /// One figure of all rounds, by case, peer, runtime and key.
+    pub(super) fn rounds(&self, key_path: [&str; 4]) -> Option<&[f64]> {
         self.figures.get(&key_path.map(str::to_owned)).map(Vec::as_slice)
     }
 
@@ -98,7 +99,7 @@ impl Samples {
     }
 }
 
-fn median(mut figures: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
     if figures.len().is_multiple_of(2) {

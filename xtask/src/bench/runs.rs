@@ -93,6 +93,13 @@ pub(super) struct FigureColumn {
     pub(super) divisor: f64,
 }
 
+impl FigureColumn {
+    /// Whether a greater figure is better: a rate, not a time or an amount of memory.
+    pub(super) fn is_rate(&self) -> bool {
+        self.key.ends_with("per_second")
+    }
+}
+
 const MEDIAN_MICROS: FigureColumn =
     FigureColumn { key: "p50_us", heading: "median µs", divisor: 1.0 };
 const P99_MICROS: FigureColumn =

@@ -1,8 +1,8 @@
 //! `bench --toolcalls`: compares the tool-call parser with byte searches and published parsers.
 
-mod cases;
+pub(super) mod cases;
 mod goal;
-mod input;
+pub(super) mod input;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,12 +31,7 @@ const PACKAGE_LOCK: &str = include_str!("../../../bench/parser/node/package-lock
 /// A program does not build or run, or a parser reports another number of bytes than the text has.
 /// A missed goal is reported, not an error.
 pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
-    let home = repository_root().join("target/bench-parser");
-    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative_path(&home)))?;
-    Program::cargo("build --release --locked --manifest-path bench/parser/Cargo.toml")
-        .arg("--target-dir")
-        .path_arg(&home)
-        .run()?;
+    let home = build(&repository_root())?;
     install_once(&home.join("npm"), &format!("{PACKAGE_JSON}{PACKAGE_LOCK}"), |dir| {
         install_npm(dir, PACKAGE_JSON, PACKAGE_LOCK)
     })?;
@@ -77,8 +72,20 @@ pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
     ))
 }
 
+/// Builds the program of a checkout; returns the directory of the benchmark.
+pub(super) fn build(checkout: &Path) -> TaskResult<PathBuf> {
+    let home = checkout.join("target/bench-parser");
+    fs::create_dir_all(&home).map_err(|error| format!("`{}`: {error}", relative_path(&home)))?;
+    Program::cargo("build --release --locked --manifest-path bench/parser/Cargo.toml")
+        .arg("--target-dir")
+        .path_arg(&home)
+        .current_dir(checkout)
+        .run()?;
+    Ok(home)
+}
+
 /// Runs one parser on one text and checks the number of reported bytes.
-fn measure(
+pub(super) fn measure(
     home: &Path,
     text: &Path,
     case: &ParserCase,

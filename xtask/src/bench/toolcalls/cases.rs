@@ -4,7 +4,7 @@ use super::super::runs::FigureColumn;
 
 /// A measured program: a parser or a byte search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BenchParser {
+pub(in crate::bench) enum BenchParser {
     Innkeeper,
     /// A search for one byte: the lower bound of one pass over the text.
     Memchr,
@@ -45,8 +45,8 @@ pub(super) enum TextShape {
 
 /// One text with its chunk size and its parsers.
 #[derive(Debug)]
-pub(super) struct ParserCase {
-    pub(super) name: &'static str,
+pub(in crate::bench) struct ParserCase {
+    pub(in crate::bench) name: &'static str,
     pub(super) shape: TextShape,
     /// The number of bytes a parser must report: the length of the call's long argument, or of the
     /// text.
@@ -66,7 +66,7 @@ impl ParserCase {
     }
 
     /// The columns of the case.
-    pub(super) fn columns(&self) -> &'static [FigureColumn] {
+    pub(in crate::bench) fn columns(&self) -> &'static [FigureColumn] {
         match self.shape {
             TextShape::Hermes | TextShape::Xml => &[TOTAL_MILLIS, NANOS_PER_BYTE, TIME_RATIO],
             TextShape::Unclosed => &[NANOS_PER_BYTE, MEMORY_GROWTH],
@@ -143,7 +143,7 @@ pub(super) const CODE_LONG: &str = "prose with code, 4 kB chunks";
 
 /// All cases. The package gets a shorter text where the full text would take minutes; its speed
 /// does not depend on the length.
-pub(super) const CASES: &[ParserCase] = &[
+pub(in crate::bench) const CASES: &[ParserCase] = &[
     hermes_case("Hermes, 8 KiB", 8 << 10, PARSERS),
     hermes_case("Hermes, 16 KiB", 16 << 10, PARSERS),
     hermes_case("Hermes, 32 KiB", 32 << 10, PARSERS),

@@ -18,7 +18,7 @@ const MARKED_TEXT: &str = include_str!("../../../../bench/parser/text/marked.md"
 /// # Errors
 ///
 /// The file cannot be written.
-pub(super) fn write_text(file: &Path, case: &ParserCase) -> TaskResult {
+pub(in crate::bench) fn write_text(file: &Path, case: &ParserCase) -> TaskResult {
     fs::write(file, build_text(case.shape, case.bytes))
         .map_err(|error| format!("`{}`: {error}", relative_path(file)))
 }
