@@ -230,6 +230,9 @@ impl ToolCallParser {
         let held = std::mem::take(&mut self.held);
         let read = self.parse(&held, Some(text_end), sink);
         self.flush(&held[read..], text_end, sink);
+        if text_end == TextEnd::Length && !self.after_call {
+            self.doubt_last_raw_call(sink);
+        }
     }
 
     /// Returns the state after the last chunk.

@@ -64,11 +64,8 @@ pub(crate) struct Gemma {
     /// The start of a word outside of strings, which may be a key.
     word: String,
     open_examples: usize,
-    /// The end of the string, if the last end of an example is the end of the call itself.
-    last_end: Option<usize>,
-    example_ends: usize,
-    /// Whether an argument of the call itself may have started in an example that never ends.
-    may_hide_argument: bool,
+    /// The number of quote tokens that are part of the current string. An odd one may be its end.
+    inner_quotes: usize,
     is_ambiguous: bool,
     done: bool,
 }
@@ -88,9 +85,7 @@ impl Gemma {
             keys: Vec::new(),
             word: String::new(),
             open_examples: 0,
-            last_end: None,
-            example_ends: 0,
-            may_hide_argument: false,
+            inner_quotes: 0,
             is_ambiguous: false,
             done: false,
         }
@@ -147,18 +142,7 @@ impl Gemma {
                 return status;
             }
         }
-        match (self.string, self.last_end) {
-            (Some(OpenString::Raw(start)), Some(end))
-                if self.example_ends == 1
-                    && !self.may_hide_argument
-                    && matches!(text_end, Some(TextEnd::Stop | TextEnd::Unknown)) =>
-            {
-                self.strings.push(start..end);
-                self.done = true;
-                Some(LexStatus::Done { used: input.len() })
-            }
-            _ => Some(self.need_more(input, input.len())),
-        }
+        Some(self.need_more(input, input.len()))
     }
 
     /// Lexes the characters outside of strings.
@@ -235,9 +219,6 @@ impl Gemma {
     ) -> Option<LexStatus> {
         let bytes = &input.as_bytes()[*at..];
         let offset = memchr::memchr(b'<', bytes).unwrap_or(bytes.len());
-        if !bytes[..offset].iter().all(u8::is_ascii_whitespace) {
-            self.last_end = None;
-        }
         *at += offset;
         let rest = &input[*at..];
         let GemmaTokens { call_start, quote, close } = self.tokens;
@@ -254,18 +235,8 @@ impl Gemma {
                         return None;
                     }
                     AfterQuote::Part { is_doubtful } => {
-                        match self.open_examples {
-                            0 => self.is_ambiguous |= is_doubtful,
-                            _ => self.may_hide_argument |= is_doubtful,
-                        }
-                        self.last_end = self.find_last_end(rest).map(|()| self.base_offset + *at);
-                        if self.last_end.is_some() {
-                            self.open_examples -= 1;
-                            self.example_ends += 1;
-                            let closers = rest.find(close).unwrap_or(0) + close.len();
-                            *at += closers;
-                            return None;
-                        }
+                        self.is_ambiguous |= is_doubtful && self.open_examples == 0;
+                        self.inner_quotes += 1;
                         *at += quote.len();
                         return None;
                     }
@@ -288,7 +259,6 @@ impl Gemma {
             }
             _ => *at += 1,
         }
-        self.last_end = None;
         None
     }
 
@@ -299,17 +269,11 @@ impl Gemma {
         if range.start >= self.base_offset && range.len() <= MAX_NAME_BYTES {
             self.word.push_str(&input[from..range.end - self.base_offset]);
         }
+        self.is_ambiguous |= self.inner_quotes % 2 == 1;
+        self.inner_quotes = 0;
         self.strings.push(range);
         self.string = None;
         self.last_sign = b'"';
-    }
-
-    /// Whether an open example ends here with its call: the closing bracket and the closing token
-    /// follow the quote token.
-    fn find_last_end(&self, rest: &str) -> Option<()> {
-        let after = rest[self.tokens.quote.len()..].trim_start();
-        let after = after.strip_prefix(['}', ')'])?.trim_start();
-        (self.open_examples > 0 && after.starts_with(self.tokens.close)).then_some(())
     }
 
     /// Decides what the quote token before `rest` means in a string.

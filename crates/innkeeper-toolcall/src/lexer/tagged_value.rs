@@ -18,42 +18,17 @@ use super::{
 };
 use crate::event::TextEnd;
 
-/// The examples and the possible ends that a value has contained so far.
+/// The examples that a value has contained so far.
 #[derive(Debug, Default)]
 pub(super) struct ValueScan {
     /// The example calls that are open.
     open_calls: usize,
     /// The example arguments that are open, outside of example calls.
     open_arguments: usize,
-    /// The offset of the last closing tag of a value, if only white space follows it.
-    closer: Option<usize>,
-    /// The number of places at which an example ends like a call.
-    call_ends: usize,
-    /// The offset at which the value ends if the last of these places is the end of the call
-    /// itself, as long as no other text follows.
-    last_end: Option<usize>,
-    /// Whether an argument of the call itself may have started in an example that never ends.
-    may_hide_argument: bool,
+    /// The starts of calls that no example follows, without an end so far.
+    loose_calls: usize,
     /// The byte before the current position.
     last_byte: u8,
-}
-
-impl ValueScan {
-    /// Passes text without tags.
-    fn pass_text(&mut self, text: &[u8]) {
-        let Some(last) = text.last() else { return };
-        self.last_byte = *last;
-        let has_end = self.closer.is_some() || self.last_end.is_some();
-        if has_end && !text.iter().all(u8::is_ascii_whitespace) {
-            self.pass_part();
-        }
-    }
-
-    /// Passes a part of the value after which the value can't have ended before.
-    fn pass_part(&mut self) {
-        self.closer = None;
-        self.last_end = None;
-    }
 }
 
 /// What a tag in a value means.
@@ -104,12 +79,14 @@ impl TaggedParameters {
         loop {
             let rest = &input.as_bytes()[*at..];
             let offset = memchr::memchr(self.syntax.tag_byte(), rest).unwrap_or(rest.len());
-            self.scan.pass_text(&rest[..offset]);
+            if let Some(last) = rest[..offset].last() {
+                self.scan.last_byte = *last;
+            }
             *at += offset;
             if *at == input.len() {
-                return Some(self.finish_value(input, text_end));
+                return Some(self.need_more(input, input.len()));
             }
-            let step = self.match_tag(&input[*at..], self.base_offset + *at, text_end);
+            let step = self.match_tag(&input[*at..], text_end);
             match step {
                 ValueStep::Part(length) => {
                     self.scan.last_byte = input.as_bytes()[*at + length - 1];
@@ -120,6 +97,8 @@ impl TaggedParameters {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 ValueStep::End(boundary) => {
+                    // The closing tags may be those of what the value has started.
+                    self.is_ambiguous |= self.scan.loose_calls > 0;
                     self.push_argument(self.base_offset + *at, boundary.is_closed);
                     *at += boundary.used;
                     self.phase = boundary.phase;
@@ -129,24 +108,10 @@ impl TaggedParameters {
         }
     }
 
-    /// At the end of the text, accepts the only place where the call can have ended: after an
-    /// example that the model never finished.
-    fn finish_value(&mut self, input: &str, text_end: Option<TextEnd>) -> LexStatus {
-        let is_whole = matches!(text_end, Some(TextEnd::Stop | TextEnd::Unknown));
-        match self.scan.last_end {
-            Some(end) if is_whole && self.scan.call_ends == 1 && !self.scan.may_hide_argument => {
-                self.push_argument(end, true);
-                self.phase = ParameterPhase::Tail;
-                LexStatus::Done { used: input.len() }
-            }
-            Some(_) | None => self.need_more(input, input.len()),
-        }
-    }
-
-    fn match_tag(&mut self, rest: &str, offset: usize, text_end: Option<TextEnd>) -> ValueStep {
+    fn match_tag(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
         let value_end = match_prefix(rest, &self.value_end);
         if value_end == PrefixMatch::Yes {
-            return self.match_value_end(rest, offset, text_end);
+            return self.match_value_end(rest, text_end);
         }
         let call_end = match_prefix(rest, &self.syntax.call_end);
         if call_end == PrefixMatch::Yes {
@@ -162,9 +127,10 @@ impl TaggedParameters {
             match self.match_example(rest) {
                 ExampleMatch::Open(length) => {
                     self.scan.open_calls += 1;
-                    return self.part(length);
+                    return ValueStep::Part(length);
                 }
-                ExampleMatch::Closed(length) => return self.part(length),
+                ExampleMatch::Closed(length) => return ValueStep::Part(length),
+                ExampleMatch::Loose => self.scan.loose_calls += 1,
                 ExampleMatch::NeedMore if text_end.is_none() => return ValueStep::NeedMore,
                 ExampleMatch::NeedMore | ExampleMatch::No => {}
             }
@@ -172,25 +138,7 @@ impl TaggedParameters {
         if argument_start == PrefixMatch::Yes && self.scan.open_calls == 0 {
             return self.match_argument(rest, text_end);
         }
-        self.match_after_end(rest, text_end)
-    }
-
-    /// Passes a part of the value.
-    fn part(&mut self, length: usize) -> ValueStep {
-        self.scan.pass_part();
-        ValueStep::Part(length)
-    }
-
-    /// Passes a tag that may follow the end of the call.
-    fn match_after_end(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
-        if self.scan.last_end.is_none() {
-            return self.part(1);
-        }
-        match self.match_section_end(rest) {
-            (PrefixMatch::Yes, length) => ValueStep::Part(length),
-            (PrefixMatch::Partial, _) if text_end.is_none() => ValueStep::NeedMore,
-            (PrefixMatch::Partial | PrefixMatch::No, _) => self.part(1),
-        }
+        ValueStep::Part(1)
     }
 
     /// Whether a closing tag that may follow the call starts here, with its length.
@@ -205,32 +153,16 @@ impl TaggedParameters {
     }
 
     /// Decides about the closing tag of a value at the start of `rest`.
-    fn match_value_end(
-        &mut self,
-        rest: &str,
-        offset: usize,
-        text_end: Option<TextEnd>,
-    ) -> ValueStep {
+    fn match_value_end(&mut self, rest: &str, text_end: Option<TextEnd>) -> ValueStep {
         let used = self.value_end.len();
         if self.scan.open_calls > 0 {
-            match self.match_after_value(&rest[used..], text_end) {
-                AfterValue::NeedMore => return ValueStep::NeedMore,
-                AfterValue::Argument(key) => self.scan.may_hide_argument |= self.is_wanted(&key),
-                AfterValue::CallEnd
-                | AfterValue::DamagedArgument
-                | AfterValue::TextEnd
-                | AfterValue::Other => {}
-            }
-            self.scan.closer = Some(offset);
-            self.scan.last_end = None;
             return ValueStep::Part(used);
         }
         let in_argument = self.scan.open_arguments > 0;
         match self.match_after_value(&rest[used..], text_end) {
             AfterValue::NeedMore => return ValueStep::NeedMore,
-            // No example call is open, so the end of the call itself follows.
-            AfterValue::CallEnd => {}
-            AfterValue::TextEnd => self.is_ambiguous |= in_argument,
+            // With an open argument in the value, both tags may belong to an example.
+            AfterValue::CallEnd | AfterValue::TextEnd => self.is_ambiguous |= in_argument,
             AfterValue::Argument(key) if self.is_wanted(&key) => {
                 // Either the tag closes an example, or the value.
                 self.is_ambiguous |= in_argument;
@@ -239,7 +171,7 @@ impl TaggedParameters {
             AfterValue::DamagedArgument if !in_argument => self.is_ambiguous = true,
             AfterValue::Argument(_) | AfterValue::DamagedArgument | AfterValue::Other => {
                 self.scan.open_arguments = self.scan.open_arguments.saturating_sub(1);
-                return self.part(used);
+                return ValueStep::Part(used);
             }
         }
         let phase = ParameterPhase::BetweenArguments;
@@ -280,8 +212,6 @@ impl TaggedParameters {
         let used = self.syntax.call_end.len();
         if self.scan.open_calls > 0 {
             self.scan.open_calls -= 1;
-            self.scan.last_end = self.scan.closer.take();
-            self.scan.call_ends += usize::from(self.scan.last_end.is_some());
             return ValueStep::Part(used);
         }
         // The model forgot the closing tag of the value. Only at the end of the text is it certain
@@ -293,7 +223,10 @@ impl TaggedParameters {
                 ValueStep::End(ValueBoundary { used, phase, is_closed: false })
             }
             PrefixMatch::Partial if text_end.is_none() => ValueStep::NeedMore,
-            PrefixMatch::Partial | PrefixMatch::No => self.part(used),
+            PrefixMatch::Partial | PrefixMatch::No => {
+                self.scan.loose_calls = self.scan.loose_calls.saturating_sub(1);
+                ValueStep::Part(used)
+            }
         }
     }
 
@@ -330,9 +263,9 @@ impl TaggedParameters {
             KeyMatch::Invalid(key) => {
                 let (name, _) = self.syntax.parse_argument_key(key);
                 self.is_ambiguous |= self.parameters.lists(&name) && self.is_wanted(&name);
-                return self.match_after_end(rest, text_end);
+                return ValueStep::Part(1);
             }
-            KeyMatch::NeedMore => return self.match_after_end(rest, text_end),
+            KeyMatch::NeedMore => return ValueStep::Part(1),
         };
         let used = start + key_length;
         let starts_line = self.syntax.trims_newlines && self.scan.last_byte == b'\n';
@@ -350,7 +283,7 @@ impl TaggedParameters {
             PrefixMatch::Yes => self.scan.open_arguments += 1,
             PrefixMatch::Partial | PrefixMatch::No => {}
         }
-        self.part(used)
+        ValueStep::Part(used)
     }
 
     /// Whether a value can start after the key of an argument: prose that mentions the tag goes on
@@ -423,7 +356,7 @@ impl TaggedParameters {
         match match_after_whitespace(&rest[length..], &next, None) {
             PrefixMatch::Yes => ExampleMatch::Open(length),
             PrefixMatch::Partial => ExampleMatch::NeedMore,
-            PrefixMatch::No => ExampleMatch::No,
+            PrefixMatch::No => ExampleMatch::Loose,
         }
     }
 
@@ -439,6 +372,8 @@ enum ExampleMatch {
     Open(usize),
     /// An example without arguments that ends after this many bytes.
     Closed(usize),
+    /// The start of a call with a name, without arguments or an end after it.
+    Loose,
     No,
     NeedMore,
 }

@@ -385,6 +385,16 @@ impl ToolCallParser {
         }
     }
 
+    /// Reports that a raw call may have ended too early: text follows it, and the rest of the answer,
+    /// where the end of the call would show up once more, is cut off.
+    pub(super) fn doubt_last_raw_call(&mut self, sink: &mut ParseEventSink<'_>) {
+        let Some(call) = self.raw_calls.iter_mut().max_by_key(|call| call.index) else { return };
+        if !std::mem::replace(&mut call.is_reported, true) {
+            let index = Some(call.index);
+            sink(ParseEvent::Incomplete { index, reason: IncompleteReason::EndedEarly, text: "" });
+        }
+    }
+
     /// Handles the end of the text inside the call.
     pub(super) fn finish_open_call(
         &mut self,
