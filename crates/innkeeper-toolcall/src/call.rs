@@ -118,11 +118,12 @@ pub fn resolve_call(
     };
     let tool = matched.tool;
     let mut repairs: Vec<Repair> = matched.repair.into_iter().collect();
+    let is_raw = matches!(arguments, RawArguments::TextPairs(_));
     let object =
         parse_arguments(tool, arguments, completeness, &mut repairs).map_err(|reason| {
             RejectedCall { name: tool.name.clone(), reason, suggestions: Vec::new() }
         })?;
-    if let Some(reason) = find_swallowed_argument(tool, &object) {
+    if let Some(reason) = find_swallowed_argument(tool, &object, is_raw) {
         return Err(RejectedCall { name: tool.name.clone(), reason, suggestions: Vec::new() });
     }
     let arguments = coerce(object, &tool.input_schema, &mut repairs);
@@ -214,8 +215,8 @@ const CALL_MARKUP: &[&str] =
     &["<function=", "<function name=\"", "invoke name=\"", "<tool_call>", "<|open|>call "];
 
 /// Finds a declared argument that is missing and whose markup a string contains. Servers that parse
-/// such syntaxes themselves make this mistake as well.
-fn find_swallowed_argument(tool: &Tool, arguments: &Json) -> Option<RejectReason> {
+/// such syntaxes themselves make this mistake as well. In JSON, balanced markup is code.
+fn find_swallowed_argument(tool: &Tool, arguments: &Json, is_raw: bool) -> Option<RejectReason> {
     let Json::Object(members) = arguments else { return None };
     for (argument, value) in members {
         let Json::String(text) = value else { continue };
@@ -228,9 +229,10 @@ fn find_swallowed_argument(tool: &Tool, arguments: &Json) -> Option<RejectReason
             ARGUMENT_MARKUP.iter().filter(|(before, _)| text.contains(before)).collect();
         for missing in tool.property_names() {
             let is_given = members.iter().any(|(key, _)| key == missing);
-            let is_marked = markup
-                .iter()
-                .any(|(before, after)| text.contains(&format!("{before}{missing}{after}")));
+            let is_marked = markup.iter().any(|(before, after)| {
+                let start = text.find(&format!("{before}{missing}{after}"));
+                start.is_some_and(|start| is_raw || is_unbalanced(text, start))
+            });
             if !is_given && is_marked {
                 let argument = argument.clone();
                 let missing = missing.to_owned();
@@ -239,6 +241,17 @@ fn find_swallowed_argument(tool: &Tool, arguments: &Json) -> Option<RejectReason
         }
     }
     None
+}
+
+/// The ends of arguments in the syntaxes with raw values.
+const ARGUMENT_ENDS: &[&str] = &["</parameter>", "</param>", "</arg_value>", "<|close|>argument"];
+
+/// Whether the argument that starts in a text has no end there, or stands behind the end of another
+/// one: as code, it would have both.
+fn is_unbalanced(text: &str, start: usize) -> bool {
+    let (before, after) = text.split_at(start);
+    let has_end = |text: &str| ARGUMENT_ENDS.iter().any(|end| text.contains(end));
+    has_end(before) || !has_end(after)
 }
 
 impl std::error::Error for RejectedCall {}

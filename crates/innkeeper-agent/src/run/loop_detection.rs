@@ -25,11 +25,11 @@ const MAX_EQUAL_RESULTS: u32 = 3;
 
 /// Number of responses in which a tool returned the same result to various arguments after which
 /// the result gets a warning.
-const VARIED_CALLS_BEFORE_WARNING: u32 = 5;
+const VARIED_CALLS_BEFORE_WARNING: u32 = 8;
 
 /// Number of responses in which a tool returned the same result to various arguments after which
-/// the tool is refused: as many as a run has by default.
-const MAX_VARIED_CALLS: u32 = 10;
+/// the tool is refused: more than a run has by default, because every write may return "ok".
+const MAX_VARIED_CALLS: u32 = 15;
 
 /// What a repeated result leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]

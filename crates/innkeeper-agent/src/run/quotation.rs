@@ -4,9 +4,15 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-/// Returns the ranges of the text that are code, quotations or HTML, in their order. A range may
-/// contain others.
-pub(super) fn quoted_ranges(text: &str) -> Vec<Range<usize>> {
+/// Returns the ranges of the text that are code, quotations or comments, in their order. A range may
+/// contain others. What stands inside of `calls` doesn't count: the file that a call writes says
+/// nothing about the text around the call.
+pub(super) fn quoted_ranges(text: &str, calls: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut masked = text.to_owned();
+    for call in calls {
+        masked.replace_range(call.clone(), &"x".repeat(call.len()));
+    }
+    let text = &*masked;
     let ranges = Parser::new(text).into_offset_iter().filter_map(|(event, range)| {
         let is_quoted = match event {
             Event::Start(Tag::BlockQuote(_) | Tag::CodeBlock(_)) | Event::Code(_) => true,
@@ -21,13 +27,9 @@ pub(super) fn quoted_ranges(text: &str) -> Vec<Range<usize>> {
     ranges.collect()
 }
 
-/// Whether a call is part of one of the ranges. A fenced block whose whole body is the call belongs
-/// to the call, not the call to the block.
+/// Whether a call is part of one of the ranges.
 pub(super) fn is_quoted(ranges: &[Range<usize>], call: &Range<usize>) -> bool {
-    ranges.iter().any(|range| {
-        let is_whole_block = call.start <= range.start && range.end <= call.end;
-        range.start < call.end && call.start < range.end && !is_whole_block
-    })
+    ranges.iter().any(|range| range.start < call.end && call.start < range.end)
 }
 
 #[cfg(test)]
@@ -36,7 +38,8 @@ mod tests {
 
     fn is_call_quoted(text: &str) -> bool {
         let start = text.find("CALL").unwrap();
-        is_quoted(&quoted_ranges(text), &(start..start + "CALL".len()))
+        let call = start..start + "CALL".len();
+        is_quoted(&quoted_ranges(text, std::slice::from_ref(&call)), &call)
     }
 
     #[test]
@@ -73,9 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_the_call_is_not_around_it() {
-        let text = "Here:\n```json\n{}\n```\n";
-        let block = text.find("```").unwrap()..text.len() - 1;
-        assert!(!is_quoted(&quoted_ranges(text), &block));
+    fn what_a_call_contains_says_nothing_about_it_or_the_next_one() {
+        for call in ["```json\n{}\n```", "write(\n```py\nx\n``` )", "w(> a)", "w(<!-- )", "w(`)"] {
+            let text = format!("Here:\n{call}\n{call}\nDone `x`.");
+            let starts = [text.find(call).unwrap(), text.rfind(call).unwrap()];
+            let calls = starts.map(|start| start..start + call.len());
+            let ranges = quoted_ranges(&text, &calls);
+            assert!(!calls.iter().any(|call| is_quoted(&ranges, call)), "{text}");
+        }
     }
 }

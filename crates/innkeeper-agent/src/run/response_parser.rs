@@ -160,10 +160,16 @@ impl ParsedText {
     fn remove_quoted_calls(&mut self) {
         let is_call =
             |span: &TextSpan| matches!(span.kind, SpanKind::Call { .. } | SpanKind::Problem(_));
-        if !self.spans.iter().any(is_call) {
+        let calls: Vec<_> = self
+            .spans
+            .iter()
+            .filter(|span| is_call(span) && !span.range.is_empty())
+            .map(|span| trimmed(&self.text, &span.range))
+            .collect();
+        if calls.is_empty() {
             return;
         }
-        let ranges = quoted_ranges(&self.text);
+        let ranges = quoted_ranges(&self.text, &calls);
         // The further calls of a list have no text and stand where the first one does.
         let mut is_list_quoted = false;
         for span in self.spans.iter_mut().filter(|span| is_call(span)) {
@@ -179,12 +185,16 @@ impl ParsedText {
     fn text_calls(&self) -> TextCalls<'_> {
         let mut found = TextCalls::default();
         for span in &self.spans {
+            let text = self.text[span.range.clone()].trim();
+            if matches!(span.kind, SpanKind::Call { .. }) && !text.is_empty() {
+                found.texts.push(text);
+            }
             match &span.kind {
                 SpanKind::Call { call, inline: true } => found.inline.push(call),
                 SpanKind::Call { call, inline: false } => found.on_own_line.push(call),
                 SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => found.has_problem = true,
                 SpanKind::Text => {
-                    found.has_prose |= !self.text[span.range.clone()].trim().is_empty();
+                    found.has_prose |= !text.is_empty();
                 }
                 SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => {}
             }
@@ -280,7 +290,7 @@ impl ResponseParser {
         self.parsed.remove_quoted_calls();
         self.verdict = Some(match self.has_native_call {
             true => TextCallVerdict::Text,
-            false => judge.judge(&self.parsed.text_calls()),
+            false => judge.judge(&self.parsed.text_calls(), &self.parsed.text),
         });
         self.display(sink);
     }
@@ -353,7 +363,8 @@ impl ResponseParser {
 }
 
 /// Returns the calls at the end of the model's reasoning: some servers put a call there if the model
-/// does not end its reasoning before the call.
+/// does not end its reasoning before the call. Only calls in special tokens count, because a model
+/// also thinks about calls that it doesn't make.
 fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCall> {
     let reasoning = response.message.reasoning();
     if reasoning.is_empty() || config.tools.known.is_empty() {
@@ -362,16 +373,34 @@ fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCa
     let prompt = Some("<think>".to_owned());
     let options = ParserOptions { format: config.format, prompt, ..ParserOptions::default() };
     let mut parser = ToolCallParser::new(config.tools.known.clone(), &options);
-    let mut calls = Vec::new();
+    let mut found = Vec::new();
+    let mut length = 0;
     let mut add = |event: ParseEvent<'_>| {
+        let start = length;
+        length += event.text().len();
         if let ParseEvent::Call { call, .. } = event {
-            calls.push(call.clone());
+            found.push((start..length, call.clone()));
         }
     };
     parser.push(&reasoning, &mut add);
     parser.finish(TextEnd::Stop, &mut add);
-    calls
+    let ranges: Vec<_> = found.iter().map(|found| found.0.clone()).collect();
+    let quoted = quoted_ranges(&reasoning, &ranges);
+    let mut is_certain = false;
+    found.retain(|(range, _)| {
+        // The further calls of a list have no text.
+        if !range.is_empty() {
+            let text = &reasoning[range.clone()];
+            is_certain = SPECIAL_TOKENS.iter().any(|token| text.starts_with(token))
+                && !is_quoted(&quoted, range);
+        }
+        is_certain
+    });
+    found.into_iter().map(|found| found.1).collect()
 }
+
+/// The starts of tokens that models have for calls only.
+const SPECIAL_TOKENS: [&str; 4] = ["<|", "<｜", "[TOOL_CALLS]", "]<]"];
 
 /// Returns the text of a response without the reasoning that a model wrote into its text.
 pub(super) fn text_without_reasoning(response: &Response) -> String {

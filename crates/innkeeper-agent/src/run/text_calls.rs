@@ -11,10 +11,10 @@
 //!   from text. The model hears so once; if it repeats the text, that is its answer.
 
 use innkeeper_toolcall::prompt::FailedAttempt;
-use innkeeper_toolcall::{CallSearch, ResolvedCall};
+use innkeeper_toolcall::{CallSearch, ResolvedCall, parse_strict};
 
 use super::{CallWarning, Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
-use crate::conversation::Message;
+use crate::conversation::{Message, ToolResult};
 use crate::provider::Response;
 
 /// What a response contains that looks like calls. Calls in code, quotations and comments are prose.
@@ -28,6 +28,8 @@ pub(super) struct TextCalls<'r> {
     pub(super) has_problem: bool,
     /// Whether there is other text for the user.
     pub(super) has_prose: bool,
+    /// The calls as the model wrote them.
+    pub(super) texts: Vec<&'r str>,
 }
 
 /// What the calls in the text of a response are.
@@ -78,10 +80,12 @@ pub(super) struct TextCallJudge<'r> {
     pub(super) mode: ToolCallMode,
     /// Whether the model may be asked; otherwise doubtful text is its answer.
     pub(super) can_ask: bool,
+    /// The text of the last attempt, which was sent back.
+    pub(super) last_attempt: Option<&'r str>,
 }
 
 impl TextCallJudge<'_> {
-    pub(super) fn judge(&self, found: &TextCalls<'_>) -> TextCallVerdict {
+    pub(super) fn judge(&self, found: &TextCalls<'_>, text: &str) -> TextCallVerdict {
         if let Some(foreign) = self.foreign_call(found) {
             return match self.can_ask {
                 true => TextCallVerdict::Foreign(foreign),
@@ -95,6 +99,15 @@ impl TextCallJudge<'_> {
             }
             ToolCallMode::Native if has_own_line => self.unclear(NEXT_TO_PROSE),
             ToolCallMode::Native => TextCallVerdict::Text,
+            // Prose about calls, which the model insists on.
+            ToolCallMode::Prompt
+                if found.has_problem
+                    && found.has_prose
+                    && self.last_attempt == Some(text)
+                    && !self.config.can_constrain() =>
+            {
+                TextCallVerdict::Text
+            }
             ToolCallMode::Prompt if has_own_line || found.inline.is_empty() => {
                 TextCallVerdict::Accepted
             }
@@ -111,21 +124,37 @@ impl TextCallJudge<'_> {
 
     /// Returns the first call that also stands in a message that the model did not write.
     fn foreign_call(&self, found: &TextCalls<'_>) -> Option<ForeignCall> {
-        let calls: Vec<_> = found.on_own_line.iter().chain(&found.inline).copied().collect();
-        if calls.is_empty() {
-            return None;
-        }
-        let search = CallSearch::new(&self.config.tools.known, calls.iter().copied());
-        self.messages.iter().rev().find_map(|message| {
-            let (found, author) = match message {
-                Message::User(content) => (search.find_in(&content.to_text()), CallAuthor::User),
-                Message::ToolResults(results) => {
-                    let mut texts = results.iter().map(|result| result.content.to_text());
-                    (texts.find_map(|text| search.find_in(&text)), CallAuthor::Tool)
-                }
-                Message::Assistant(_) => return None,
+        let calls = found.on_own_line.iter().chain(&found.inline).copied();
+        calls.clone().find_map(|call| {
+            let search = CallSearch::new(&self.config.tools.known, [call]);
+            // A call that is cut off is a call only in the model's text, which adds its end.
+            let is_in = |text: &str| {
+                search.find_in(text).is_some() || found.texts.iter().any(|call| text.contains(call))
             };
-            Some(ForeignCall { tool: calls[found?].name.clone(), author })
+            let mut authors = self.messages.iter().rev().filter_map(|message| match message {
+                Message::User(content) => is_in(&content.to_text()).then_some(CallAuthor::User),
+                Message::ToolResults(results) => {
+                    let has_call = |result: &ToolResult| {
+                        is_in(&result.content.to_text()) && !self.is_result_of(result, call)
+                    };
+                    results.iter().any(has_call).then_some(CallAuthor::Tool)
+                }
+                Message::Assistant(_) => None,
+            });
+            authors.next().map(|author| ForeignCall { tool: call.name.clone(), author })
+        })
+    }
+
+    /// Whether the model has made the same call before and got this result: some servers repeat the
+    /// call in an error, and the model may try again.
+    fn is_result_of(&self, result: &ToolResult, call: &ResolvedCall) -> bool {
+        let arguments = call.arguments.to_canonical_string();
+        let made = self.messages.iter().filter_map(|message| match message {
+            Message::Assistant(message) => message.calls().find(|made| made.id == result.id),
+            Message::User(_) | Message::ToolResults(_) => None,
+        });
+        made.filter(|made| made.name == call.name).any(|made| {
+            parse_strict(&made.arguments).is_ok_and(|json| json.to_canonical_string() == arguments)
         })
     }
 }
@@ -140,6 +169,7 @@ impl Run {
             can_ask: !self.is_last_request
                 && self.retries_remaining > 0
                 && correction.can_ask_about_text(&self.config),
+            last_attempt: self.attempt_texts.last().map(String::as_str),
         }
     }
 

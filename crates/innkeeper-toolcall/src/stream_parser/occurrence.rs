@@ -15,6 +15,7 @@ use crate::format::{Format, LexerKind, MarkerKind};
 use crate::lexer::harmony_message::HarmonyMessage;
 use crate::lexer::{LexStatus, LexUpdate, Lexer, PrefixMatch, match_call_start, new_lexer};
 use crate::parse::Completeness;
+use crate::resolve::resolve;
 use crate::tool::Tools;
 
 /// Number of times that a text is searched again without one level of escapes: JSON in a string of
@@ -23,7 +24,13 @@ const MAX_ESCAPE_LEVELS: usize = 3;
 
 /// Bytes that the lexers may read for each byte of the text. Nested brackets are read again and
 /// again; above the limit, the calls count as found.
-const MAX_READS_PER_BYTE: usize = 16;
+const MAX_READS_PER_BYTE: usize = 64;
+
+/// Bytes that the lexers may read whatever the length of the text.
+const MIN_READ_LIMIT: usize = 1 << 20;
+
+/// Length of the start of a call that usually has the name of its tool.
+const HEAD_BYTES: usize = 512;
 
 /// Limit on the start of a call for [`match_call_start`], as in a response.
 const MAX_UNDECIDED_CHARS: usize = 200;
@@ -50,9 +57,15 @@ impl<'t> CallSearch<'t> {
         Self { tools, markers: Markers::new(markers), wanted: wanted.collect() }
     }
 
-    /// Returns the index of the first call that occurs in the text, with escapes or without.
+    /// Returns the index of the first call that occurs in the text, with escapes or without, also if
+    /// each of its lines has a prefix, as in mails and in listings with line numbers.
     pub fn find_in(&self, text: &str) -> Option<usize> {
         let mut text = Cow::Borrowed(text);
+        if let Some(found) =
+            without_line_prefixes(&text).and_then(|text| self.find_unescaped(&text))
+        {
+            return Some(found);
+        }
         for level in 0..=MAX_ESCAPE_LEVELS {
             if let Some(found) = self.find_unescaped(&text) {
                 return Some(found);
@@ -81,7 +94,7 @@ impl<'t> CallSearch<'t> {
     }
 
     fn find_marked(&self, text: &str) -> Option<usize> {
-        let mut remaining_reads = text.len().saturating_mul(MAX_READS_PER_BYTE);
+        let mut remaining_reads = text.len().saturating_mul(MAX_READS_PER_BYTE).max(MIN_READ_LIMIT);
         let mut candidates = Candidates::from(0);
         while let Some(at) = candidates.next(&self.markers, text) {
             let rest = &text[at..];
@@ -93,7 +106,11 @@ impl<'t> CallSearch<'t> {
                 continue;
             }
             let marker_len = if kind.includes_marker() { 0 } else { marker.text.len() };
-            let (found, read) = self.find_with(new_lexer(kind), &rest[marker_len..]);
+            let body = &rest[marker_len..];
+            let (found, read) = match self.is_other_tool(kind, body) {
+                true => (None, body.len().min(HEAD_BYTES)),
+                false => self.find_with(new_lexer(kind), body),
+            };
             if found.is_some() {
                 return found;
             }
@@ -103,6 +120,17 @@ impl<'t> CallSearch<'t> {
             }
         }
         None
+    }
+
+    /// Whether the start of a call names a tool that no wanted call has.
+    fn is_other_tool(&self, kind: LexerKind, text: &str) -> bool {
+        let head = &text[..text.floor_char_boundary(HEAD_BYTES)];
+        let mut update = LexUpdate::default();
+        new_lexer(kind).lex(head, None, self.tools, &mut update);
+        update.name.is_some_and(|name| {
+            let named = resolve(self.tools, &name).map(|matched| &matched.tool.name);
+            !self.wanted.iter().any(|(wanted, _)| named.is_some_and(|named| named == wanted))
+        })
     }
 
     /// Returns the index of the wanted call that the text starts with, and the number of bytes read.
@@ -125,6 +153,19 @@ impl<'t> CallSearch<'t> {
         });
         (found, end)
     }
+}
+
+/// Removes numbers and signs at the starts of lines; `None` if there are none.
+fn without_line_prefixes(text: &str) -> Option<String> {
+    let is_prefix = |letter: char| {
+        letter.is_ascii_digit() || letter.is_whitespace() || ">#|:*/\u{2192}+-".contains(letter)
+    };
+    if !text.contains('\n') {
+        return None;
+    }
+    let lines = text.lines().map(|line| line.trim_start_matches(is_prefix));
+    let plain = lines.collect::<Vec<_>>().join("\n");
+    (plain.len() < text.len()).then_some(plain)
 }
 
 /// Removes one level of JSON escapes and of character references; `None` if the text has neither.
@@ -171,7 +212,8 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
         return Some((char::from_u32(code.ok()?)?, "&#;".len() + digits.len()));
     }
     let letter = match text.strip_prefix('\\')?.as_bytes().first()? {
-        letter @ (b'"' | b'\\' | b'/' | b'\'' | b'`') => char::from(*letter),
+        // JSON escapes some of these, Markdown all.
+        letter if letter.is_ascii_punctuation() => char::from(*letter),
         b'n' => '\n',
         b'r' => '\r',
         b't' => '\t',
@@ -226,6 +268,9 @@ mod tests {
             CALL.replace('"', "&quot;"),
             CALL.replace('"', "&#34;"),
             CALL.replace('{', "\\u007b"),
+            CALL.replace('.', "\\.").replace('{', "\\{").replace('"', "\\\""),
+            format!("> {}", CALL.replace(", ", ",\n> ")),
+            format!("   1\t{}", CALL.replace(", ", ",\n   2\t")),
         ] {
             assert!(is_found(&text), "{text}");
         }
@@ -260,8 +305,16 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_costs_too_much_to_search_counts_as_found() {
-        let nested = r#"{"name": "s.danger", "arguments": ["#.repeat(2_000);
-        assert!(is_found(&nested));
+    fn a_page_of_nested_calls_forbids_only_calls_of_the_same_tool() {
+        let nested = |tool: &str, count: usize| {
+            format!(r#"{{"name": "{tool}", "arguments": {{"path": ["#).repeat(count)
+        };
+        for (tool, count) in [("s.danger", 40), ("s.other", 4_000)] {
+            let page = nested(tool, count);
+            assert!(!is_found(&page), "{tool} {count}");
+            assert!(is_found(&format!("{page} {CALL}")), "{tool} {count}");
+        }
+        // Too costly to search: nobody can say that the call is not there.
+        assert!(is_found(&nested("s.danger", 4_000)));
     }
 }

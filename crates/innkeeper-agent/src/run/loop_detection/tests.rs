@@ -97,11 +97,11 @@ fn record_varied(detector: &mut LoopDetector, from: u32, results: &[&str]) -> Ve
 }
 
 #[test]
-fn the_same_result_to_ever_other_arguments_is_a_loop_after_ten_responses() {
+fn the_same_result_to_ever_other_arguments_is_a_loop_after_fifteen_responses() {
     let mut detector = LoopDetector::default();
-    let letters = record_varied(&mut detector, 0, &["no more pages"; 10]);
-    assert_eq!(letters.into_iter().collect::<String>(), "nnnnwwwwwr");
-    let next = CallKey { id: "", tool: "turn", arguments: "{\"at\":10}" };
+    let letters = record_varied(&mut detector, 0, &["no more pages"; 15]);
+    assert_eq!(letters.into_iter().collect::<String>(), "nnnnnnnwwwwwwwr");
+    let next = CallKey { id: "", tool: "turn", arguments: "{\"at\":15}" };
     for ends_run in [false, true] {
         assert!(detector.refusal(next).is_some_and(|reason| reason.contains("`turn`")));
         assert!(detector.refusal(A).is_none());

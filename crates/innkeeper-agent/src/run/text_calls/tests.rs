@@ -111,8 +111,13 @@ fn counts(document: &str, start: usize, end: usize) -> bool {
 /// Whether a call of the answer is run or asked about as a call.
 fn is_taken(answer: &str) -> bool {
     let config = Arc::new(crate::run::tests::config());
-    let judge =
-        TextCallJudge { config: &config, messages: &[], mode: ToolCallMode::Prompt, can_ask: true };
+    let judge = TextCallJudge {
+        config: &config,
+        messages: &[],
+        mode: ToolCallMode::Prompt,
+        can_ask: true,
+        last_attempt: None,
+    };
     let parsed = ResponseParser::new(&config, false).into_parsed(
         &judge,
         &Response::from_text(answer),

@@ -233,8 +233,8 @@ async fn the_same_result_to_ever_other_arguments_ends_the_run() {
     let agent = Agent::new(model, Arc::new(SameResult), settings);
     let report = agent.run("Turn the pages.").await;
     assert_eq!(report.outcome, RunOutcome::LoopDetected);
-    assert_eq!(report.tool_calls.iter().filter(|call| call.was_run).count(), 10);
-    assert_eq!(report.stats.iterations, 12);
+    assert_eq!(report.tool_calls.iter().filter(|call| call.was_run).count(), 15);
+    assert_eq!(report.stats.iterations, 17);
 }
 
 /// A tool with one result for all arguments.

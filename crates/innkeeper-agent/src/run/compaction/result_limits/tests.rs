@@ -113,8 +113,8 @@ fn summaries_are_rare_in_a_small_window() {
     let mut run = run_with_budget(4096, Some(8192));
     let mut summaries = 0;
     let mut requests = 0;
-    for _ in 0..60 {
-        let mut effect = read(&mut run, &["word ".repeat(600)]);
+    for at in 0..60 {
+        let mut effect = read(&mut run, &[format!("{at} {}", "word ".repeat(600))]);
         if let Effect::Summarize { .. } = effect {
             summaries += 1;
             effect = run.on_response(&Response::from_text("Read some files."), 0.0);
