@@ -53,6 +53,8 @@ pub(crate) struct TaggedParameters {
     /// Whether only the name of an offered tool makes the text a call.
     requires_tool: bool,
     key: String,
+    /// Whether white space follows the tag of the key.
+    has_gap: bool,
     /// The closing tag of the current value.
     pub(super) value_end: String,
     value_start: usize,
@@ -101,6 +103,7 @@ impl TaggedParameters {
             parameters: ToolParameters::default(),
             requires_tool: false,
             key: String::new(),
+            has_gap: false,
             value_end: String::new(),
             value_start: 0,
             scan: ValueScan::default(),
@@ -279,12 +282,13 @@ impl TaggedParameters {
             "" => 0,
             _ => leading_whitespace_len(rest),
         };
+        self.has_gap |= skipped > 0;
         match match_prefix(&rest[skipped..], self.syntax.value_start) {
             PrefixMatch::Yes => *at += skipped + self.syntax.value_start.len(),
             PrefixMatch::Partial => return Some(self.need_more(input, *at + skipped)),
             // The tag before the value is missing.
             PrefixMatch::No
-                if skipped == 0 && !rest.starts_with('<') && self.parameters.lists(&self.key) =>
+                if !self.has_gap && !rest.starts_with('<') && self.parameters.lists(&self.key) =>
             {
                 self.is_damaged = true;
             }
@@ -295,6 +299,7 @@ impl TaggedParameters {
         self.given.insert(name);
         self.value_start = self.base_offset + *at;
         self.scan = ValueScan::default();
+        self.has_gap = false;
         self.phase = ParameterPhase::Value;
         None
     }
