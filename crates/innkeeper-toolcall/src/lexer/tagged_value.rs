@@ -25,8 +25,6 @@ pub(super) struct ValueScan {
     open_calls: usize,
     /// The example arguments that are open, outside of example calls.
     open_arguments: usize,
-    /// The starts of calls that no example follows, without an end so far.
-    loose_calls: usize,
     /// The byte before the current position.
     last_byte: u8,
 }
@@ -97,8 +95,6 @@ impl TaggedParameters {
                     return Some(LexStatus::NotACall { used: *at });
                 }
                 ValueStep::End(boundary) => {
-                    // The closing tags may be those of what the value has started.
-                    self.is_ambiguous |= self.scan.loose_calls > 0;
                     self.push_argument(self.base_offset + *at, boundary.is_closed);
                     *at += boundary.used;
                     self.phase = boundary.phase;
@@ -130,7 +126,6 @@ impl TaggedParameters {
                     return ValueStep::Part(length);
                 }
                 ExampleMatch::Closed(length) => return ValueStep::Part(length),
-                ExampleMatch::Loose => self.scan.loose_calls += 1,
                 ExampleMatch::NeedMore if text_end.is_none() => return ValueStep::NeedMore,
                 ExampleMatch::NeedMore | ExampleMatch::No => {}
             }
@@ -223,10 +218,7 @@ impl TaggedParameters {
                 ValueStep::End(ValueBoundary { used, phase, is_closed: false })
             }
             PrefixMatch::Partial if text_end.is_none() => ValueStep::NeedMore,
-            PrefixMatch::Partial | PrefixMatch::No => {
-                self.scan.loose_calls = self.scan.loose_calls.saturating_sub(1);
-                ValueStep::Part(used)
-            }
+            PrefixMatch::Partial | PrefixMatch::No => ValueStep::Part(used),
         }
     }
 
@@ -356,7 +348,7 @@ impl TaggedParameters {
         match match_after_whitespace(&rest[length..], &next, None) {
             PrefixMatch::Yes => ExampleMatch::Open(length),
             PrefixMatch::Partial => ExampleMatch::NeedMore,
-            PrefixMatch::No => ExampleMatch::Loose,
+            PrefixMatch::No => ExampleMatch::No,
         }
     }
 
@@ -372,8 +364,6 @@ enum ExampleMatch {
     Open(usize),
     /// An example without arguments that ends after this many bytes.
     Closed(usize),
-    /// The start of a call with a name, without arguments or an end after it.
-    Loose,
     No,
     NeedMore,
 }

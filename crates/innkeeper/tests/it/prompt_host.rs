@@ -105,7 +105,7 @@ impl LlmProvider for SharedProvider {
 async fn the_usage_of_the_document_runs_as_it_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let journal = dir.path().join("journal").display().to_string();
-    let call = "I look.\n{\"tool\": \"echo\", \"params\": {\"message\": \"größer\"}}";
+    let call = r#"{"tool": "echo", "params": {"message": "größer"}}"#;
     let llm =
         ScriptedLlm::start([ScriptedReply::text(call), ScriptedReply::text("It says: größer.")])
             .await;
