@@ -332,7 +332,7 @@ impl Agent {
             Some(Ok(outcome)) => outcome,
             Some(Err(error)) => return not_sent(error.to_string()),
             None => {
-                driver.dispatcher.interrupt(active.run.stats().iterations);
+                driver.dispatcher.interrupt(&mut active.run);
                 RunOutcome::Interrupted
             }
         };
@@ -370,8 +370,8 @@ impl Agent {
             tool_calling: settings.tool_calling,
             history_budget,
             context_tokens,
+            max_tokens: settings.response_tokens(capabilities.context_tokens),
             capabilities,
-            max_tokens: settings.max_tokens,
             prompt_caching: settings.prompt_caching,
             temperature: settings.temperature,
             temperature_reduction: settings.temperature_reduction,

@@ -166,6 +166,17 @@ impl Run {
         std::mem::take(&mut self.conversation)
     }
 
+    /// Adds a call that did not end because the run was interrupted to the errors.
+    pub(crate) fn record_interrupted_call(&mut self, tool: &str, call_id: &str, error: &str) {
+        self.calls.record_run_error(ErrorRecord {
+            iteration: self.stats.iterations,
+            tool: Some(tool.to_owned()),
+            call_id: Some(call_id.to_owned()),
+            error: error.to_owned(),
+            recovery_action: None,
+        });
+    }
+
     /// Ends a run that is interrupted, and returns the conversation. The text of an incomplete
     /// response that [`Self::on_chunk`] displayed is in the conversation, with a note, because the
     /// user may refer to the text.

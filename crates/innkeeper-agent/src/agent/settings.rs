@@ -32,7 +32,7 @@ pub struct AgentSettings {
     /// The maximum size of a request. Default: the context window minus the response if the window is
     /// known, else 100,000 tokens.
     pub history_budget: Option<HistoryBudget>,
-    /// Maximum number of tokens in one response. Default: 4,096.
+    /// Maximum number of tokens in one response; at most half of a known context window. Default: 4,096.
     pub max_tokens: u32,
     /// Whether the provider caches each request for the next request of the conversation. The setting
     /// affects only Anthropic, whose API caches on demand, for five minutes. Cached tokens cost a
@@ -135,24 +135,26 @@ impl AgentSettings {
         Arc::new(searchable.with_max_tools(capabilities.max_tools.filter(|_| is_native)))
     }
 
-    /// Returns the budget of the history and the required context window, if one is known. A
-    /// response gets at most three quarters of a window.
+    /// Returns the number of tokens of a response: at most half of the context window.
+    pub(super) fn response_tokens(&self, context_window: Option<u32>) -> u32 {
+        let window = self.history_budget.is_none().then_some(context_window).flatten();
+        window.map_or(self.max_tokens, |window| self.max_tokens.min((window / 2).max(1)))
+    }
+
+    /// Returns the budget of the history and the required context window, if one is known.
     pub(super) fn history_and_window(
         &self,
         context_window: Option<u32>,
     ) -> (HistoryBudget, Option<u32>) {
-        let max_tokens = self.max_tokens as usize;
+        let max_tokens = self.response_tokens(context_window) as usize;
         match (self.history_budget, context_window) {
             (Some(budget), _) => {
                 (budget, Some(u32::try_from(budget.max_tokens + max_tokens).unwrap_or(u32::MAX)))
             }
-            (None, Some(window)) => {
-                let all = window as usize;
-                (
-                    HistoryBudget { max_tokens: all.saturating_sub(max_tokens).max(all / 4) },
-                    Some(window),
-                )
-            }
+            (None, Some(window)) => (
+                HistoryBudget { max_tokens: (window as usize).saturating_sub(max_tokens) },
+                Some(window),
+            ),
             (None, None) => (HistoryBudget { max_tokens: DEFAULT_HISTORY_TOKENS }, None),
         }
     }
@@ -189,5 +191,31 @@ impl Default for AgentSettings {
             call_timeout: None,
             response_timeout: DEFAULT_RESPONSE_TIMEOUT,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_takes_at_most_half_of_a_small_window() {
+        let settings = AgentSettings::default();
+        for (window, response, history) in [
+            (0, 1, 0),
+            (2048, 1024, 1024),
+            (4096, 2048, 2048),
+            (8192, 4096, 4096),
+            (32_768, 4096, 28_672),
+        ] {
+            let (budget, _) = settings.history_and_window(Some(window));
+            let sizes = (settings.response_tokens(Some(window)), budget.max_tokens);
+            assert_eq!(sizes, (response, history), "{window}");
+        }
+        let settings = AgentSettings {
+            history_budget: Some(HistoryBudget { max_tokens: 6000 }),
+            ..AgentSettings::default()
+        };
+        assert_eq!(settings.response_tokens(Some(4096)), 4096, "the settings decide");
     }
 }

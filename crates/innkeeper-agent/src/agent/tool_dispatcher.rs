@@ -192,10 +192,13 @@ impl ToolDispatcher<'_> {
     }
 
     /// Ends the calls of a run that is interrupted. A call that was running may have had an effect.
-    pub(super) fn interrupt(&mut self, iteration: u32) {
+    pub(super) fn interrupt(&mut self, run: &mut Run) {
+        let iteration = run.stats().iterations;
         for call in self.current.calls.iter_mut().filter(|call| call.record.is_none()) {
             let elapsed = call.started_at.map(|start| self.timing.elapsed(start));
-            call.record = Some(Arc::new(interrupted_record(&call.pending, iteration, elapsed)));
+            let record = interrupted_record(&call.pending, iteration, elapsed);
+            run.record_interrupted_call(&record.tool, &record.id, &record.result_text);
+            call.record = Some(Arc::new(record));
         }
         self.end_response();
     }

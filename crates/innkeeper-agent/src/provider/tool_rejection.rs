@@ -2,8 +2,8 @@
 //!
 //! Providers name a tool by its place in the request or by its name: OpenAI and the servers with its
 //! API write `tools[3].function.parameters` or `function 'x'`, Anthropic
-//! `tools.3.custom.input_schema`, Gemini `tools[0].function_declarations[3]` or
-//! `FunctionDeclaration 'x'`, and FastAPI servers `["body", "tools", 3]`.
+//! `tools.3.custom.input_schema`, Gemini `tools[0].function_declarations[3]`,
+//! `FunctionDeclaration 'x'` or `` `x` functionDeclaration``, and FastAPI servers `["body", "tools", 3]`.
 
 use std::error::Error;
 use std::fmt;
@@ -118,15 +118,18 @@ fn index_at_start(text: &str) -> Option<usize> {
 
 /// Whether the text has this name where it speaks of a tool. `lower` is the text in lower case.
 fn is_named(text: &str, lower: &str, alias: &str) -> bool {
+    const QUOTES: [char; 7] = ['\\', '\'', '"', '`', '\u{2018}', '\u{2019}', '\u{201C}'];
     text.match_indices(alias).any(|(at, _)| {
-        let is_whole =
-            !ends_with_name(&text[..at]) && !text[at + alias.len()..].starts_with(is_name_char);
-        let before = &lower[..at];
-        let unquoted = before.trim_end_matches(['\\', '\'', '"', '`', '\u{2018}', '\u{201C}']);
+        let (before, behind) = (&lower[..at], &lower[at + alias.len()..]);
+        let unquoted = before.trim_end_matches(QUOTES);
         let is_quoted = unquoted.len() < before.len();
         // Without quotes, a plain word such as `call` may belong to the sentence.
         let is_distinct = is_quoted || alias.contains(['_', '-']);
-        is_whole && is_distinct && ends_with_tool_word(unquoted)
+        let is_whole = !ends_with_name(before) && !behind.starts_with(is_name_char);
+        let behind = behind.trim_start_matches(QUOTES).trim_start();
+        let next_word = behind.split(|character| !is_name_char(character)).next();
+        let next_is_tool_word = is_quoted && next_word.is_some_and(is_tool_word);
+        is_whole && is_distinct && (next_is_tool_word || ends_with_tool_word(unquoted))
     })
 }
 
@@ -138,6 +141,11 @@ fn ends_with_tool_word(text: &str) -> bool {
     if matches!(word, "name" | "named" | "called" | "declaration") {
         word = words.next().unwrap_or_default();
     }
+    is_tool_word(word)
+}
+
+/// Whether a word in lower case means a tool.
+fn is_tool_word(word: &str) -> bool {
     matches!(word, "function" | "tool" | "functiondeclaration" | "function_declaration")
 }
 

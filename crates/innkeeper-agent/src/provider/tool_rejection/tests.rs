@@ -38,6 +38,8 @@ fn every_provider_s_way_to_name_a_tool_is_understood() {
         "[{'loc': ('body', 'tools', 1, 'function'), 'msg': 'bad'}]",
         "The tool named \"s_bad\" has an invalid schema",
         "tool name `s_bad` is reserved",
+        "Unable to submit request because `s_bad` functionDeclaration `parameters.x` schema didn't specify the schema type field.",
+        "Unable to submit request because `s_bad` function declaration has no name.",
     ] {
         assert_eq!(rejected(message), ["s.bad"], "{message}");
     }
@@ -62,6 +64,7 @@ fn an_error_about_something_else_names_no_tool() {
         "messages.1.content.0.tool_use.id: bad",
         "tools: Tool names must be unique.",
         "function 's_bad_one' is unknown",
+        "unknown field 's_bad': tools take none",
     ] {
         assert_eq!(rejected(message), [""; 0], "{message}");
     }

@@ -115,6 +115,11 @@ async fn an_interrupted_run_has_the_calls_until_then_and_those_that_were_running
     assert!(read.success && !read.outcome_unknown);
     assert!(!nap.success && nap.was_run && nap.outcome_unknown, "{nap:?}");
     assert_eq!(nap.elapsed, Duration::from_secs(5));
+    let [error] = &report.errors[..] else { panic!("{:?}", report.errors) };
+    assert_eq!(
+        (error.tool.as_deref(), error.call_id.as_deref()),
+        (Some("clock.nap"), Some(&*nap.id))
+    );
     assert_eq!(test_env.agent.conversation().pending_calls().count(), 0);
     assert!(test_env.agent.run("And now?").await.is_success());
 }
