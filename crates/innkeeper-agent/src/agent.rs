@@ -370,6 +370,7 @@ impl Agent {
             tool_calling: settings.tool_calling,
             history_budget,
             context_tokens,
+            plain_tools: false,
             max_tokens: settings.response_tokens(capabilities.context_tokens),
             capabilities,
             prompt_caching: settings.prompt_caching,

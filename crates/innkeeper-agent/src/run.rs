@@ -35,7 +35,7 @@ use crate::content::Content;
 use crate::conversation::{AssistantMessage, Conversation, ConversationError, Message};
 use crate::provider::{FinishReason, LlmError, LlmErrorKind, Response, StreamChunk};
 use crate::tools::{OfferedTools, describe_losses};
-use compaction::Compaction;
+use compaction::{Compaction, stated_window};
 use correction::{CorrectionState, RetryDecision};
 use empty_response::empty_response_problem;
 use iteration_calls::{CallContext, IterationCalls, reasoning_before_calls};
@@ -284,6 +284,9 @@ impl Run {
             && let Some(problem) = empty_response_problem(response)
         {
             parsed.problems.push(FailedAttempt::new(problem));
+            if response.finish_reason == FinishReason::MalformedToolCall {
+                parsed.rejected.push(RejectedTextCall::unreadable("", problem));
+            }
         }
         let native = response.message.calls().next().is_some();
         self.tools_were_read |= native || self.counts_tools(response);
@@ -323,9 +326,7 @@ impl Run {
                 return self.request_effect();
             }
         }
-        if error.kind == LlmErrorKind::ContextLength
-            && self.compaction.on_context_length(&self.config, &self.conversation)
-        {
+        if error.kind == LlmErrorKind::ContextLength && self.on_context_length(&error) {
             self.stats.request_retries += 1;
             return Effect::Sleep(Duration::ZERO);
         }
@@ -350,11 +351,10 @@ impl Run {
             }
             // The text that the server could not parse may contain the call.
             let Some(output) = error.partial_output.take() else {
-                return self.request_correction(
-                    FailedAttempt::new(&*error.message),
-                    String::new(),
-                    jitter,
-                );
+                let rejected = vec![RejectedTextCall::unreadable("", &*error.message)];
+                self.reject_text_calls(ParsedResponse { rejected, ..ParsedResponse::default() });
+                let problem = FailedAttempt::new(&*error.message);
+                return self.request_correction(problem, String::new(), jitter);
             };
             let response = Response {
                 finish_reason: FinishReason::MalformedToolCall,
@@ -385,6 +385,17 @@ impl Run {
         self.retries_remaining -= 1;
         self.stats.request_retries += 1;
         Effect::Sleep(after.unwrap_or_default().max(own_backoff))
+    }
+
+    /// Handles an error that says that the request is too long. Returns whether a shorter one is
+    /// possible.
+    fn on_context_length(&mut self, error: &LlmError) -> bool {
+        let window = stated_window(&error.message);
+        if let Some(window) = window.filter(|window| window / 2 < self.config.max_tokens) {
+            let max_tokens = window / 2;
+            self.config = Arc::new(RunConfig { max_tokens, ..(*self.config).clone() });
+        }
+        self.compaction.on_context_length(&self.config, &self.conversation, window)
     }
 
     /// Handles the result of a call that was run or refused. `content` is the result for the

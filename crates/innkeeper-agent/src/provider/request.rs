@@ -23,6 +23,8 @@ pub struct Request {
     /// The tools for native tool calling, by public name. Empty if the system prompt describes the
     /// tools.
     pub tools: Arc<Tools>,
+    /// Whether to send the tools without the provider's strict mode, which takes fewer schemas.
+    pub plain_tools: bool,
     /// Whether the model has to call a tool.
     pub tool_choice: ToolChoice,
     /// The sampling temperature from 0, nearly deterministic, to 2. `None`: the provider's default.

@@ -13,6 +13,8 @@ use crate::conversation::{PartContent, ToolCall};
 pub(crate) struct EncodedTools {
     /// The source tools.
     pub(crate) tools: Arc<Tools>,
+    /// Whether the provider may enforce the schemas that allow it.
+    pub(crate) strict: bool,
     api: ProviderApi,
     aliases: Aliases,
     encoded: Vec<EncodedTool>,
@@ -47,7 +49,7 @@ impl EncodedTools {
                 lowered_schema,
             })
             .collect();
-        Self { tools, api, aliases, encoded }
+        Self { tools, strict, api, aliases, encoded }
     }
 
     /// Returns the tools in the order of the request.

@@ -20,6 +20,8 @@ const MAX_SEARCHED_BYTES: usize = 64 << 10;
 pub enum ToolRejection {
     /// The public names of the tools that the error names.
     Tools(Vec<String>),
+    /// The provider cannot enforce the schemas of the tools.
+    Strict,
     /// The request has too many tools.
     TooMany {
         /// The number of tools that the provider takes.
@@ -31,6 +33,7 @@ impl fmt::Display for ToolRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tools(tools) => write!(f, "the provider rejects `{}`", tools.join("`, `")),
+            Self::Strict => f.write_str("the provider cannot enforce the schemas of the tools"),
             Self::TooMany { max_tools } => {
                 write!(f, "the provider takes at most {max_tools} tools")
             }
@@ -66,13 +69,33 @@ impl ToolRejection {
                 return Some(Self::Tools(named));
             }
         }
+        if tools.strict && is_about_strict_mode(message) {
+            return Some(Self::Strict);
+        }
         max_tools(message, tools.as_slice().len()).map(|max_tools| Self::TooMany { max_tools })
     }
 }
 
+/// Words of errors about the conversation, which may name a tool as well.
+const HISTORY_WORDS: [&str; 12] = [
+    "messages[",
+    "messages.",
+    "contents[",
+    "contents.",
+    "input[",
+    "tool_calls",
+    "tool_call_id",
+    "tool_use",
+    "tool_result",
+    "tool output",
+    "function response",
+    "function call turn",
+];
+
 /// Returns the public names of the tools that the text names, in the order of the request.
 fn named_tools(text: &str, tools: &EncodedTools) -> Vec<String> {
     let lower = text.to_ascii_lowercase();
+    let is_about_history = HISTORY_WORDS.iter().any(|word| lower.contains(word));
     let mut indexes: Vec<usize> = Vec::new();
     for list in ["tools", "function_declarations", "functiondeclarations"] {
         for (at, _) in lower.match_indices(list) {
@@ -82,8 +105,9 @@ fn named_tools(text: &str, tools: &EncodedTools) -> Vec<String> {
         }
     }
     let encoded = tools.as_slice().iter().enumerate();
-    let named =
-        encoded.filter(|(at, tool)| indexes.contains(at) || is_named(text, &lower, &tool.alias));
+    let named = encoded.filter(|(at, tool)| {
+        indexes.contains(at) || !is_about_history && is_named(text, &lower, &tool.alias)
+    });
     named.map(|(_, tool)| tools.public_name(&tool.alias).to_owned()).collect()
 }
 
@@ -147,6 +171,15 @@ fn ends_with_tool_word(text: &str) -> bool {
 /// Whether a word in lower case means a tool.
 fn is_tool_word(word: &str) -> bool {
     matches!(word, "function" | "tool" | "functiondeclaration" | "function_declaration")
+}
+
+/// Whether a message says that the provider cannot enforce the schemas, as Anthropic's "The compiled
+/// grammar is too large" does.
+fn is_about_strict_mode(message: &str) -> bool {
+    let lower = message.to_ascii_lowercase();
+    lower.contains("compiled grammar")
+        || lower.contains("strict")
+            && ["tool", "schema", "function"].iter().any(|word| lower.contains(word))
 }
 
 /// Returns the number of tools that the provider takes, if the message says that there are too many.

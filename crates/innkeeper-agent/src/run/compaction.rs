@@ -6,6 +6,7 @@
 //! cache serves them.
 
 mod result_limits;
+mod stated_window;
 
 use std::borrow::Cow;
 
@@ -21,6 +22,8 @@ use crate::conversation::{
 use crate::provider::{FinishReason, Request, Response};
 use crate::tool_output::result_line;
 use result_limits::{LimitedRequest, ResultLimits};
+
+pub(super) use stated_window::stated_window;
 
 /// Maximum number of summaries before one request. Older messages are left out without a summary
 /// then: a stored conversation may have a thousand times the tokens of a window.
@@ -247,12 +250,14 @@ impl Compaction {
         }
     }
 
-    /// Handles an error that says that the last request exceeds the context window. Returns whether
-    /// a shorter request is possible, which is tried once per run.
+    /// Handles an error that says that the last request exceeds the context window, with the size of
+    /// the window if the error states it. Returns whether a shorter request is possible, which is
+    /// tried once per run.
     pub(super) fn on_context_length(
         &mut self,
         config: &RunConfig,
         conversation: &Conversation,
+        stated_window: Option<u32>,
     ) -> bool {
         let omitted = conversation.omitted_history().messages;
         let messages = conversation.messages();
@@ -262,7 +267,11 @@ impl Compaction {
             return false;
         }
         let request_tokens = conversation.to_provider_tokens(self.request_tokens);
-        self.learned_budget = Some(self.budget(config).min(request_tokens / 4 * 3));
+        let fitting = match stated_window {
+            Some(window) => (window as usize).saturating_sub(config.max_tokens as usize),
+            None => request_tokens / 4 * 3,
+        };
+        self.learned_budget = Some(self.budget(config).min(fitting));
         true
     }
 }

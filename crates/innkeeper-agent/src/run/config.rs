@@ -83,6 +83,8 @@ pub struct RunConfig {
     pub context_tokens: Option<u32>,
     /// Maximum number of tokens in one response.
     pub max_tokens: u32,
+    /// Whether the tools are sent without the provider's strict mode.
+    pub plain_tools: bool,
     /// Whether the provider caches each request for the next request.
     pub prompt_caching: bool,
     /// The temperature of the first attempt; `None` for the provider's default.
@@ -164,22 +166,19 @@ impl RunConfig {
         Some(format!("invalid arguments for `{}`: {}", call.name, each.join("; ")))
     }
 
-    /// Returns the violations of a call as a message; `None` for a blocked tool, whose schema the
-    /// model does not see.
+    /// Returns why a call cannot be run: its tool was lost, or its arguments are invalid. `None` for a
+    /// blocked tool, whose schema the model does not see.
     pub(super) fn call_problem(&self, call: &ResolvedCall) -> Option<String> {
-        match self.blocklist.blocked_name(call) {
-            Some(_) => None,
-            None => self.violation_message(call),
+        if self.blocklist.blocked_name(call).is_some() {
+            return None;
         }
+        let lost = self.tools.unavailable_message(&call.name);
+        lost.or_else(|| self.violation_message(call))
     }
 
     /// Returns the message to the model for an invalid call.
     pub(super) fn rejection_message(&self, rejected: &RejectedCall) -> String {
-        let is_unknown = rejected.reason == RejectReason::UnknownTool;
-        let lost = is_unknown.then(|| self.tools.unavailable_message(&rejected.name)).flatten();
-        lost.unwrap_or_else(|| {
-            self.blocklist.rejection_message(&self.with_nearest_names(rejected.clone()))
-        })
+        self.blocklist.rejection_message(&self.with_nearest_names(rejected.clone()))
     }
 
     /// Adds the nearest names to an unknown name that is similar to none.

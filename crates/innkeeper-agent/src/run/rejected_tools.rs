@@ -80,8 +80,8 @@ impl Run {
         self.config = Arc::new(RunConfig { tools, ..(*self.config).clone() });
     }
 
-    /// Handles an error that names tools or their number: leaves tools out. Returns whether another
-    /// request may succeed.
+    /// Handles an error about the tools: sends them without strict mode, and then leaves out those
+    /// that the error names or that are too many. Returns whether another request may succeed.
     pub(super) fn omit_rejected_tools(&mut self, error: &LlmError) -> bool {
         let Some(rejection) = error.tool_rejection() else { return false };
         if self.omissions.rejections == MAX_REJECTIONS {
@@ -89,6 +89,10 @@ impl Run {
         }
         let available = &self.config.tools.available;
         match rejection {
+            ToolRejection::Strict | ToolRejection::Tools(_) if self.sends_strict_tools() => {
+                self.config = Arc::new(RunConfig { plain_tools: true, ..(*self.config).clone() });
+            }
+            ToolRejection::Strict => return false,
             ToolRejection::Tools(names) => {
                 let names =
                     available.iter().map(|tool| &tool.name).filter(|name| names.contains(name));
@@ -110,6 +114,11 @@ impl Run {
         self.omissions.rejections += 1;
         self.offer_tools(self.config.tools.clone());
         true
+    }
+
+    /// Whether a tool that the provider rejects may be one whose schema it cannot enforce.
+    fn sends_strict_tools(&self) -> bool {
+        self.config.capabilities.strict_tools && !self.config.plain_tools
     }
 
     /// Returns the number of tools that a request may have.

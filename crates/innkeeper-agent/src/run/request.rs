@@ -65,6 +65,7 @@ pub(super) fn build_request(
         system,
         messages: merge_user_messages(messages),
         tools,
+        plain_tools: config.plain_tools,
         max_tokens: Some(config.max_tokens),
         context_tokens: config.context_tokens,
         prompt_caching: config.prompt_caching,

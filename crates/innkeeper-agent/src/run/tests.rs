@@ -9,6 +9,7 @@ use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::HistoryBudget;
 use crate::provider::{Capabilities, Usage};
 use crate::safety::ToolBlocklist;
+use crate::tools::UnavailableTool;
 
 pub(super) fn config() -> RunConfig {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
@@ -23,6 +24,7 @@ pub(super) fn config() -> RunConfig {
         history_budget: HistoryBudget::default(),
         context_tokens: None,
         max_tokens: 100,
+        plain_tools: false,
         prompt_caching: false,
         temperature: None,
         temperature_reduction: 0.1,
@@ -265,4 +267,42 @@ fn a_correction_example_has_the_attempts_of_its_own_call_only() {
     let texts: Vec<_> = example.attempts.iter().map(|(text, _)| text.as_str()).collect();
     assert_eq!(texts, [r#"{"tool": "fs.read", "params": {"second": ]}}"#]);
     assert_eq!(example.user_message, "Read.");
+}
+
+#[test]
+fn a_name_of_a_lost_tool_never_means_the_tool_of_another_server() {
+    let tools: Tools =
+        ["k.delete", "k.list"].map(|name| Tool::new(name, "", json!({}))).into_iter().collect();
+    let lost = UnavailableTool {
+        name: "s.delete".to_owned(),
+        server: "s".into(),
+        reason: "it was killed".into(),
+    };
+    let offered = OfferedTools::new(tools, |_| false).with_unavailable(vec![lost]);
+    for (name, problem) in
+        [("delete", "there is no tool `delete`"), ("s_delete", "killed"), ("s.delete", "killed")]
+    {
+        let mut run = started(RunConfig { tools: offered.clone(), ..config() });
+        let effect = run.on_response(&Response::from_tool_calls([(name, "{}")]), 0.0);
+        assert!(!matches!(&effect, Effect::CallTools(calls) if !calls.is_empty()), "{effect:?}");
+        let [rejected] = &run.take_rejected_calls()[..] else { panic!("{name}") };
+        assert!(rejected.error.contains(problem), "{name}: {}", rejected.error);
+    }
+    // A tool that the run leaves out doesn't bring the lost one's name back.
+    let fewer = offered.without(|name| name == "k.list");
+    assert!(fewer.unavailable_message("s.delete").is_some() && fewer.known.get("k.list").is_none());
+}
+
+#[test]
+fn a_call_that_the_provider_could_not_read_is_a_rejected_call() {
+    let malformed = LlmError::new("scripted", LlmErrorKind::MalformedToolCall, "bad JSON");
+    let mut run = started(config());
+    run.on_error(malformed, 0.0);
+    let response =
+        Response { finish_reason: FinishReason::MalformedToolCall, ..Response::default() };
+    run.on_delay();
+    run.on_response(&response, 0.0);
+    let errors: Vec<_> = run.take_rejected_calls().into_iter().map(|call| call.error).collect();
+    assert_eq!(errors, ["bad JSON", "the tool call is malformed"]);
+    assert_eq!(run.errors().len(), 2);
 }

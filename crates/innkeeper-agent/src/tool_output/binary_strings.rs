@@ -73,12 +73,26 @@ fn has_base64_letters(text: &str) -> bool {
 }
 
 /// Whether a long text is Base64. Long texts of few kinds of letters are not, such as sequences of
-/// bases, digits or hexadecimal numbers.
+/// bases, digits or hexadecimal numbers, and neither are lists of names or paths, whose lines differ
+/// in length.
 fn is_base64(text: &str) -> bool {
+    let has = |kind: fn(u8) -> bool| text.bytes().any(kind);
+    let is_one_alphabet =
+        !(has(|byte| matches!(byte, b'+' | b'/')) && has(|byte| matches!(byte, b'-' | b'_')));
     has_base64_letters(text)
-        && text.bytes().any(|byte| byte.is_ascii_uppercase())
-        && text.bytes().any(|byte| byte.is_ascii_lowercase())
-        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && is_one_alphabet
+        && has(|byte| byte.is_ascii_uppercase())
+        && has(|byte| byte.is_ascii_lowercase())
+        && has(|byte| byte.is_ascii_digit())
+        && has_equal_lines(text)
+}
+
+/// Whether all lines but the last one have the same length, as encoders write them.
+fn has_equal_lines(text: &str) -> bool {
+    let mut lines = text.lines().rev();
+    let last = lines.next().unwrap_or_default();
+    let width = lines.clone().next_back().unwrap_or(last).len();
+    last.len() <= width && lines.all(|line| line.len() == width)
 }
 
 fn decoded_len(base64: &str) -> usize {

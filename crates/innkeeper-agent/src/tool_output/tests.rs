@@ -124,6 +124,8 @@ fn long_text_that_is_no_base64_stays_in_structured_content() {
         "deadbeef01".repeat(100),
         "Words of 1 sentence. ".repeat(50),
         "Aa1".repeat(170),
+        (0..40).map(|at| format!("feature/PROJ-{at}-userProfile\n")).collect(),
+        (0..40).map(|at| format!("src/Page{at}/{}\n", "Item".repeat(at % 7))).collect(),
     ] {
         let result = json!({"content": [], "structuredContent": {"a": text}});
         let output = ToolOutput::new(to_raw_value(&result).unwrap(), false);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use innkeeper_toolcall::{ToolValidator, Tools};
+use innkeeper_toolcall::{Tool, ToolValidator, Tools};
+use serde_json::json;
 
 use super::{UnavailableTool, describe_losses};
 
@@ -11,8 +12,9 @@ use super::{UnavailableTool, describe_losses};
 pub struct OfferedTools {
     /// The tools that the model gets.
     pub available: Arc<Tools>,
-    /// All tools: those that the model may call, and the blocked tools, whose calls are recognized
-    /// and passed to the executor, which refuses them.
+    /// All tools: those that the model may call, the blocked tools, whose calls are recognized and
+    /// passed to the executor, which refuses them, and the tools of unavailable servers: without
+    /// them, a name that two servers share would mean the tool of the other server.
     pub known: Arc<Tools>,
     /// The validator of the available tools.
     pub validator: Arc<ToolValidator>,
@@ -34,8 +36,15 @@ impl OfferedTools {
 
     /// Sets the tools that cannot be called now, because their server is unavailable.
     #[must_use]
-    pub fn with_unavailable(self, unavailable: Vec<UnavailableTool>) -> Self {
-        Self { unavailable: unavailable.into(), ..self }
+    pub fn with_unavailable(self, unavailable: impl Into<Arc<[UnavailableTool]>>) -> Self {
+        let unavailable = unavailable.into();
+        let lost = unavailable.iter().filter(|tool| self.known.get(&tool.name).is_none());
+        let lost: Vec<Tool> = lost.map(|tool| Tool::new(&*tool.name, "", json!({}))).collect();
+        let known = match lost.is_empty() {
+            true => self.known,
+            false => Arc::new(self.known.iter().cloned().chain(lost).collect()),
+        };
+        Self { known, unavailable, ..self }
     }
 
     /// Returns the tools that were available and are not in `newer`, because their server became
@@ -46,8 +55,8 @@ impl OfferedTools {
     }
 
     /// Returns why a tool cannot be called; `None` if no unavailable server had the tool.
-    pub(crate) fn unavailable_message(&self, written_name: &str) -> Option<String> {
-        let tool = self.unavailable.iter().find(|tool| tool.name == written_name)?;
+    pub(crate) fn unavailable_message(&self, name: &str) -> Option<String> {
+        let tool = self.unavailable.iter().find(|tool| tool.name == name)?;
         describe_losses(self.unavailable.iter().filter(|other| other.server == tool.server)).pop()
     }
 
@@ -59,6 +68,6 @@ impl OfferedTools {
         }
         let known = self.known.iter().filter(|tool| !is_omitted(&tool.name)).cloned().collect();
         let available = self.available;
-        Self::new(known, |name| available.get(name).is_none())
+        Self::new(known, |name| available.get(name).is_none()).with_unavailable(self.unavailable)
     }
 }

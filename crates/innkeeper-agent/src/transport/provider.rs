@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use innkeeper_toolcall::Tools;
 use reqwest::Method;
 use tokio::time::Instant;
 
@@ -57,12 +56,17 @@ impl HttpProvider {
         &self.endpoint
     }
 
-    fn encoded_tools(&self, tools: &Arc<Tools>) -> Arc<EncodedTools> {
+    fn encoded_tools(&self, request: &Request) -> Arc<EncodedTools> {
+        let tools = &request.tools;
+        let strict = self.endpoint.capabilities.strict_tools && !request.plain_tools;
         let mut cached = self.cached_tools.lock().unwrap_or_else(PoisonError::into_inner);
         match &*cached {
-            Some(cached_tools) if Arc::ptr_eq(&cached_tools.tools, tools) => cached_tools.clone(),
+            Some(cached_tools)
+                if Arc::ptr_eq(&cached_tools.tools, tools) && cached_tools.strict == strict =>
+            {
+                cached_tools.clone()
+            }
             Some(_) | None => {
-                let strict = self.endpoint.capabilities.strict_tools;
                 let encoded = Arc::new(EncodedTools::new(tools.clone(), self.endpoint.api, strict));
                 *cached = Some(encoded.clone());
                 encoded
@@ -119,7 +123,7 @@ impl HttpProvider {
         streaming: bool,
     ) -> Result<ResponseStream, LlmError> {
         let deadline = self.timing.now() + self.endpoint.timeout.min(MAX_RESPONSE_TIMEOUT);
-        let encoded_tools = self.encoded_tools(&request.tools);
+        let encoded_tools = self.encoded_tools(request);
         let encode_request = EncodeRequest {
             request,
             encoded_tools: &encoded_tools,

@@ -132,6 +132,7 @@ prop_compose! {
             system,
             messages,
             tools: Arc::new(tools.collect()),
+            plain_tools: false,
             tool_choice,
             temperature,
             max_tokens: numbers.0,

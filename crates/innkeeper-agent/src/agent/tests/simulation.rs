@@ -185,7 +185,8 @@ impl SimulationState {
         paused: bool,
     ) {
         let capabilities = Capabilities::for_model(api, model);
-        let encoded = self.encode_tools(&request.tools, api, capabilities.strict_tools);
+        let strict = capabilities.strict_tools && !request.plain_tools;
+        let encoded = self.encode_tools(&request.tools, api, strict);
         let encode_request = EncodeRequest {
             request,
             encoded_tools: &encoded,
@@ -493,7 +494,8 @@ impl SimulationState {
     fn respond(&mut self, request: &Request) -> Result<Response, LlmError> {
         let (api, model) = (self.api, self.model);
         let capabilities = Capabilities::for_model(api, model);
-        let encoded = self.encode_tools(&request.tools, api, capabilities.strict_tools);
+        let strict = capabilities.strict_tools && !request.plain_tools;
+        let encoded = self.encode_tools(&request.tools, api, strict);
         let (content, end) = match self.model_actions.pop_front() {
             None => (vec![ResponsePart::Text("That is all.".to_owned())], ResponseEnd::Normal),
             Some(ModelAction::Respond { parts: content, ending }) => {

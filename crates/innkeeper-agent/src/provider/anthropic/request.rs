@@ -245,7 +245,7 @@ fn tools(encode_request: EncodeRequest<'_>) -> Vec<Tool<'_>> {
         name: &tool.alias,
         description: &tool.description,
         input_schema: tool.schema(),
-        strict: encode_request.capabilities.strict_tools && tool.lowered_schema.strict,
+        strict: encode_request.encoded_tools.strict && tool.lowered_schema.strict,
         cache_control: None,
     });
     available.collect()

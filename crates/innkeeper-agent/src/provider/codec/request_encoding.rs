@@ -16,7 +16,8 @@ pub(crate) fn encode_request(
     capabilities: &Capabilities,
     streaming: bool,
 ) -> HttpRequest {
-    let encoded_tools = EncodedTools::new(request.tools.clone(), api, capabilities.strict_tools);
+    let strict = capabilities.strict_tools && !request.plain_tools;
+    let encoded_tools = EncodedTools::new(request.tools.clone(), api, strict);
     let encode_request =
         EncodeRequest { request, encoded_tools: &encoded_tools, model, capabilities, streaming };
     encode(api, encode_request).expect("a body")

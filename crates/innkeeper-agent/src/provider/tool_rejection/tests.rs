@@ -18,7 +18,7 @@ fn rejected(message: &str) -> Vec<String> {
     let tools = encoded(&names, ProviderApi::OpenAiChat);
     match ToolRejection::from_error(message, "", &tools) {
         Some(ToolRejection::Tools(tools)) => tools,
-        Some(ToolRejection::TooMany { .. }) | None => Vec::new(),
+        Some(ToolRejection::Strict | ToolRejection::TooMany { .. }) | None => Vec::new(),
     }
 }
 
@@ -64,6 +64,9 @@ fn an_error_about_something_else_names_no_tool() {
         "messages.1.content.0.tool_use.id: bad",
         "tools: Tool names must be unique.",
         "function 's_bad_one' is unknown",
+        "messages[3]: tool 's_bad' has no result",
+        "No tool output found for function call call_1 (tool s_bad).",
+        "An assistant message with 'tool_calls' must be followed by the result of function 's_bad'",
         "unknown field 's_bad': tools take none",
     ] {
         assert_eq!(rejected(message), [""; 0], "{message}");
@@ -95,5 +98,21 @@ fn too_many_tools_are_told_from_a_rejected_tool() {
     ] {
         let rejection = max_tools.map(|max_tools| ToolRejection::TooMany { max_tools });
         assert_eq!(ToolRejection::from_error(message, "", &tools), rejection, "{message}");
+    }
+}
+
+#[test]
+fn an_error_about_strict_mode_counts_only_if_tools_were_sent_with_it() {
+    let tools = |strict| {
+        let tools: Tools = [Tool::new("a", "", json!({}))].into_iter().collect();
+        EncodedTools::new(Arc::new(tools), ProviderApi::Anthropic, strict)
+    };
+    for message in [
+        "The compiled grammar is too large, which would cause performance issues.",
+        "Schemas contains too many strict tools",
+    ] {
+        let strict = ToolRejection::from_error(message, "", &tools(true));
+        assert_eq!(strict, Some(ToolRejection::Strict), "{message}");
+        assert_eq!(ToolRejection::from_error(message, "", &tools(false)), None, "{message}");
     }
 }

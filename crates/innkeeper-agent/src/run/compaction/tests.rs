@@ -228,6 +228,32 @@ fn a_request_that_the_provider_finds_too_long_is_shortened_once() {
 }
 
 #[test]
+fn the_window_that_an_error_states_limits_the_next_request_and_its_response() {
+    let error = LlmError {
+        message: "This model's maximum context length is 4000 tokens. However, you sent more."
+            .into(),
+        ..too_long()
+    };
+    let mut run = started(RunConfig { max_tokens: 3000, ..config_with_budget(100_000) });
+    let Effect::CallTools(calls) =
+        run.on_response(&Response::from_tool_calls([("fs.read", r#"{"path": "a"}"#)]), 0.0)
+    else {
+        panic!("no call")
+    };
+    let result = "x".repeat(300_000);
+    assert!(is_sent(&run.on_tool_result(&calls[0].id, &*result, CallStatus::Succeeded)));
+    assert!(matches!(run.on_error(error, 0.0), Effect::Sleep(delay) if delay.is_zero()));
+    let request = sent(run.on_delay());
+    assert_eq!(request.max_tokens, Some(2000));
+    let tokens: usize = request
+        .messages
+        .iter()
+        .map(|message| estimate_message_tokens(message, ContentSupport::default()))
+        .sum();
+    assert!((1000..2000).contains(&tokens), "{tokens}");
+}
+
+#[test]
 fn a_request_that_cannot_become_shorter_fails_with_the_provider_s_error() {
     let mut run = started(config_with_budget(100));
     assert!(matches!(

@@ -14,9 +14,14 @@ fn names(count: usize) -> Vec<String> {
 }
 
 fn started(count: usize, max_tools: Option<usize>) -> (Run, Request) {
+    started_with(count, max_tools, false)
+}
+
+fn started_with(count: usize, max_tools: Option<usize>, strict_tools: bool) -> (Run, Request) {
     let tools: Tools =
         names(count).into_iter().map(|name| Tool::new(name, "", json!({}))).collect();
-    let capabilities = Capabilities { native_tools: true, max_tools, ..Capabilities::default() };
+    let capabilities =
+        Capabilities { native_tools: true, strict_tools, max_tools, ..Capabilities::default() };
     let tools = OfferedTools::new(tools, |_| false);
     let config = RunConfig { tools, capabilities, ..config() };
     let mut run = Run::new(Arc::new(config), Conversation::new());
@@ -63,6 +68,23 @@ fn a_rejected_tool_is_left_out_and_reported_and_the_request_is_sent_again() {
         |_| false,
     ));
     assert_eq!(offered(&sent(run.on_delay())), ["s.t3"]);
+}
+
+#[test]
+fn tools_are_sent_without_strict_mode_before_one_is_left_out() {
+    for error in [rejection(ToolRejection::Strict), of_tools(&["s.t1"])] {
+        let (mut run, request) = started_with(3, None, true);
+        assert!(!request.plain_tools);
+        run.on_error(error, 0.0);
+        let plain = sent(run.on_delay());
+        assert!(plain.plain_tools);
+        assert_eq!(offered(&plain), ["s.t0", "s.t1", "s.t2"]);
+        assert!(run.errors().is_empty());
+        run.on_error(of_tools(&["s.t1"]), 0.0);
+        assert_eq!(offered(&sent(run.on_delay())), ["s.t0", "s.t2"]);
+        let ended = run.on_error(rejection(ToolRejection::Strict), 0.0);
+        assert!(matches!(ended, Effect::Finish(RunOutcome::Failed(_))), "{ended:?}");
+    }
 }
 
 #[test]

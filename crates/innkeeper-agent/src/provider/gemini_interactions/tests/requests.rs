@@ -41,6 +41,7 @@ fn a_request_has_all_that_the_model_takes() {
         system: "Be brief.".to_owned(),
         messages: vec![Message::User("hello".into())],
         tools: tools(),
+        plain_tools: false,
         tool_choice: ToolChoice::Required,
         temperature: Some(0.5),
         max_tokens: Some(100),

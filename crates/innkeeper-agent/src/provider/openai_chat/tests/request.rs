@@ -66,6 +66,7 @@ fn full_request() -> Request {
         system: "Be brief.".to_owned(),
         messages: user("Where?"),
         tools: tools(),
+        plain_tools: false,
         tool_choice: ToolChoice::Required,
         temperature: Some(0.0),
         max_tokens: Some(50),

@@ -53,6 +53,7 @@ fn full_request() -> Request {
         system: "Be brief.".to_owned(),
         messages: vec![Message::User("Where?".into())],
         tools: tools(),
+        plain_tools: false,
         tool_choice: ToolChoice::Required,
         temperature: Some(0.0),
         max_tokens: Some(50),
