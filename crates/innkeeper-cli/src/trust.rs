@@ -2,6 +2,7 @@
 
 mod messages;
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
@@ -21,13 +22,13 @@ const TRUST_VARIABLE: &str = "INNKEEPER_TRUST";
 const MAX_ANSWER_BYTES: u64 = 64;
 
 /// Ensures that the user trusts every server of `config`. Asks about undecided servers on a
-/// terminal; without a terminal, rejects the servers, or only logs a warning for `mcp.json`.
+/// terminal; without a terminal, rejects the servers, unless the user accepts any `mcp.json`.
 pub(crate) fn ensure_trusted(
     context: &mut CommandContext,
     config: &Config,
 ) -> Result<(), CliError> {
     let Some(file) = context.discovered_config.clone() else { return Ok(()) };
-    let is_strict = is_strict(&context.environment)?;
+    let accepts_own_file = accepts_own_file(&context.environment)?;
     let output = &mut context.output;
     let store_directory = state_dir(&context.environment).map(|state| state.join("trust"));
     let mut decisions = open_decisions(store_directory.as_deref(), &file, output)?;
@@ -51,14 +52,16 @@ pub(crate) fn ensure_trusted(
         let message = format!("the servers of `{}` are not trusted", file.display());
         return Err(CliError::usage(message));
     }
-    let is_own = is_own_file(&file) && !is_strict;
-    let undecided_loaders: Vec<_> = undecided
-        .iter()
-        .filter(|launch| !is_own || launch.code_loading_variables().next().is_some())
-        .cloned()
-        .collect();
-    if !undecided_loaders.is_empty() {
-        return Err(untrusted_error(&file, &undecided_loaders, is_own));
+    if !accepts_own_file || !is_own_file(&file) {
+        let problem = format!("the servers of `{}` are not trusted", file.display());
+        return Err(untrusted_error(problem, &file, &undecided));
+    }
+    let loads_code = |launch: &LaunchSpec| launch.code_loading_variables().next().is_some();
+    if undecided.iter().any(loads_code) {
+        let loaders: Vec<_> = undecided.into_iter().filter(|launch| loads_code(launch)).collect();
+        let problem =
+            format!("`{}` is not trusted and sets variables that load code", file.display());
+        return Err(untrusted_error(problem, &file, &loaders));
     }
     let servers: Vec<&str> = undecided.iter().map(|launch| &*launch.name).collect();
     let servers = servers.join(", ");
@@ -86,13 +89,15 @@ fn is_own_file(file: &Path) -> bool {
         && directory.is_none_or(|directory| directory != ".vscode")
 }
 
-/// Whether every discovered file needs a trust decision, including `mcp.json`.
-fn is_strict(environment: &Environment) -> Result<bool, CliError> {
+/// Whether the servers of an `mcp.json` start without a terminal and without an approval.
+fn accepts_own_file(environment: &Environment) -> Result<bool, CliError> {
     match environment.get(TRUST_VARIABLE).unwrap_or_default() {
-        "" => Ok(false),
-        "strict" => Ok(true),
+        "" | "strict" => Ok(false),
+        "found" => Ok(true),
         other => Err(CliError::usage(format!("invalid value `{other}` of `{TRUST_VARIABLE}`"))
-            .with_hint(format!("set `{TRUST_VARIABLE}=strict`, or unset `{TRUST_VARIABLE}`"))),
+            .with_hint(format!(
+                "set `{TRUST_VARIABLE}` to `strict` (the default) or `found`, or unset it"
+            ))),
     }
 }
 
@@ -161,22 +166,24 @@ fn confirm(
     Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
 }
 
-fn untrusted_error(file: &Path, denied: &[LaunchSpec], for_loaders: bool) -> CliError {
-    let file = file.display();
-    let mut failure = if for_loaders {
-        CliError::usage(format!("`{file}` is not trusted and sets variables that load code"))
-    } else {
-        CliError::usage(format!("the servers of `{file}` are not trusted"))
-    };
+fn untrusted_error(problem: String, file: &Path, denied: &[LaunchSpec]) -> CliError {
+    let mut failure = CliError::usage(problem);
     for launch in denied {
         failure = failure.with_detail(format!("server `{}`", launch.name));
         for line in messages::launch_lines(launch, false) {
             failure = failure.with_detail(format!("  {line}"));
         }
     }
+    let text = file.to_string_lossy();
+    let quoted = shlex::try_quote(&text).unwrap_or(Cow::Borrowed(&*text));
+    let failure = failure
+        .with_hint("read the file, then approve its servers once: `innkeeper tools --trust`")
+        .with_hint(format!("or use the file for this command only: add `--config {quoted}`"));
+    if !is_own_file(file) {
+        return failure;
+    }
     failure.with_hint(format!(
-        "use `--config {file}` to trust the servers for this command, or use `--trust` to store \
-         the trust decision; on a terminal, innkeeper asks"
+        "`{TRUST_VARIABLE}=found` starts any `mcp.json` without approval, as earlier versions did"
     ))
 }
 
@@ -234,7 +241,8 @@ mod tests {
     #[test]
     fn an_untrusted_error_shows_the_text_of_the_file_and_no_value_of_a_variable() {
         let (mut output, _, err) = capture::captured_output(false, false);
-        untrusted_error(Path::new(".mcp.json"), &launches(), false).report(&mut output);
+        untrusted_error("denied".to_owned(), Path::new(".mcp.json"), &launches())
+            .report(&mut output);
         let stderr = err.text();
         assert!(
             stderr.contains("command: `${RUNNER}`\n") && stderr.contains("`TOKEN`"),
@@ -263,8 +271,8 @@ mod tests {
 
     #[test]
     fn an_unknown_value_of_the_trust_variable_is_an_error() {
-        let with = |value: &str| is_strict(&Environment::from_pairs([(TRUST_VARIABLE, value)]));
-        assert!(!with("").unwrap() && with("strict").unwrap());
-        assert!(with("Strict").is_err() && with("off").is_err());
+        let accepts = |value| accepts_own_file(&Environment::from_pairs([(TRUST_VARIABLE, value)]));
+        assert!(!accepts("").unwrap() && !accepts("strict").unwrap() && accepts("found").unwrap());
+        assert!(accepts("Strict").is_err() && accepts("off").is_err());
     }
 }

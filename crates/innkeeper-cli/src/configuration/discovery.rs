@@ -26,7 +26,7 @@ pub(crate) enum FoundFile {
 /// Finds the configuration file: in the current directory, then in its parents, then the file of
 /// the user.
 pub(crate) fn find_config_file(environment: &Environment) -> Option<FoundFile> {
-    if let Some(file) = file_in(Path::new("")) {
+    if let Some(file) = private_file_in(Path::new("")) {
         return Some(FoundFile::Here(file));
     }
     let home = environment.home().map(Path::new);
@@ -48,22 +48,18 @@ pub(crate) fn user_config_file(environment: &Environment) -> Option<PathBuf> {
     Some(directory.join("innkeeper").join(OWN_CONFIG_FILE))
 }
 
-fn file_in(directory: &Path) -> Option<PathBuf> {
-    files_in(directory).next()
-}
-
-fn files_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    DIRECTORY_FILES.iter().map(|file| directory.join(file)).filter(|file| file.is_file())
-}
-
-/// Returns the configuration file of a parent directory, if only the user can change the file.
+/// Returns the configuration file of a directory, if only the user can change the file.
 fn private_file_in(directory: &Path) -> Option<PathBuf> {
-    files_in(directory).find(|file| {
+    let files = DIRECTORY_FILES.iter().map(|file| directory.join(file));
+    files.filter(|file| file.is_file()).find(|file| {
         let places = [Some(directory), file.parent(), Some(file)];
         let is_private = places.into_iter().flatten().all(is_private);
         if !is_private {
             let file = file.display();
-            tracing::warn!(%file, "configuration file ignored: other users can change the file");
+            tracing::warn!(
+                %file,
+                "configuration file ignored: other users can change the file; use `--config` to name it"
+            );
         }
         is_private
     })
@@ -112,6 +108,7 @@ fn is_private(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
 
     let user = rustix::process::geteuid().as_raw();
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     path.metadata().is_ok_and(|metadata| {
         only_user_writes(user, metadata.uid(), metadata.gid(), metadata.mode())
     })

@@ -9,11 +9,13 @@ use serde_json::{Value, json};
 /// Environment variable with the path of coverage files; `cargo xtask coverage` sets the variable.
 const COVERAGE_VARIABLE: &str = "LLVM_PROFILE_FILE";
 
-/// Returns a command for the program, with `HOME` as its only variable outside coverage runs.
+/// Returns a command for the program. Outside coverage runs, its only variables are `HOME` and one
+/// that accepts the configuration file of the test.
 #[expect(clippy::disallowed_methods, reason = "these tests are about the program itself")]
 pub(crate) fn innkeeper(args: &[&str], cwd: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_innkeeper"));
-    command.args(args).current_dir(cwd).env_clear().env("HOME", "/nowhere/home");
+    command.args(args).current_dir(cwd).env_clear();
+    command.env("HOME", "/nowhere/home").env("INNKEEPER_TRUST", "found");
     if let Some(counts) = std::env::var_os(COVERAGE_VARIABLE) {
         command.env(COVERAGE_VARIABLE, counts);
     }

@@ -36,7 +36,8 @@ impl TestProject {
 
     fn run_with(&self, args: &[&str], variables: &[(&str, &str)], code: i32) -> Output {
         let mut command = innkeeper(args, self.project.path());
-        command.env("XDG_STATE_HOME", self.state.path()).envs(variables.iter().copied());
+        command.env_remove("INNKEEPER_TRUST").env("XDG_STATE_HOME", self.state.path());
+        command.envs(variables.iter().copied());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let stderr = utf8(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
@@ -57,6 +58,8 @@ fn utf8(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
+const FOUND: (&str, &str) = ("INNKEEPER_TRUST", "found");
+
 const CALL_ARGS: [&str; 3] = ["call", "one.echo", "message=hi"];
 
 fn call_args(option: &[&'static str]) -> Vec<&'static str> {
@@ -64,10 +67,11 @@ fn call_args(option: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[test]
-fn servers_of_mcp_json_start_without_a_terminal_and_undecided_ones_are_a_warning() {
+fn servers_of_mcp_json_start_with_a_warning_if_the_user_accepts_any_found_file() {
     let project = TestProject::with_config("mcp.json", fixture("one"));
+    let accepted = |args: &[&str]| utf8(&project.run_with(args, &[FOUND], 0).stderr).to_owned();
     for _ in 0..2 {
-        let stderr = project.stderr_text(&CALL_ARGS, 0);
+        let stderr = accepted(&CALL_ARGS);
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
         assert!(
             stderr.contains("without a trust decision") && stderr.contains("security=true"),
@@ -75,10 +79,10 @@ fn servers_of_mcp_json_start_without_a_terminal_and_undecided_ones_are_a_warning
         );
         assert!(stderr.contains("servers=one"), "{stderr}");
     }
-    let logged = project.stderr_text(&call_args(&["--log-format", "json"]), 0);
+    let logged = accepted(&call_args(&["--log-format", "json"]));
     let line: Value = serde_json::from_str(&logged).unwrap();
     assert_eq!((&line["severity"], &line["servers"]), (&"warning".into(), &"one".into()));
-    assert_eq!(project.stderr_text(&call_args(&["--config", "mcp.json"]), 0), "", "it was named");
+    assert_eq!(accepted(&call_args(&["--config", "mcp.json"])), "", "it was named");
 }
 
 /// Attack: files | a file changes a variable of a server after the approval | the approval is not
@@ -91,7 +95,7 @@ fn a_decision_is_stored_outside_the_project_until_the_launch_changes() {
     project.write("mcp.json", fixture("one").env("LEVEL", "1").config_key("timeout", 9));
     assert_eq!(project.stderr_text(&CALL_ARGS, 0), "", "how long a call may take is no part of it");
     project.write("mcp.json", fixture("one").env("LEVEL", "2"));
-    assert!(project.stderr_text(&CALL_ARGS, 0).contains("without a trust decision"));
+    assert!(project.stderr_text(&CALL_ARGS, 2).contains("are not trusted"));
     let stored_files = std::fs::read_dir(project.state.path().join("innkeeper/trust")).unwrap();
     let pages: Vec<_> = stored_files.map(|page| page.unwrap().path()).collect();
     assert_eq!(pages.len(), 1);
@@ -108,20 +112,22 @@ fn a_link_to_a_decided_file_in_another_folder_needs_a_decision_of_its_own() {
     let clone = TestProject { project: tempfile::tempdir().unwrap(), state: decided.state };
     std::os::unix::fs::symlink(decided.project.path().join("mcp.json"), clone.path("mcp.json"))
         .unwrap();
-    assert!(clone.stderr_text(&CALL_ARGS, 0).contains("without a trust decision"));
+    assert!(clone.stderr_text(&CALL_ARGS, 2).contains("are not trusted"));
 }
 
-/// Attack: files | a cloned repository contains `.vscode/mcp.json` or `.mcp.json` | no server
-/// starts before the approval, and no secret is shown | Approval first
+/// Attack: files | a cloned repository contains `mcp.json`, `.vscode/mcp.json` or `.mcp.json` | no
+/// server starts before the approval, and no secret is shown | Approval first
 #[test]
-fn files_of_other_programs_are_denied_without_a_terminal_until_approved() {
-    for file in [".vscode/mcp.json", ".mcp.json"] {
+fn found_files_are_denied_without_a_terminal_until_approved() {
+    for file in ["mcp.json", ".vscode/mcp.json", ".mcp.json"] {
         let project = TestProject::with_config(file, fixture("one").env("TOKEN", "hunter2"));
         let stderr = project.stderr_text(&CALL_ARGS, 2);
         let opening = format!("error: the servers of `{file}` are not trusted\n");
         assert!(stderr.starts_with(&opening), "{stderr}");
         assert!(stderr.contains("variables: ") && stderr.contains("`TOKEN`"), "{stderr}");
-        assert!(stderr.contains(&format!("`--config {file}`")) && stderr.contains("`--trust`"));
+        assert!(stderr.contains(&format!("`--config {file}`")), "{stderr}");
+        assert!(stderr.contains("`innkeeper tools --trust`"), "{stderr}");
+        assert_eq!(stderr.contains("`INNKEEPER_TRUST=found`"), file == "mcp.json", "{stderr}");
         assert!(!stderr.contains("hunter2"), "{stderr}");
         assert_eq!(project.launch_count(), 0);
         let output = project.run_with(&["tools", "--json"], &[], 2);
@@ -144,24 +150,43 @@ fn variables_that_load_code_are_denied_from_every_undecided_file() {
         "mcp.json",
         fixture("one").env("NODE_OPTIONS", "--require=./x.js"),
     );
-    let stderr = project.stderr_text(&CALL_ARGS, 2);
-    assert!(stderr.contains("`NODE_OPTIONS` (loads code)"), "{stderr}");
+    for variables in [&[][..], &[FOUND]] {
+        let output = project.run_with(&CALL_ARGS, variables, 2);
+        let stderr = utf8(&output.stderr);
+        assert!(stderr.contains("`NODE_OPTIONS` (loads code)"), "{stderr}");
+    }
     assert_eq!(project.launch_count(), 0);
     assert_eq!(project.stderr_text(&call_args(&["--config", "mcp.json"]), 0), "");
     project.stderr_text(&call_args(&["--trust"]), 0);
     assert_eq!(project.stderr_text(&CALL_ARGS, 0), "");
 }
 
-/// Attack: files | an unapproved `mcp.json` with `INNKEEPER_TRUST=strict` | no server starts |
-/// Approval first
 #[test]
-fn a_machine_can_be_configured_to_start_nothing_undecided() {
+fn strict_is_the_default_and_another_policy_needs_its_exact_name() {
     let project = TestProject::with_config("mcp.json", fixture("one"));
-    project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "strict")], 2);
-    assert_eq!(project.launch_count(), 0);
+    let strict = [("INNKEEPER_TRUST", "strict")];
+    project.run_with(&CALL_ARGS, &strict, 2);
     project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "lax")], 2);
-    project.run_with(&call_args(&["--trust"]), &[("INNKEEPER_TRUST", "strict")], 0);
-    project.run_with(&CALL_ARGS, &[("INNKEEPER_TRUST", "strict")], 0);
+    assert_eq!(project.launch_count(), 0);
+    project.run_with(&call_args(&["--trust"]), &strict, 0);
+    project.run_with(&CALL_ARGS, &strict, 0);
+}
+
+/// Attack: files | others can write the file in the current directory, or its directory | the file
+/// is not used, also with `--trust`, unless it is named | Approval first
+#[cfg(unix)]
+#[test]
+fn a_file_here_that_others_can_change_is_ignored() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for (place, mode) in [("mcp.json", 0o666), ("", 0o777), ("", 0o1777)] {
+        let project = TestProject::with_config("mcp.json", fixture("one"));
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(project.path(place), mode).unwrap();
+        let stderr = project.stderr_text(&call_args(&["--trust"]), 2);
+        assert!(stderr.contains("other users can change the file"), "{stderr}");
+        assert_eq!(project.launch_count(), 0);
+        project.stderr_text(&call_args(&["--config", "mcp.json"]), 0);
+    }
 }
 
 #[test]
