@@ -64,10 +64,10 @@ pub(crate) async fn with_host_options<T>(
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
     print_warnings(&mut context.output, &config.warnings)?;
-    context.output.secret_mask().add_config(&config);
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
     trust::ensure_trusted(context, &config)?;
+    context.output.secret_mask().add_config(&config);
     // A command for one server needs all servers of its selection.
     let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
     let builder = host_builder(context, config, &options).await?;

@@ -21,7 +21,9 @@ struct MaskedValues {
 
 impl SecretMask {
     /// Adds the values of a configuration, except for a value that is part of the name of a server:
-    /// the messages need the name, and the name is not secret.
+    /// the messages need the name, and the name is not secret. Call this after the user has approved
+    /// the launches, which must be shown as they are: a file could hide its command by repeating it
+    /// in a variable.
     pub(crate) fn add_config(&self, config: &Config) {
         let is_in_name = |value: &str| config.servers.keys().any(|name| name.contains(value));
         let mut masked = self.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
 use innkeeper_host::audit::TARGET;
-use innkeeper_host::{Config, Environment, LaunchSpec, TrustDecisions};
+use innkeeper_host::{Config, Environment, GatewaySpec, LaunchSpec, TrustDecisions};
 
 use crate::commands::CommandContext;
 use crate::configuration::OWN_CONFIG_FILE;
@@ -21,8 +21,41 @@ const TRUST_VARIABLE: &str = "INNKEEPER_TRUST";
 /// Maximum number of bytes read from a reply; a reply is one word.
 const MAX_ANSWER_BYTES: u64 = 64;
 
-/// Ensures that the user trusts every server of `config`. Asks about undecided servers on a
-/// terminal; without a terminal, rejects the servers, unless the user accepts any `mcp.json`.
+/// What the user has not approved yet.
+#[derive(Debug, Default)]
+struct Undecided {
+    launches: Vec<LaunchSpec>,
+    gateway: Option<GatewaySpec>,
+}
+
+impl Undecided {
+    fn new(config: &Config, decisions: Option<&TrustDecisions>) -> Self {
+        let launches = LaunchSpec::all(config);
+        let gateway = GatewaySpec::from_config(config);
+        match decisions {
+            None => Self { launches, gateway },
+            Some(decisions) => Self {
+                launches: decisions.undecided(launches),
+                gateway: gateway.filter(|gateway| !decisions.is_approved(gateway)),
+            },
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.launches.is_empty() && self.gateway.is_none()
+    }
+
+    fn approve(&self, decisions: &mut TrustDecisions) -> io::Result<()> {
+        if let Some(gateway) = &self.gateway {
+            decisions.approve_gateway(gateway)?;
+        }
+        decisions.approve(&self.launches)
+    }
+}
+
+/// Ensures that the user trusts every server of `config` and its settings of the gateway. Asks about
+/// what is undecided on a terminal; without a terminal, rejects the file, unless the user accepts any
+/// `mcp.json`.
 pub(crate) fn ensure_trusted(
     context: &mut CommandContext,
     config: &Config,
@@ -32,11 +65,7 @@ pub(crate) fn ensure_trusted(
     let output = &mut context.output;
     let store_directory = state_dir(&context.environment).map(|state| state.join("trust"));
     let mut decisions = open_decisions(store_directory.as_deref(), &file, output)?;
-    let launches = LaunchSpec::all(config);
-    let undecided = match &decisions {
-        Some(decisions) => decisions.undecided(launches),
-        None => launches,
-    };
+    let undecided = Undecided::new(config, decisions.as_ref());
     if undecided.is_empty() {
         return Ok(());
     }
@@ -45,25 +74,24 @@ pub(crate) fn ensure_trusted(
     if context.global.trust {
         return Ok(store_decision(output, store, &undecided)?);
     }
+    let problem = format!("the servers of `{}` are not trusted", file.display());
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
         if confirm(output, &file, &undecided, io::stdin().lock())? {
             return Ok(store_decision(output, store, &undecided)?);
         }
-        let message = format!("the servers of `{}` are not trusted", file.display());
-        return Err(CliError::usage(message));
+        return Err(CliError::usage(problem));
     }
     if !accepts_own_file || !is_own_file(&file) {
-        let problem = format!("the servers of `{}` are not trusted", file.display());
         return Err(untrusted_error(problem, &file, &undecided));
     }
     let loads_code = |launch: &LaunchSpec| launch.code_loading_variables().next().is_some();
-    if undecided.iter().any(loads_code) {
-        let loaders: Vec<_> = undecided.into_iter().filter(|launch| loads_code(launch)).collect();
+    if undecided.launches.iter().any(loads_code) {
+        let launches = undecided.launches.into_iter().filter(loads_code).collect();
         let problem =
             format!("`{}` is not trusted and sets variables that load code", file.display());
-        return Err(untrusted_error(problem, &file, &loaders));
+        return Err(untrusted_error(problem, &file, &Undecided { launches, gateway: None }));
     }
-    let servers: Vec<&str> = undecided.iter().map(|launch| &*launch.name).collect();
+    let servers: Vec<&str> = undecided.launches.iter().map(|launch| &*launch.name).collect();
     let servers = servers.join(", ");
     let audit = "not-decided";
     tracing::warn!(target: TARGET, servers, audit, security = true, "{}", messages::UNDECIDED_WARNING);
@@ -129,10 +157,10 @@ struct StoredDecisions<'k> {
 fn store_decision(
     output: &mut Output,
     store: StoredDecisions<'_>,
-    decided: &[LaunchSpec],
+    decided: &Undecided,
 ) -> io::Result<()> {
     let reason = match (store.directory, store.decisions) {
-        (Some(store_directory), Some(decisions)) => match decisions.approve(decided) {
+        (Some(store_directory), Some(decisions)) => match decided.approve(decisions) {
             Ok(()) => return Ok(()),
             Err(error) => format!("`{}`: {error}", store_directory.display()),
         },
@@ -150,15 +178,18 @@ fn store_decision(
 fn confirm(
     output: &mut Output,
     file: &Path,
-    undecided: &[LaunchSpec],
+    undecided: &Undecided,
     input: impl BufRead,
 ) -> io::Result<bool> {
     output.status(&messages::opening_line(file))?;
-    for launch in undecided {
+    for launch in &undecided.launches {
         output.labelled_status(Style::Strong, "server", &format!("`{}`", launch.name))?;
         for line in messages::launch_lines(launch, true) {
             output.status(&format!("  {line}"))?;
         }
+    }
+    for line in undecided.gateway.iter().flat_map(messages::gateway_lines) {
+        output.status(&line)?;
     }
     output.prompt(messages::TRUST_PROMPT)?;
     let mut line = String::new();
@@ -166,13 +197,16 @@ fn confirm(
     Ok(["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()))
 }
 
-fn untrusted_error(problem: String, file: &Path, denied: &[LaunchSpec]) -> CliError {
+fn untrusted_error(problem: String, file: &Path, denied: &Undecided) -> CliError {
     let mut failure = CliError::usage(problem);
-    for launch in denied {
+    for launch in &denied.launches {
         failure = failure.with_detail(format!("server `{}`", launch.name));
         for line in messages::launch_lines(launch, false) {
             failure = failure.with_detail(format!("  {line}"));
         }
+    }
+    for line in denied.gateway.iter().flat_map(messages::gateway_lines) {
+        failure = failure.with_detail(line);
     }
     let text = file.to_string_lossy();
     let quoted = shlex::try_quote(&text).unwrap_or(Cow::Borrowed(&*text));
@@ -195,7 +229,7 @@ mod tests {
     use super::*;
     use crate::output::capture;
 
-    fn launches() -> Vec<LaunchSpec> {
+    fn undecided() -> Undecided {
         let file = json!({"servers": {
             "files": {
                 "command": "${RUNNER}", "args": ["-y", "pkg", "a\u{1b}[2J b", "${API_KEY}"],
@@ -207,11 +241,13 @@ mod tests {
                 "oauth": {"clientId": "me", "clientSecret": "hunter2"}
             },
             "near": {"command": "./run.sh"}
-        }});
+        }, "serve": {"listen": "0.0.0.0:7300", "auth": {"apiKeys": [
+            {"principal": "ada", "sha256": "a".repeat(64)}
+        ]}}});
         let environment = Environment::from_pairs([("RUNNER", "npx"), ("API_KEY", "hunter2")]);
         let environment = environment.with_current_dir("/home/ada/clone");
         let config = Config::from_value(&file, "mcp.json", Path::new("/"), &environment).unwrap();
-        LaunchSpec::all(&config)
+        Undecided::new(&config, None)
     }
 
     /// Attack: terminal | a launch contains secrets and escape codes | the approval request
@@ -219,7 +255,7 @@ mod tests {
     #[test]
     fn everything_a_launch_is_made_of_is_shown_and_no_secret_and_no_escape_code() {
         let (mut output, out, err) = capture::captured_output(false, false);
-        assert!(!confirm(&mut output, Path::new("mcp.json"), &launches(), &b""[..]).unwrap());
+        assert!(!confirm(&mut output, Path::new("mcp.json"), &undecided(), &b""[..]).unwrap());
         insta::assert_snapshot!(err.text());
         assert_eq!(out.text(), "");
         assert!(!err.text().contains("hunter2"));
@@ -233,7 +269,8 @@ mod tests {
         let environment = Environment::from_pairs([("A", "b")]);
         let config = Config::from_value(&file, "mcp.json", Path::new("/"), &environment).unwrap();
         let (mut output, _, err) = capture::captured_output(false, false);
-        confirm(&mut output, Path::new("mcp.json"), &LaunchSpec::all(&config), &b""[..]).unwrap();
+        confirm(&mut output, Path::new("mcp.json"), &Undecided::new(&config, None), &b""[..])
+            .unwrap();
         let shown = r#"arguments: 'x` `-y' "it's"'`'"#;
         assert!(err.text().contains(shown), "{}", err.text());
     }
@@ -241,7 +278,7 @@ mod tests {
     #[test]
     fn an_untrusted_error_shows_the_text_of_the_file_and_no_value_of_a_variable() {
         let (mut output, _, err) = capture::captured_output(false, false);
-        untrusted_error("denied".to_owned(), Path::new(".mcp.json"), &launches())
+        untrusted_error("denied".to_owned(), Path::new(".mcp.json"), &undecided())
             .report(&mut output);
         let stderr = err.text();
         assert!(
@@ -263,8 +300,13 @@ mod tests {
             ("yesterday\n", false),
         ] {
             let (mut output, ..) = capture::captured_output(false, false);
-            let confirmed =
-                confirm(&mut output, Path::new("mcp.json"), &[], reply.as_bytes()).unwrap();
+            let confirmed = confirm(
+                &mut output,
+                Path::new("mcp.json"),
+                &Undecided::default(),
+                reply.as_bytes(),
+            )
+            .unwrap();
             assert_eq!(confirmed, expected, "{reply:?}");
         }
     }

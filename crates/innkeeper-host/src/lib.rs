@@ -106,7 +106,7 @@ pub use transport::auth::{
     TokenStore, UserAgent,
 };
 pub use transport::{HttpClientError, http_client};
-pub use trust::{LaunchSpec, TrustDecisions, TrustPolicy};
+pub use trust::{GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
 
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -1,9 +1,11 @@
 //! Trust: which servers may start.
 //!
 //! A file that the application passes is trusted. A file that was found, or that changed while the
-//! host runs, needs a decision about the complete launch of each server.
+//! host runs, needs a decision about the complete launch of each server, and about the settings of
+//! the gateway.
 
 mod decisions;
+mod gateway;
 mod loader;
 mod spec;
 
@@ -14,6 +16,7 @@ use std::sync::Arc;
 use crate::audit::AuditEvent;
 
 pub use decisions::TrustDecisions;
+pub use gateway::GatewaySpec;
 pub use spec::LaunchSpec;
 
 /// The policy for server launches from a watched file.

@@ -68,8 +68,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         GatewayBuilder::for_one_client(options).servers(&config)
     } else {
         // The host of all clients does not have the servers of a principal or a session.
-        context.output.secret_mask().add_config(&config);
         trust::ensure_trusted(context, &config)?;
+        context.output.secret_mask().add_config(&config);
         let preparation = HostPreparation::new(context)?;
         let prepare = move |builder| preparation.apply(builder);
         let builder = GatewayBuilder::new(options)

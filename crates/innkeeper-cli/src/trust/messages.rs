@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use innkeeper_host::LaunchSpec;
 use innkeeper_host::config::{GuardModes, IdToken, InheritedEnvironment, ResourceLimits};
+use innkeeper_host::{GatewaySpec, LaunchSpec};
 use serde::Serialize;
 
 pub(super) const TRUST_PROMPT: &str =
@@ -98,6 +98,12 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     let guard = (launch.guard != GuardModes::default()).then_some(&launch.guard);
     line("guard", guard.map(to_json).unwrap_or_default());
     lines
+}
+
+/// Returns the settings of the gateway, one a line below a heading.
+pub(super) fn gateway_lines(gateway: &GatewaySpec) -> Vec<String> {
+    let settings = gateway.settings.iter().map(|(key, value)| format!("  {key}: {value}"));
+    std::iter::once("gateway (`serve`)".to_owned()).chain(settings).collect()
 }
 
 /// Describes the packages without a version.

@@ -10,7 +10,7 @@ use innkeeper_process::ledger::{create_private_dir, create_private_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::LaunchSpec;
+use super::{GatewaySpec, LaunchSpec};
 use crate::audit::TARGET;
 
 /// Supported version of the file format.
@@ -24,7 +24,8 @@ const MAX_SERVERS: usize = 1_000;
 /// names.
 const MAX_DECISION_FILE_BYTES: u64 = 1 << 20;
 
-/// The approved servers of one configuration file, each by the fingerprint of its launch.
+/// The approved servers of one configuration file, each by the fingerprint of its launch, and its
+/// approved settings of the gateway.
 ///
 /// If several processes decide about one file at the same time, the last write wins.
 #[derive(Clone, Debug)]
@@ -40,6 +41,9 @@ struct DecisionFile {
     file: String,
     /// Fingerprints by server.
     servers: BTreeMap<String, String>,
+    /// Fingerprint of the settings of the gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gateway: Option<String>,
 }
 
 impl TrustDecisions {
@@ -60,9 +64,12 @@ impl TrustDecisions {
         let file = file.to_string_lossy().into_owned();
         let contents = match read(&decision_file)? {
             Some(page) if page.version == FORMAT_VERSION && page.file == file => page,
-            Some(_) | None => {
-                DecisionFile { version: FORMAT_VERSION, file, servers: BTreeMap::new() }
-            }
+            Some(_) | None => DecisionFile {
+                version: FORMAT_VERSION,
+                file,
+                servers: BTreeMap::new(),
+                gateway: None,
+            },
         };
         Ok(Self { path: decision_file, contents })
     }
@@ -88,6 +95,22 @@ impl TrustDecisions {
         }
         let decided = launches.iter().map(|launch| (launch.name.clone(), launch.fingerprint()));
         servers.extend(decided);
+        self.write()
+    }
+
+    /// Whether the settings of the gateway are approved in their current form.
+    #[must_use]
+    pub fn is_approved(&self, gateway: &GatewaySpec) -> bool {
+        self.contents.gateway.as_ref() == Some(&gateway.fingerprint())
+    }
+
+    /// Approves these settings of the gateway and stores the decision.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written; the approval still applies to this object.
+    pub fn approve_gateway(&mut self, gateway: &GatewaySpec) -> io::Result<()> {
+        self.contents.gateway = Some(gateway.fingerprint());
         self.write()
     }
 

@@ -155,3 +155,29 @@ fn only_the_owner_can_read_what_was_decided() {
     assert_eq!(mode(&decisions.path), 0o600);
     assert_eq!(mode(decisions.path.parent().unwrap()), 0o700);
 }
+
+#[test]
+fn the_settings_of_the_gateway_are_approved_until_one_of_them_changes() {
+    let test_project = TestProject::new();
+    let gateway = |serve: Value| {
+        let file = json!({ "servers": {"one": {"command": "a"}}, "serve": serve });
+        let config =
+            Config::from_value(&file, "test", Path::new("/"), &Environment::default()).unwrap();
+        GatewaySpec::from_config(&config)
+    };
+    assert_eq!(gateway(json!({})), None, "the defaults open nothing");
+    let key = |character: &str| {
+        let key = json!({"principal": "ada", "sha256": character.repeat(64)});
+        gateway(json!({"listen": "0.0.0.0:7300", "auth": {"apiKeys": [key]}})).unwrap()
+    };
+    let spec = key("a");
+    assert_eq!(spec.settings.keys().collect::<Vec<_>>(), ["auth", "listen"]);
+    assert!(!json!(spec.settings).to_string().contains("aaaa"), "{:?}", spec.settings);
+    assert!(!test_project.open().is_approved(&spec));
+    test_project.open().approve_gateway(&spec).unwrap();
+    test_project.open().approve(&launches(&json!({"one": {"command": "a"}}))).unwrap();
+    assert!(test_project.open().is_approved(&spec));
+    for other in [key("b"), gateway(json!({"allowedOrigins": ["https://a.example"]})).unwrap()] {
+        assert!(!test_project.open().is_approved(&other));
+    }
+}
