@@ -20,6 +20,9 @@ pub(super) struct TagSyntax {
     pub(super) outer_end: Option<&'static str>,
     /// The closing tags that may follow a call at the end of the text.
     pub(super) section_ends: Vec<String>,
+    /// The starts of other elements with the closing tags of a call and of an argument. Empty if the
+    /// syntax writes its own tags this way.
+    pub(super) element_starts: &'static [&'static str],
     /// Whether one line end at each side of a value belongs to the tags.
     pub(super) trims_newlines: bool,
     /// The source of the type of an argument.
@@ -78,6 +81,7 @@ impl TagSyntax {
             call_end: "</function>".to_owned(),
             outer_end: Some("</tool_call>"),
             section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
+            element_starts: &["<function", "<parameter"],
             trims_newlines: true,
             type_source: TypeSource::Schema,
         }
@@ -91,6 +95,7 @@ impl TagSyntax {
             argument_start: "<param name=\"".to_owned(),
             value_end: ValueEnd::Tag("</param>".to_owned()),
             section_ends: vec!["</tool_call>".to_owned()],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
             ..Self::function()
@@ -110,6 +115,7 @@ impl TagSyntax {
             call_end: "</tool_call>".to_owned(),
             outer_end: None,
             section_ends: Vec::new(),
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::Schema,
         }
@@ -128,6 +134,7 @@ impl TagSyntax {
             call_end: format!("</{prefix}invoke>"),
             outer_end: None,
             section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
         }
@@ -146,6 +153,7 @@ impl TagSyntax {
             call_end: minimax!("</invoke>").to_owned(),
             outer_end: None,
             section_ends: vec![minimax!("</tool_call>").to_owned()],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::Schema,
         }
@@ -167,6 +175,7 @@ impl TagSyntax {
                 "<|close|>tools<|sep|>".to_owned(),
                 "<|close|>message<|sep|>".to_owned(),
             ],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::TypeAttribute,
         }

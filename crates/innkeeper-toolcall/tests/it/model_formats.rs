@@ -218,6 +218,123 @@ fn an_argument_that_the_tool_requires_may_follow_a_value_without_its_closing_tag
     assert_eq!(output.calls, [r#"write{"path":"a","content":"b"}"#]);
 }
 
+#[test]
+fn a_raw_value_keeps_its_line_breaks_and_loses_those_of_its_tags() {
+    let write = |content: &str| format!(r#"write{{"path":"a","content":{content:?}}}"#);
+    let seed = |content: &str| {
+        format!(
+            "<seed:tool_call>\n<function=write>\n<parameter=path>a</parameter>\n<parameter=content>{content}</parameter>\n</function>\n</seed:tool_call>"
+        )
+    };
+    for (content, expected) in [
+        ("x", "x"),
+        ("x\n", "x\n"),
+        ("\nx", "\nx"),
+        ("\nx\n", "x"),
+        ("\n\nx\n\n", "\nx\n"),
+        ("\n", "\n"),
+        ("\n\n", ""),
+        ("\r\nx\r\n", "x"),
+        ("x\r\n", "x\r\n"),
+    ] {
+        let output = parse_at_every_cut("Seed-OSS-36B", &seed(content));
+        assert_eq!(output.calls, [write(expected)], "{content:?}");
+    }
+    for (model, text, call) in [
+        (
+            "glm-4.7",
+            "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo\n</tool_call>",
+            Some(WEATHER),
+        ),
+        (
+            "glm-4.7",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</tool_call>",
+            Some(WEATHER),
+        ),
+        (
+            "minimax-m2",
+            "<invoke name=\"get_weather\">\n<parameter name=\"city\">Oslo\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "qwen3-coder",
+            "<function=get_weather>\n<parameter=city>\nOslo\n</function>\n</tool_call>",
+            Some(WEATHER),
+        ),
+        // The line break may belong to the value or to the tag that is missing.
+        (
+            "glm-4.7",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo\n</tool_call>",
+            None,
+        ),
+        (
+            "qwen3-coder",
+            "<function=get_weather>\n<parameter=city>\nOslo</function>\n</tool_call>",
+            None,
+        ),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
+        assert_eq!(output.refusals.is_empty(), call.is_some(), "{text}: {output:?}");
+    }
+}
+
+#[test]
+fn a_value_may_contain_examples_and_elements_whose_tags_pair_up() {
+    let m3 = "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"run\">]<]minimax[>[<command>ls]<]minimax[>[</command>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>";
+    let xml = "<a><function name=\"f\"><parameter name=\"q\">1</parameter></function>\n</a>";
+    let csharp = "/// <param name=\"path\">The path.</param>\n/// <param name=\"x\"/>\n";
+    let syntaxes: [(&str, &str, [&str; 4], &str); 4] = [
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=write>\n",
+            ["<parameter=", ">\n", "\n</parameter>\n", ""],
+            "</function>\n</tool_call>",
+        ),
+        (
+            "Seed-OSS-36B",
+            "<seed:tool_call>\n<function=write>\n",
+            ["<parameter=", ">", "</parameter>\n", ""],
+            "</function>\n</seed:tool_call>",
+        ),
+        (
+            "MiniCPM5-1B",
+            "<function name=\"write\">",
+            ["<param name=\"", "\">", "</param>", ""],
+            "</function>",
+        ),
+        (
+            "MiniMax-M3",
+            "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"write\">",
+            ["]<]minimax[>[<", ">", "]<]minimax[>[</", ">"],
+            "]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        ),
+    ];
+    for (model, start, [open, open_end, close, close_end], end) in syntaxes {
+        for value in [m3, xml, csharp] {
+            for keys in [["path", "content"], ["content", "path"]] {
+                let argument = |key: &str| {
+                    let value = if key == "path" { "a" } else { value };
+                    let close = if close_end.is_empty() {
+                        close.to_owned()
+                    } else {
+                        format!("{close}{key}{close_end}")
+                    };
+                    format!("{open}{key}{open_end}{value}{close}")
+                };
+                let text = format!("{start}{}{end}", keys.map(argument).concat());
+                let output = parse_at_every_cut(model, &text);
+                let content = json!(value).to_string();
+                let members = keys.map(|key| {
+                    format!("\"{key}\":{}", if key == "path" { "\"a\"" } else { &content })
+                });
+                let expected = format!("write{{{}}}", members.join(","));
+                assert_eq!((output.calls, output.refusals), (vec![expected], vec![]), "{text}");
+            }
+        }
+    }
+}
+
 /// Attack: model | a value contains the end of its own call | the call is reported as ended too
 /// early | No guessed call
 #[test]
