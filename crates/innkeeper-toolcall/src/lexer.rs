@@ -155,7 +155,7 @@ pub(crate) trait Lexer: Send {
 pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
     match lexer_kind {
         LexerKind::ToolCall => Box::new(dispatch::ToolCallTag::default()),
-        LexerKind::Function => Box::new(TaggedParameters::function()),
+        LexerKind::Function => Box::new(dispatch::FunctionTag::default()),
         LexerKind::MisnamedFunction => Box::new(TaggedParameters::misnamed_function()),
         LexerKind::NamedFunction => Box::new(TaggedParameters::new(TagSyntax::named_function())),
         LexerKind::MiniMax => Box::new(TaggedParameters::new(TagSyntax::minimax())),
@@ -163,8 +163,8 @@ pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
         LexerKind::KeyedJson { close } => Box::new(json_calls::JsonCalls::keyed(close)),
         LexerKind::SeparatedJson => Box::new(json_calls::JsonCalls::separated()),
         LexerKind::Mistral => Box::new(dispatch::MistralToolCalls::default()),
-        LexerKind::NameFirst { separator, close } => {
-            Box::new(name_first::NameFirst::new(separator, close))
+        LexerKind::NameFirst { separators, close } => {
+            Box::new(name_first::NameFirst::new(separators, close))
         }
         LexerKind::Invoke { prefix } => Box::new(TaggedParameters::new(TagSyntax::invoke(prefix))),
         LexerKind::Xtml => Box::new(TaggedParameters::new(TagSyntax::xtml())),

@@ -76,7 +76,7 @@ pub(super) const PHI: &[Marker] = &[prose_marker("<|end|>", MarkerKind::Markup)]
 pub(super) const TOOL_CALL: &[Marker] = &[
     prose_marker("<tool_call>", MarkerKind::Call(LexerKind::ToolCall)),
     prose_marker("<function=", MarkerKind::Call(LexerKind::Function)),
-    prose_marker("<function name=\"", MarkerKind::Call(LexerKind::NamedFunction)),
+    prose_marker("<function name=", MarkerKind::Call(LexerKind::NamedFunction)),
     prose_marker("<parameter=", MarkerKind::Call(LexerKind::MisnamedFunction)),
     prose_marker("<seed:tool_call>", MarkerKind::CallSection { end_text: "</seed:tool_call>" }),
     prose_marker("</seed:tool_call>", MarkerKind::Markup),
@@ -106,9 +106,71 @@ pub(super) const MISTRAL: &[Marker] = &[
 
 /// The call syntax of DeepSeek V3 to V3.1.
 const DEEPSEEK_CALL: MarkerKind = MarkerKind::Call(LexerKind::NameFirst {
-    separator: "<｜tool▁sep｜>",
+    separators: &["<｜tool▁sep｜>"],
     close: "<｜tool▁call▁end｜>",
 });
+
+/// The tokens of DeepSeek in ASCII, as models write them that don't have the tokens.
+pub(super) const DEEPSEEK_ASCII: &[Marker] = &[
+    special_marker(
+        "<|tool▁calls▁begin|>",
+        MarkerKind::CallSection { end_text: "<|tool▁calls▁end|>" },
+    ),
+    special_marker(
+        "<|tool▁call▁begin|>",
+        MarkerKind::Call(LexerKind::NameFirst {
+            separators: &["<|tool▁sep|>"],
+            close: "<|tool▁call▁end|>",
+        }),
+    ),
+    special_marker("<|tool▁calls▁end|>", MarkerKind::Markup),
+    special_marker(
+        "<|tool_calls_begin|>",
+        MarkerKind::CallSection { end_text: "<|tool_calls_end|>" },
+    ),
+    special_marker("<|tool_calls_end|>", MarkerKind::Markup),
+    special_marker(
+        "<|DSML|function_calls>",
+        MarkerKind::CallSection { end_text: "</|DSML|function_calls>" },
+    ),
+    special_marker(
+        "<|DSML|tool_calls>",
+        MarkerKind::CallSection { end_text: "</|DSML|tool_calls>" },
+    ),
+    special_marker("<|DSML|invoke name=", MarkerKind::Call(LexerKind::Invoke { prefix: "|DSML|" })),
+    special_marker("</|DSML|function_calls>", MarkerKind::Markup),
+    special_marker("</|DSML|tool_calls>", MarkerKind::Markup),
+    special_marker("</|DSML|parameter>", MarkerKind::CallCloser),
+    special_marker("</|DSML|invoke>", MarkerKind::CallCloser),
+];
+
+/// The call of DeepSeek with `_` in place of `▁`, in [`SECTIONS`].
+pub(super) const DEEPSEEK_UNDERSCORE: &[Marker] = &[special_marker(
+    "<｜tool_call_begin｜>",
+    MarkerKind::Call(LexerKind::NameFirst {
+        separators: &["<｜tool_sep｜>"],
+        close: "<｜tool_call_end｜>",
+    }),
+)];
+
+/// The sections of Step, and of DeepSeek with `_` in place of `▁`.
+pub(super) const SECTIONS: &[Marker] = &[
+    special_marker(
+        "<｜tool_calls_begin｜>",
+        MarkerKind::CallSection { end_text: "<｜tool_calls_end｜>" },
+    ),
+    special_marker("<｜tool_calls_end｜>", MarkerKind::Markup),
+    special_marker("<｜tool_call_end｜>", MarkerKind::Markup),
+];
+
+/// The call syntax of Kimi K2, and of DeepSeek in ASCII.
+pub(super) const TOOL_CALL_BEGIN: &[Marker] = &[special_marker(
+    "<|tool_call_begin|>",
+    MarkerKind::Call(LexerKind::NameFirst {
+        separators: &["<|tool_call_argument_begin|>", "<|tool_sep|>"],
+        close: "<|tool_call_end|>",
+    }),
+)];
 
 pub(super) const DEEPSEEK: &[Marker] = &[
     special_marker(
@@ -127,11 +189,11 @@ pub(super) const DEEPSEEK: &[Marker] = &[
     ),
     special_marker("<｜DSML｜ calls>", MarkerKind::CallSection { end_text: "</｜DSML｜ calls>" }),
     special_marker(
-        "<｜DSML｜invoke name=\"",
+        "<｜DSML｜invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜" }),
     ),
     special_marker(
-        "<｜DSML｜ invoke name=\"",
+        "<｜DSML｜ invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜ " }),
     ),
     special_marker(
@@ -143,7 +205,7 @@ pub(super) const DEEPSEEK: &[Marker] = &[
         MarkerKind::CallSection { end_text: "</｜｜DSML｜｜tool_calls>" },
     ),
     special_marker(
-        "<｜｜DSML｜｜invoke name=\"",
+        "<｜｜DSML｜｜invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜｜DSML｜｜" }),
     ),
     special_marker("</｜｜DSML｜｜function_calls>", MarkerKind::Markup),
@@ -168,13 +230,6 @@ pub(super) const KIMI: &[Marker] = &[
     special_marker(
         "<|tool_calls_section_begin|>",
         MarkerKind::CallSection { end_text: "<|tool_calls_section_end|>" },
-    ),
-    special_marker(
-        "<|tool_call_begin|>",
-        MarkerKind::Call(LexerKind::NameFirst {
-            separator: "<|tool_call_argument_begin|>",
-            close: "<|tool_call_end|>",
-        }),
     ),
     special_marker("<|tool_calls_section_end|>", MarkerKind::Markup),
     special_marker(
@@ -241,21 +296,17 @@ pub(super) const HARMONY: &[Marker] = &[
     special_marker("<|return|>", MarkerKind::Markup),
 ];
 
+/// The call syntax of Step.
+const STEP_CALL: MarkerKind = MarkerKind::Call(LexerKind::Invoke { prefix: "steptml:" });
+
 pub(super) const STEP: &[Marker] = &[
     special_marker(
         "<steptml:toolcall>",
         MarkerKind::CallSection { end_text: "</steptml:toolcall>" },
     ),
-    special_marker(
-        "<｜tool_calls_begin｜>",
-        MarkerKind::CallSection { end_text: "<｜tool_calls_end｜>" },
-    ),
-    special_marker("<｜tool_calls_end｜>", MarkerKind::Markup),
-    special_marker("<｜tool_call_end｜>", MarkerKind::Markup),
-    special_marker(
-        "<steptml:invoke name=\"",
-        MarkerKind::Call(LexerKind::Invoke { prefix: "steptml:" }),
-    ),
+    special_marker("<steptml:invoke name=", STEP_CALL),
+    // Longer than the same token of DeepSeek.
+    special_marker("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=", STEP_CALL),
     special_marker("</steptml:toolcall>", MarkerKind::Markup),
     special_marker("</steptml:parameter>", MarkerKind::CallCloser),
     special_marker("</steptml:invoke>", MarkerKind::CallCloser),
@@ -268,7 +319,7 @@ pub(super) const MINIMAX: &[Marker] = &[
         "<]minimax[>[<tool_call>",
         MarkerKind::CallSection { end_text: "<]minimax[>[</tool_call>" },
     ),
-    special_marker("<]minimax[>[<invoke name=\"", MarkerKind::Call(LexerKind::MiniMax)),
+    special_marker("<]minimax[>[<invoke name=", MarkerKind::Call(LexerKind::MiniMax)),
     special_marker("<]minimax[>[</tool_call>", MarkerKind::Markup),
     special_marker("<]minimax[>[</invoke>", MarkerKind::CallCloser),
     special_marker("<]minimax[>[", MarkerKind::Markup),
@@ -289,7 +340,7 @@ pub(super) const INVOKE: &[Marker] = &[
         "<minimax:tool_call>",
         MarkerKind::CallSection { end_text: "</minimax:tool_call>" },
     ),
-    prose_marker("<invoke name=\"", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
+    prose_marker("<invoke name=", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
     prose_marker("</function_calls>", MarkerKind::Markup),
     prose_marker("</minimax:tool_call>", MarkerKind::Markup),
     special_marker("</invoke>", MarkerKind::CallCloser),

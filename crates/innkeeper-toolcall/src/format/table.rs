@@ -1,8 +1,9 @@
 //! The call formats, with the markers and the models of each.
 
 use super::markers::{
-    DEEPSEEK, GEMMA, GENERIC, HARMONY, INVOKE, KIMI, LLAMA, MINIMAX, MISTRAL, PHI, REASONING,
-    ROLE_TOKENS, STEP, STOP_TOKENS, TAGGED, TOOL_CALL, TOOL_CALLS,
+    DEEPSEEK, DEEPSEEK_ASCII, DEEPSEEK_UNDERSCORE, GEMMA, GENERIC, HARMONY, INVOKE, KIMI, LLAMA,
+    MINIMAX, MISTRAL, PHI, REASONING, ROLE_TOKENS, SECTIONS, STEP, STOP_TOKENS, TAGGED, TOOL_CALL,
+    TOOL_CALL_BEGIN, TOOL_CALLS,
 };
 
 /// The meaning of a marker in text.
@@ -39,7 +40,9 @@ impl MarkerKind {
                 vec![close]
             }
             Self::Call(LexerKind::Gemma(tokens)) => vec![tokens.quote, tokens.close],
-            Self::Call(LexerKind::NameFirst { separator, close }) => vec![separator, close],
+            Self::Call(LexerKind::NameFirst { separators, close }) => {
+                separators.iter().copied().chain([close]).collect()
+            }
             Self::Call(
                 LexerKind::ToolCall
                 | LexerKind::Function
@@ -77,7 +80,7 @@ impl LexerKind {
 pub(crate) enum LexerKind {
     /// `<tool_call>`: JSON, `<function=…>` or a name with `<arg_key>`. The next characters decide.
     ToolCall,
-    /// `<function=name>` without its `<tool_call>`.
+    /// `<function=name>` without its `<tool_call>`; with JSON in Llama 3.1.
     Function,
     /// `<parameter=name>` in place of `<function=name>`, only for the name of an offered tool.
     MisnamedFunction,
@@ -92,8 +95,8 @@ pub(crate) enum LexerKind {
     /// `[TOOL_CALLS]`: a JSON list, or a name with `[ARGS]`.
     Mistral,
     /// A name, a separator, JSON and a closing marker.
-    NameFirst { separator: &'static str, close: &'static str },
-    /// `<invoke name="…">` with `<parameter name="…">`. Each tag has `prefix` after its `<` or
+    NameFirst { separators: &'static [&'static str], close: &'static str },
+    /// `<invoke name="…">` with `<parameter name="…">`, in any quotes. Each tag has `prefix` after its `<` or
     /// `</`.
     Invoke { prefix: &'static str },
     /// `<invoke name="…">` with a tag per argument that has its name (MiniMax M3).
@@ -266,10 +269,10 @@ impl Format {
     /// the text, and the start of the marker.
     pub(crate) fn lead_ins(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Detect | Self::Invoke => &[("]", "<]minimax[>[")],
-            Self::Tagged => &[("functools", "[")],
-            Self::Generic
-            | Self::Hermes
+            Self::Detect => &[("]", "<]minimax[>["), ("functools", "[")],
+            Self::Invoke => &[("]", "<]minimax[>[")],
+            Self::Generic | Self::Tagged => &[("functools", "[")],
+            Self::Hermes
             | Self::QwenXml
             | Self::Llama
             | Self::Mistral
@@ -287,7 +290,11 @@ impl Format {
             Self::Detect => &[
                 HARMONY,
                 DEEPSEEK,
+                DEEPSEEK_ASCII,
+                DEEPSEEK_UNDERSCORE,
+                SECTIONS,
                 KIMI,
+                TOOL_CALL_BEGIN,
                 GEMMA,
                 MISTRAL,
                 LLAMA,
@@ -307,13 +314,31 @@ impl Format {
             Self::Glm => &[TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS],
             Self::Llama => &[LLAMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Mistral => &[MISTRAL, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::DeepSeek => &[DEEPSEEK, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Kimi => &[KIMI, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::DeepSeek => &[
+                DEEPSEEK,
+                DEEPSEEK_ASCII,
+                DEEPSEEK_UNDERSCORE,
+                TOOL_CALL_BEGIN,
+                SECTIONS,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                STOP_TOKENS,
+            ],
+            Self::Kimi => &[KIMI, TOOL_CALL_BEGIN, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Gemma => &[GEMMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Harmony => &[HARMONY],
-            Self::Invoke => {
-                &[INVOKE, MINIMAX, STEP, TOOL_CALLS, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS]
-            }
+            Self::Invoke => &[
+                INVOKE,
+                MINIMAX,
+                STEP,
+                SECTIONS,
+                TOOL_CALLS,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                STOP_TOKENS,
+            ],
             Self::Tagged => {
                 &[TAGGED, TOOL_CALLS, PHI, TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
             }

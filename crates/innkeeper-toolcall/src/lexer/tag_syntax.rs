@@ -34,8 +34,8 @@ pub(super) struct TagSyntax {
 pub(super) enum HeadEnd {
     /// This text.
     Text(&'static str),
-    /// A quote with `>` or `/>` after it.
-    Quote,
+    /// `>` or `/>`, after a name in any quotes or in none.
+    TagEnd,
     /// The first argument or the end of the call.
     NextTag,
 }
@@ -90,9 +90,9 @@ impl TagSyntax {
     /// `<function name="…">` with `<param name="…">` (MiniCPM).
     pub(super) fn named_function() -> Self {
         Self {
-            call_start: "<function name=\"".to_owned(),
-            head_end: HeadEnd::Quote,
-            argument_start: "<param name=\"".to_owned(),
+            call_start: "<function name=".to_owned(),
+            head_end: HeadEnd::TagEnd,
+            argument_start: "<param name=".to_owned(),
             value_end: ValueEnd::Tag("</param>".to_owned()),
             section_ends: vec!["</tool_call>".to_owned()],
             element_starts: &[],
@@ -125,9 +125,9 @@ impl TagSyntax {
     pub(super) fn invoke(prefix: &'static str) -> Self {
         Self {
             call_prefix: "",
-            call_start: format!("<{prefix}invoke name=\""),
-            head_end: HeadEnd::Quote,
-            argument_start: format!("<{prefix}parameter name=\""),
+            call_start: format!("<{prefix}invoke name="),
+            head_end: HeadEnd::TagEnd,
+            argument_start: format!("<{prefix}parameter name="),
             key_end: ">",
             value_start: "",
             value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
@@ -144,8 +144,8 @@ impl TagSyntax {
     pub(super) fn minimax() -> Self {
         Self {
             call_prefix: "",
-            call_start: minimax!("<invoke name=\"").to_owned(),
-            head_end: HeadEnd::Quote,
+            call_start: minimax!("<invoke name=").to_owned(),
+            head_end: HeadEnd::TagEnd,
             argument_start: minimax!("<").to_owned(),
             key_end: ">",
             value_start: "",
@@ -199,9 +199,20 @@ impl TagSyntax {
         match self.type_source {
             TypeSource::TypeAttribute => attribute_value(head, "tool").unwrap_or_default(),
             TypeSource::Schema | TypeSource::StringAttribute => {
-                head.trim().trim_matches('"').to_owned()
+                let head = head.trim();
+                if self.head_end == HeadEnd::TagEnd {
+                    split_quoted(head).0
+                } else {
+                    head.trim_matches('"')
+                }
+                .to_owned()
             }
         }
+    }
+
+    /// Whether the text before the end of the name has no other attributes, if it must have none.
+    pub(super) fn is_head(&self, head: &str) -> bool {
+        self.head_end != HeadEnd::TagEnd || split_quoted(head.trim()).1.trim().is_empty()
     }
 
     /// Returns the name of an argument and its declared type. `head` is the text of the tag.
@@ -209,7 +220,7 @@ impl TagSyntax {
         match self.type_source {
             TypeSource::Schema => (head.trim().trim_matches('"').to_owned(), None),
             TypeSource::StringAttribute => {
-                let (name, rest) = head.split_once('"').unwrap_or((head, ""));
+                let (name, rest) = split_quoted(head.trim());
                 (name.to_owned(), attribute_value(rest, "string"))
             }
             TypeSource::TypeAttribute => {
@@ -225,6 +236,8 @@ const SECTION_ENDS: &[&str] = &[
     "</｜DSML｜function_calls>",
     "</｜DSML｜tool_calls>",
     "</｜DSML｜ calls>",
+    "</|DSML|function_calls>",
+    "</|DSML|tool_calls>",
     "</｜｜DSML｜｜function_calls>",
     "</｜｜DSML｜｜tool_calls>",
     "</function_calls>",
@@ -234,10 +247,22 @@ const SECTION_ENDS: &[&str] = &[
     "<｜tool_calls_end｜>",
 ];
 
+/// Splits the text after `name=` into the name, in any quotes or in none, and the other attributes.
+fn split_quoted(text: &str) -> (&str, &str) {
+    match text.strip_prefix(QUOTES) {
+        Some(rest) => rest.split_once(QUOTES).unwrap_or((rest, "")),
+        None => text.split_once(' ').unwrap_or((text, "")),
+    }
+}
+
+/// The quotes of an attribute.
+const QUOTES: [char; 2] = ['"', '\''];
+
 /// Returns the value of the attribute `name`, with entities decoded.
 fn attribute_value(text: &str, name: &str) -> Option<String> {
-    let from = text.find(&format!("{name}=\""))? + name.len() + 2;
-    let value = text[from..].split('"').next()?;
+    let from = text.find(&format!("{name}="))? + name.len() + 1;
+    let quote = text[from..].chars().next().filter(|quote| QUOTES.contains(quote))?;
+    let value = text[from + 1..].split(quote).next()?;
     Some(
         value
             .replace("&quot;", "\"")

@@ -144,7 +144,9 @@ impl TaggedParameters {
                 HeadMatch::End { length, phase } => {
                     *at += length;
                     let name = self.name();
-                    if self.requires_tool && resolve(tools, &name).is_none() {
+                    if !self.syntax.is_head(&self.head)
+                        || self.requires_tool && resolve(tools, &name).is_none()
+                    {
                         return Some(LexStatus::NotACall { used: *at });
                     }
                     self.parameters = ToolParameters::for_tool(tools, &name);
@@ -172,12 +174,9 @@ impl TaggedParameters {
             HeadEnd::Text(end) => {
                 HeadMatch::from_prefix(match_prefix(rest, end), end.len(), arguments)
             }
-            HeadEnd::Quote => match (match_prefix(rest, "\">"), match_prefix(rest, "\"/>")) {
-                (_, PrefixMatch::Yes) => {
-                    HeadMatch::from_prefix(PrefixMatch::Yes, 3, ParameterPhase::Tail)
-                }
-                (PrefixMatch::No, PrefixMatch::Partial) => HeadMatch::NeedMore,
-                (matched, _) => HeadMatch::from_prefix(matched, 2, arguments),
+            HeadEnd::TagEnd => match match_prefix(rest, "/>") {
+                PrefixMatch::No => HeadMatch::from_prefix(match_prefix(rest, ">"), 1, arguments),
+                matched => HeadMatch::from_prefix(matched, 2, ParameterPhase::Tail),
             },
             HeadEnd::NextTag => {
                 let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
@@ -500,7 +499,9 @@ impl Lexer for TaggedParameters {
     fn was_intended(&self) -> bool {
         match self.phase {
             ParameterPhase::CallPrefix => false,
-            ParameterPhase::Head => !self.requires_tool && is_name(&self.name()),
+            ParameterPhase::Head => {
+                !self.requires_tool && self.syntax.is_head(&self.head) && is_name(&self.name())
+            }
             ParameterPhase::BetweenArguments
             | ParameterPhase::Key
             | ParameterPhase::BeforeValue

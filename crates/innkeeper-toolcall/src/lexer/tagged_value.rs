@@ -370,7 +370,7 @@ impl TaggedParameters {
         }
         let (end, end_length) = match self.syntax.head_end {
             HeadEnd::Text(end) => (head.find(end), end.len()),
-            HeadEnd::Quote => (head.find('"'), 1),
+            HeadEnd::TagEnd => (head.find('>'), 1),
             HeadEnd::NextTag => (head.find('<'), 0),
         };
         let Some(end) = end.filter(|end| *end <= MAX_NAME_BYTES) else {
@@ -380,14 +380,9 @@ impl TaggedParameters {
         if !self.is_head(&head[..end]) {
             return ExampleMatch::No;
         }
-        let mut length = from + end + end_length;
-        if self.syntax.head_end == HeadEnd::Quote {
-            match (match_prefix(&rest[length..], ">"), match_prefix(&rest[length..], "/>")) {
-                (PrefixMatch::Yes, _) => length += 1,
-                (_, PrefixMatch::Yes) => return ExampleMatch::Closed(length + 2),
-                (PrefixMatch::No, PrefixMatch::No) => return ExampleMatch::No,
-                _ => return ExampleMatch::NeedMore,
-            }
+        let length = from + end + end_length;
+        if self.syntax.head_end == HeadEnd::TagEnd && head[..end].ends_with('/') {
+            return ExampleMatch::Closed(length);
         }
         let next = [&self.syntax.argument_start, &self.syntax.call_end];
         match match_after_whitespace(&rest[length..], &next, None) {
@@ -399,7 +394,10 @@ impl TaggedParameters {
 
     /// Whether a text can be the name of a tool, with its attributes.
     fn is_head(&self, head: &str) -> bool {
-        !head.trim().contains(['<', '\n']) && is_name(self.syntax.name(head).trim())
+        let head = head.trim().trim_end_matches('/');
+        !head.contains(['<', '\n'])
+            && self.syntax.is_head(head)
+            && is_name(self.syntax.name(head).trim())
     }
 }
 

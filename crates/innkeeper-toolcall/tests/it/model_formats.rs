@@ -128,6 +128,13 @@ fn every_model_calls_in_its_own_syntax() {
             "phi-4-mini",
             "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]",
         ),
+        (
+            "nobody-knows-1",
+            "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]",
+        ),
+        ("llama3.1", "<function=get_weather>{\"city\": \"Oslo\"}</function>"),
+        ("llama3.1", "<function=get_weather> {\"city\": \"Oslo\"}\n"),
+        ("llama3.1", "<function=get_weather{\"city\": \"Oslo\"}</function>"),
         ("lfm2.5-8b", "<|tool_call_start|>[get_weather(city=\"Oslo\")]<|tool_call_end|>"),
     ] {
         let output = parse_at_every_cut(model, text);
@@ -204,6 +211,63 @@ fn damaged_tags_make_a_call_only_if_one_reading_is_left() {
             None,
         ),
         ("gemma-4-31b", "<|tool_call>call:run{command:<|\"|>ls<|\"|> timeout:5}<tool_call|>", None),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
+        assert_eq!(output.refusals.is_empty(), call.is_some(), "{text}: {output:?}");
+    }
+}
+
+#[test]
+fn tokens_in_ascii_and_names_in_other_quotes_make_a_call() {
+    for (model, text, call) in [
+        (
+            "deepseek-v3.2",
+            "<|DSML|function_calls>\n<|DSML|invoke name=\"get_weather\">\n<|DSML|parameter name=\"city\" string=\"true\">Oslo</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|function_calls>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.1",
+            "<|tool▁calls▁begin|><|tool▁call▁begin|>get_weather<|tool▁sep|>{\"city\": \"Oslo\"}<|tool▁call▁end|><|tool▁calls▁end|>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.1",
+            "<｜tool_calls_begin｜><｜tool_call_begin｜>get_weather<｜tool_sep｜>{\"city\": \"Oslo\"}<｜tool_call_end｜><｜tool_calls_end｜>",
+            Some(WEATHER),
+        ),
+        (
+            "nobody-knows-1",
+            "<|tool_calls_begin|><|tool_call_begin|>get_weather<|tool_sep|>{\"city\": \"Oslo\"}<|tool_call_end|><|tool_calls_end|>",
+            Some(WEATHER),
+        ),
+        (
+            "minimax-m2",
+            "<invoke name='get_weather'>\n<parameter name='city'>Oslo</parameter>\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "claude",
+            "<invoke name=get_weather>\n<parameter name=\"city\">Oslo</parameter>\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.2",
+            "<｜DSML｜invoke name='get_weather'>\n<｜DSML｜parameter name='city' string='true'>Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "MiniCPM5-1B",
+            "<function name='get_weather'><param name='city'>Oslo</param></function>",
+            Some(WEATHER),
+        ),
+        // The arguments stand behind a separator that nobody knows.
+        (
+            "nobody-knows-1",
+            "<|tool_call_begin|>get_time<|tool_arguments|>{\"zone\": \"Oslo\"}<|tool_call_end|>",
+            None,
+        ),
+        ("llama3.1", "<function=get_weather>[\"Oslo\"]</function>", None),
     ] {
         let output = parse_at_every_cut(model, text);
         assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
@@ -435,6 +499,8 @@ fn a_token_that_prose_mentions_stays() {
         ("qwen3:8b", "Gemma writes <end_of_turn> there."),
         ("phi-4", "functools[0] and functools.reduce"),
         ("minimax-m3", "a[1] = b[2]"),
+        ("qwen3:8b", "<function name='x' y='z'/>"),
+        ("deepseek-v3.1", "The tokens <|tool_call_begin|> and <|tool_call_end|> surround a call."),
         ("minimax-m3", "]"),
     ] {
         assert_eq!(parse_at_every_cut(model, text).text, text, "{model}");
