@@ -40,24 +40,25 @@ pub(super) const REASONING: &[Marker] = &[
 /// Tokens that end a turn or start another, of many families. People who write about models write
 /// them as well, so they count only outside of code and quotations.
 pub(super) const STOP_TOKENS: &[Marker] = &[
-    prose_marker("<|im_end|>", MarkerKind::Markup),
+    prose_marker("<|im_end|>", MarkerKind::EndToken),
     prose_marker("<|im_start|>", MarkerKind::Markup),
-    prose_marker("<|endoftext|>", MarkerKind::Markup),
-    prose_marker("<|end_of_text|>", MarkerKind::Markup),
-    prose_marker("<|eot_id|>", MarkerKind::Markup),
-    prose_marker("<|eom_id|>", MarkerKind::Markup),
-    prose_marker("<|eot|>", MarkerKind::Markup),
-    prose_marker("<|eom|>", MarkerKind::Markup),
-    prose_marker("<|eos|>", MarkerKind::Markup),
-    prose_marker("<|end_of_sentence|>", MarkerKind::Markup),
-    prose_marker("<|END_OF_TURN_TOKEN|>", MarkerKind::Markup),
-    prose_marker("<|end_of_turn|>", MarkerKind::Markup),
-    prose_marker("<|assistant_end|>", MarkerKind::Markup),
-    prose_marker("<|role_end|>", MarkerKind::Markup),
-    prose_marker("<|hy_eos|>", MarkerKind::Markup),
-    prose_marker("<seed:eos>", MarkerKind::Markup),
-    prose_marker("[|endofturn|]", MarkerKind::Markup),
-    prose_marker("<｜end▁of▁sentence｜>", MarkerKind::Markup),
+    prose_marker("<|endoftext|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_text|>", MarkerKind::EndToken),
+    prose_marker("<|eot_id|>", MarkerKind::EndToken),
+    prose_marker("<|eom_id|>", MarkerKind::EndToken),
+    prose_marker("<|eot|>", MarkerKind::EndToken),
+    prose_marker("<|eom|>", MarkerKind::EndToken),
+    prose_marker("<|EOT|>", MarkerKind::EndToken),
+    prose_marker("<|eos|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_sentence|>", MarkerKind::EndToken),
+    prose_marker("<|END_OF_TURN_TOKEN|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_turn|>", MarkerKind::EndToken),
+    prose_marker("<|assistant_end|>", MarkerKind::EndToken),
+    prose_marker("<|role_end|>", MarkerKind::EndToken),
+    prose_marker("<|hy_eos|>", MarkerKind::EndToken),
+    prose_marker("<seed:eos>", MarkerKind::EndToken),
+    prose_marker("[|endofturn|]", MarkerKind::EndToken),
+    prose_marker("<｜end▁of▁sentence｜>", MarkerKind::EndToken),
 ];
 
 /// Tokens that name the next speaker, where a model went on past the end of its turn.
@@ -71,7 +72,10 @@ pub(super) const ROLE_TOKENS: &[Marker] = &[
 ];
 
 /// The end token of Phi. Harmony has the same text.
-pub(super) const PHI: &[Marker] = &[prose_marker("<|end|>", MarkerKind::Markup)];
+pub(super) const PHI: &[Marker] = &[prose_marker("<|end|>", MarkerKind::EndToken)];
+
+/// The end token of Mistral, Jamba and GigaChat, which is a tag in HTML.
+pub(super) const SENTENCE_END: &[Marker] = &[prose_marker("</s>", MarkerKind::EndToken)];
 
 pub(super) const TOOL_CALL: &[Marker] = &[
     prose_marker("<tool_call>", MarkerKind::Call(LexerKind::ToolCall)),
@@ -101,7 +105,6 @@ pub(super) const MISTRAL: &[Marker] = &[
         "[THINK]",
         MarkerKind::ReasoningStart { end_texts: &["[/THINK]"], allows_calls: false },
     ),
-    prose_marker("</s>", MarkerKind::EndToken),
 ];
 
 /// The call syntax of DeepSeek V3 to V3.1.
@@ -242,6 +245,11 @@ pub(super) const KIMI: &[Marker] = &[
         MarkerKind::ReasoningStart { end_texts: XTML_REASONING_ENDS, allows_calls: false },
     ),
     special_marker("<|close|>think<|sep|>", MarkerKind::StrayReasoningEnd),
+    prose_marker(
+        "◁think▷",
+        MarkerKind::ReasoningStart { end_texts: &["◁/think▷"], allows_calls: true },
+    ),
+    prose_marker("◁/think▷", MarkerKind::StrayReasoningEnd),
     special_marker(
         "<|open|>tools<|sep|>",
         MarkerKind::CallSection { end_text: "<|close|>tools<|sep|>" },
@@ -384,6 +392,49 @@ pub(super) const TAGGED: &[Marker] = &[
     special_marker("<|START_TEXT|>", MarkerKind::Markup),
     special_marker("<|END_TEXT|>", MarkerKind::Markup),
     special_marker("<|END_ACTION|>", MarkerKind::Markup),
+    prose_marker("</longcat_s>", MarkerKind::EndToken),
+    prose_marker("<SPECIAL_12>", MarkerKind::EndToken),
+];
+
+/// GigaChat: JSON after the head of a message, or tags. The text `function call` before the
+/// separator is read with the marker.
+pub(super) const GIGACHAT: &[Marker] = &[
+    prose_marker("<|role_sep|>", MarkerKind::Call(LexerKind::SeparatedJson)),
+    special_marker("<|function_call|>", MarkerKind::Call(LexerKind::SeparatedJson)),
+    special_marker("<|message_sep|>", MarkerKind::Markup),
+    special_marker(
+        "<｜GCML｜tool_calls>",
+        MarkerKind::CallSection { end_text: "</｜GCML｜tool_calls>" },
+    ),
+    special_marker(
+        "<｜GCML｜invoke name=",
+        MarkerKind::Call(LexerKind::Invoke { prefix: "｜GCML｜" }),
+    ),
+    special_marker("</｜GCML｜tool_calls>", MarkerKind::Markup),
+    special_marker("</｜GCML｜parameter>", MarkerKind::CallCloser),
+    special_marker("</｜GCML｜invoke>", MarkerKind::CallCloser),
+];
+
+/// Hunyuan 3, whose tokens are those of GLM and a separator, with a suffix.
+pub(super) const HUNYUAN: &[Marker] = &[
+    special_marker(
+        "<tool_calls:opensource>",
+        MarkerKind::CallSection { end_text: "</tool_calls:opensource>" },
+    ),
+    special_marker("<tool_call:opensource>", MarkerKind::Call(LexerKind::Hunyuan)),
+    special_marker("</tool_calls:opensource>", MarkerKind::Markup),
+    special_marker("</arg_value:opensource>", MarkerKind::CallCloser),
+    special_marker(
+        "<think:opensource>",
+        MarkerKind::ReasoningStart { end_texts: &["</think:opensource>"], allows_calls: true },
+    ),
+    special_marker("</think:opensource>", MarkerKind::StrayReasoningEnd),
+];
+
+/// The section of Hunyuan 3 without the suffix.
+pub(super) const HUNYUAN_SECTION: &[Marker] = &[
+    prose_marker("<tool_calls>", MarkerKind::CallSection { end_text: "</tool_calls>" }),
+    prose_marker("</tool_calls>", MarkerKind::Markup),
 ];
 
 /// The reasoning of Apertus.

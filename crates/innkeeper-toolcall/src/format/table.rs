@@ -1,9 +1,9 @@
 //! The call formats, with the markers and the models of each.
 
 use super::markers::{
-    DEEPSEEK, DEEPSEEK_ASCII, DEEPSEEK_UNDERSCORE, GEMMA, GENERIC, HARMONY, INVOKE, KIMI, LLAMA,
-    MINIMAX, MISTRAL, PHI, REASONING, ROLE_TOKENS, SECTIONS, STEP, STOP_TOKENS, TAGGED, TOOL_CALL,
-    TOOL_CALL_BEGIN, TOOL_CALLS,
+    DEEPSEEK, DEEPSEEK_ASCII, DEEPSEEK_UNDERSCORE, GEMMA, GENERIC, GIGACHAT, HARMONY, HUNYUAN,
+    HUNYUAN_SECTION, INVOKE, KIMI, LLAMA, MINIMAX, MISTRAL, PHI, REASONING, ROLE_TOKENS, SECTIONS,
+    SENTENCE_END, STEP, STOP_TOKENS, TAGGED, TOOL_CALL, TOOL_CALL_BEGIN, TOOL_CALLS,
 };
 
 /// The meaning of a marker in text.
@@ -49,6 +49,7 @@ impl MarkerKind {
                 | LexerKind::MisnamedFunction
                 | LexerKind::NamedFunction
                 | LexerKind::MiniMax
+                | LexerKind::Hunyuan
                 | LexerKind::SeparatedJson
                 | LexerKind::Mistral
                 | LexerKind::Invoke { .. }
@@ -101,6 +102,8 @@ pub(crate) enum LexerKind {
     Invoke { prefix: &'static str },
     /// `<invoke name="…">` with a tag per argument that has its name (MiniMax M3).
     MiniMax,
+    /// GLM's call with a separator and a suffix in each tag (Hunyuan 3).
+    Hunyuan,
     /// `call tool="…"` with `argument key="…"` (Kimi K3).
     Xtml,
     /// `call:name{key:<|"|>text<|"|>}`, with these tokens.
@@ -160,7 +163,7 @@ pub enum Format {
     DeepSeek,
     /// Kimi K2 and K3.
     Kimi,
-    /// GLM 4.5 and later.
+    /// GLM 4.5 and later, Hunyuan 3.
     Glm,
     /// Gemma 3 and 4, FunctionGemma.
     Gemma,
@@ -201,6 +204,7 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("glm4-9b", Format::Detect),
     ("glm4:9b", Format::Detect),
     ("glm", Format::Glm),
+    ("hy3", Format::Glm),
     ("gemma", Format::Gemma),
     ("qwen3-coder", Format::QwenXml),
     ("qwen3.5", Format::QwenXml),
@@ -236,6 +240,9 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("jamba", Format::Tagged),
     ("apertus", Format::Tagged),
     ("longcat", Format::Tagged),
+    ("gigachat", Format::Tagged),
+    ("hunyuan", Format::Tagged),
+    ("ernie", Format::Hermes),
     ("seed-oss", Format::QwenXml),
     ("minicpm5", Format::QwenXml),
 ];
@@ -269,9 +276,12 @@ impl Format {
     /// the text, and the start of the marker.
     pub(crate) fn lead_ins(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Detect => &[("]", "<]minimax[>["), ("functools", "[")],
+            Self::Detect => {
+                &[("]", "<]minimax[>["), ("functools", "["), ("function call", "<|role_sep|>")]
+            }
             Self::Invoke => &[("]", "<]minimax[>[")],
-            Self::Generic | Self::Tagged => &[("functools", "[")],
+            Self::Generic => &[("functools", "[")],
+            Self::Tagged => &[("functools", "["), ("function call", "<|role_sep|>")],
             Self::Hermes
             | Self::QwenXml
             | Self::Llama
@@ -304,6 +314,9 @@ impl Format {
                 STEP,
                 TOOL_CALLS,
                 TAGGED,
+                GIGACHAT,
+                HUNYUAN,
+                SENTENCE_END,
                 REASONING,
                 GENERIC,
                 ROLE_TOKENS,
@@ -311,9 +324,11 @@ impl Format {
             ],
             Self::Generic => &[TOOL_CALL, TOOL_CALLS, TAGGED, REASONING, GENERIC, STOP_TOKENS],
             Self::Hermes | Self::QwenXml => &[TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Glm => &[TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS],
+            Self::Glm => {
+                &[TOOL_CALL, HUNYUAN, HUNYUAN_SECTION, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
+            }
             Self::Llama => &[LLAMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Mistral => &[MISTRAL, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Mistral => &[MISTRAL, SENTENCE_END, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::DeepSeek => &[
                 DEEPSEEK,
                 DEEPSEEK_ASCII,
@@ -339,9 +354,18 @@ impl Format {
                 GENERIC,
                 STOP_TOKENS,
             ],
-            Self::Tagged => {
-                &[TAGGED, TOOL_CALLS, PHI, TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
-            }
+            Self::Tagged => &[
+                TAGGED,
+                GIGACHAT,
+                SENTENCE_END,
+                TOOL_CALLS,
+                PHI,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                ROLE_TOKENS,
+                STOP_TOKENS,
+            ],
         };
         let mut markers = groups.concat();
         // If the model is unknown, its prose may mention any marker.

@@ -36,8 +36,8 @@ pub(super) enum HeadEnd {
     Text(&'static str),
     /// `>` or `/>`, after a name in any quotes or in none.
     TagEnd,
-    /// The first argument or the end of the call.
-    NextTag,
+    /// The first argument, the end of the call, or this separator.
+    NextTag { separator: &'static str },
 }
 
 /// The end of a value.
@@ -102,22 +102,37 @@ impl TagSyntax {
         }
     }
 
-    /// GLM: the name, then `<arg_key>` and `<arg_value>`.
+    /// GLM, and Hunyuan 3 without its suffix: the name, then `<arg_key>` and `<arg_value>`.
     pub(super) fn glm() -> Self {
         Self {
             call_prefix: "",
             call_start: "<tool_call>".to_owned(),
-            head_end: HeadEnd::NextTag,
+            head_end: HeadEnd::NextTag { separator: "<tool_sep>" },
             argument_start: "<arg_key>".to_owned(),
             key_end: "</arg_key>",
             value_start: "<arg_value>",
             value_end: ValueEnd::Tag("</arg_value>".to_owned()),
             call_end: "</tool_call>".to_owned(),
             outer_end: None,
-            section_ends: Vec::new(),
+            section_ends: vec!["</tool_calls>".to_owned()],
             element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::Schema,
+        }
+    }
+
+    /// Hunyuan 3: GLM's tags with a suffix.
+    pub(super) fn hunyuan() -> Self {
+        Self {
+            call_start: "<tool_call:opensource>".to_owned(),
+            head_end: HeadEnd::NextTag { separator: "<tool_sep:opensource>" },
+            argument_start: "<arg_key:opensource>".to_owned(),
+            key_end: "</arg_key:opensource>",
+            value_start: "<arg_value:opensource>",
+            value_end: ValueEnd::Tag("</arg_value:opensource>".to_owned()),
+            call_end: "</tool_call:opensource>".to_owned(),
+            section_ends: vec!["</tool_calls:opensource>".to_owned()],
+            ..Self::glm()
         }
     }
 
@@ -238,6 +253,7 @@ const SECTION_ENDS: &[&str] = &[
     "</｜DSML｜ calls>",
     "</|DSML|function_calls>",
     "</|DSML|tool_calls>",
+    "</｜GCML｜tool_calls>",
     "</｜｜DSML｜｜function_calls>",
     "</｜｜DSML｜｜tool_calls>",
     "</function_calls>",

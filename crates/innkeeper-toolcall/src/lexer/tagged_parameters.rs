@@ -178,12 +178,17 @@ impl TaggedParameters {
                 PrefixMatch::No => HeadMatch::from_prefix(match_prefix(rest, ">"), 1, arguments),
                 matched => HeadMatch::from_prefix(matched, 2, ParameterPhase::Tail),
             },
-            HeadEnd::NextTag => {
+            HeadEnd::NextTag { separator } => {
+                if match_prefix(rest, separator) == PrefixMatch::Yes {
+                    return HeadMatch::from_prefix(PrefixMatch::Yes, separator.len(), arguments);
+                }
                 let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
                 let results = tags.map(|tag| match_prefix(rest, tag));
                 if results.contains(&PrefixMatch::Yes) {
                     HeadMatch::from_prefix(PrefixMatch::Yes, 0, arguments)
-                } else if results.contains(&PrefixMatch::Partial) {
+                } else if results.contains(&PrefixMatch::Partial)
+                    || match_prefix(rest, separator) == PrefixMatch::Partial
+                {
                     HeadMatch::NeedMore
                 } else {
                     self.match_damaged_head(rest, tools)

@@ -358,7 +358,9 @@ impl TaggedParameters {
     fn match_example(&self, rest: &str) -> ExampleMatch {
         let from = self.syntax.call_start.len();
         let head = first_bytes(&rest[from..], MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES + 1);
-        if self.syntax.head_end == HeadEnd::NextTag {
+        let mut next = vec![&*self.syntax.argument_start, &*self.syntax.call_end];
+        if let HeadEnd::NextTag { separator } = self.syntax.head_end {
+            next.push(separator);
             let first = head.trim_start();
             let results = ["{", "[", "<function="].map(|start| match_prefix(first, start));
             if results.contains(&PrefixMatch::Yes) {
@@ -371,7 +373,7 @@ impl TaggedParameters {
         let (end, end_length) = match self.syntax.head_end {
             HeadEnd::Text(end) => (head.find(end), end.len()),
             HeadEnd::TagEnd => (head.find('>'), 1),
-            HeadEnd::NextTag => (head.find('<'), 0),
+            HeadEnd::NextTag { .. } => (head.find('<'), 0),
         };
         let Some(end) = end.filter(|end| *end <= MAX_NAME_BYTES) else {
             let is_long = head.len() > MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES;
@@ -384,7 +386,6 @@ impl TaggedParameters {
         if self.syntax.head_end == HeadEnd::TagEnd && head[..end].ends_with('/') {
             return ExampleMatch::Closed(length);
         }
-        let next = [&self.syntax.argument_start, &self.syntax.call_end];
         match match_after_whitespace(&rest[length..], &next, None) {
             PrefixMatch::Yes => ExampleMatch::Open(length),
             PrefixMatch::Partial => ExampleMatch::NeedMore,

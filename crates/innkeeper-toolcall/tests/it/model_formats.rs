@@ -135,6 +135,34 @@ fn every_model_calls_in_its_own_syntax() {
         ("llama3.1", "<function=get_weather>{\"city\": \"Oslo\"}</function>"),
         ("llama3.1", "<function=get_weather> {\"city\": \"Oslo\"}\n"),
         ("llama3.1", "<function=get_weather{\"city\": \"Oslo\"}</function>"),
+        (
+            "GigaChat3-10B",
+            "function call<|role_sep|>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}</s>",
+        ),
+        (
+            "GigaChat3-10B",
+            "<|function_call|>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}",
+        ),
+        (
+            "GigaChat3.5",
+            "<｜GCML｜tool_calls>\n<｜GCML｜invoke name=\"get_weather\">\n<｜GCML｜parameter name=\"city\" string=\"true\">Oslo</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+        ),
+        (
+            "Hunyuan-A13B",
+            "<tool_calls>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]</tool_calls>",
+        ),
+        (
+            "Hy3-preview",
+            "<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>\n</tool_calls>",
+        ),
+        (
+            "Hy3",
+            "<tool_calls:opensource>\n<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Oslo</arg_value:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+        ),
+        (
+            "ERNIE-4.5-21B-A3B",
+            "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+        ),
         ("lfm2.5-8b", "<|tool_call_start|>[get_weather(city=\"Oslo\")]<|tool_call_end|>"),
     ] {
         let output = parse_at_every_cut(model, text);
@@ -480,7 +508,18 @@ fn end_tokens_and_wrappers_of_a_model_are_not_shown() {
         ("granite4", "Fine.<|end_of_text|>"),
         ("Seed-OSS-36B", "<seed:think>I know.</seed:think>Fine.<seed:eos>"),
         ("LongCat-Flash", "<longcat_think>I know.</longcat_think>Fine."),
+        ("LongCat-Flash", "Fine.</longcat_s>"),
+        ("nemotron-nano-9b-v2", "Fine.<SPECIAL_12>"),
+        ("deepseek-coder", "Fine.<|EOT|>"),
+        ("jamba", "Fine.</s>"),
+        ("mistral-small", "Fine.</s></s>"),
+        ("gemma3", "Fine.<end_of_turn><eos>"),
+        ("kimi-k2", "Fine.<|im_end|>[EOS]"),
+        ("qwen3:8b", "Fine.<|im_end|><|im_start|>"),
+        ("Kimi-VL", "◁think▷I know.◁/think▷Fine."),
+        ("Hy3", "<think:opensource>I know.</think:opensource>Fine."),
         ("nobody-knows-1", "Fine.<|im_end|>"),
+        ("nobody-knows-1", "Fine.<|im_end|><|endoftext|></s>"),
     ] {
         let output = parse_at_every_cut(model, text);
         assert_eq!(output.text, "Fine.", "{model}");
@@ -496,6 +535,10 @@ fn a_token_that_prose_mentions_stays() {
         ("qwen3:8b", "The token `<|im_end|>` ends a turn."),
         ("llama3.1", "The token \"<|eot_id|>\" ends a turn."),
         ("qwen3:8b", "Fine.</s>"),
+        ("qwen3:8b", "A turn ends with <|im_end|> or <|endoftext|>, it depends."),
+        ("llama3.1", "<|eot_id|> ends a turn and <|eom_id|> ends a message."),
+        ("mistral-small", "Fine.</s> More."),
+        ("GigaChat3-10B", "A function call is a message."),
         ("qwen3:8b", "Gemma writes <end_of_turn> there."),
         ("phi-4", "functools[0] and functools.reduce"),
         ("minimax-m3", "a[1] = b[2]"),
