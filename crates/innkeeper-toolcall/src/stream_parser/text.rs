@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 
-use super::context::fence_line;
+use super::context::{fence_line, last_bytes};
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
@@ -90,9 +90,11 @@ impl ToolCallParser {
     ) -> ParseProgress {
         let mut held = 0;
         for (text, _) in self.lead_ins.iter().filter(|_| text_end.is_none()) {
-            let mut lengths = (1..=text.len()).rev();
-            let length = lengths.find(|length| input.ends_with(&text[..*length]));
-            held = held.max(length.unwrap_or(0));
+            let text = text.as_bytes();
+            let end = last_bytes(input.as_bytes(), text.len());
+            // Most texts have no such byte near their end, so nothing is compared.
+            let mut starts = memchr::memchr_iter(text[0], end).map(|start| &end[start..]);
+            held = held.max(starts.find(|start| text.starts_with(start)).map_or(0, <[u8]>::len));
         }
         let shown = input.len() - held;
         self.emit_visible_text(&input[..shown], sink);
