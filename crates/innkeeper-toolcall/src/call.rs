@@ -205,14 +205,16 @@ fn object_from_pairs(tool: &Tool, pairs: Vec<(String, String)>) -> Result<Json, 
 const ARGUMENT_MARKUP: &[(&str, &str)] = &[
     ("<parameter=", ">"),
     ("parameter name=\"", "\""),
+    ("parameter name='", "'"),
     ("<param name=\"", "\""),
+    ("<param name='", "'"),
     ("<arg_key>", "</arg_key>"),
     ("<|open|>argument key=\"", "\""),
 ];
 
 /// The starts of whole calls. Arguments after such a start belong to an example.
 const CALL_MARKUP: &[&str] =
-    &["<function=", "<function name=\"", "invoke name=\"", "<tool_call>", "<|open|>call "];
+    &["<function=", "<function name=", "invoke name=", "<tool_call>", "<|open|>call "];
 
 /// Finds a declared argument that is missing and whose markup a string contains. Servers that parse
 /// such syntaxes themselves make this mistake as well. In JSON, balanced markup is code.

@@ -155,16 +155,17 @@ pub(crate) trait Lexer: Send {
 pub(crate) fn new_lexer(lexer_kind: LexerKind) -> Box<dyn Lexer> {
     match lexer_kind {
         LexerKind::ToolCall => Box::new(dispatch::ToolCallTag::default()),
-        LexerKind::Function => Box::new(TaggedParameters::function()),
+        LexerKind::Function => Box::new(dispatch::FunctionTag::default()),
         LexerKind::MisnamedFunction => Box::new(TaggedParameters::misnamed_function()),
         LexerKind::NamedFunction => Box::new(TaggedParameters::new(TagSyntax::named_function())),
         LexerKind::MiniMax => Box::new(TaggedParameters::new(TagSyntax::minimax())),
+        LexerKind::Hunyuan => Box::new(TaggedParameters::new(TagSyntax::hunyuan())),
         LexerKind::TaggedJson { close } => Box::new(json_calls::JsonCalls::tagged(close)),
         LexerKind::KeyedJson { close } => Box::new(json_calls::JsonCalls::keyed(close)),
         LexerKind::SeparatedJson => Box::new(json_calls::JsonCalls::separated()),
         LexerKind::Mistral => Box::new(dispatch::MistralToolCalls::default()),
-        LexerKind::NameFirst { separator, close } => {
-            Box::new(name_first::NameFirst::new(separator, close))
+        LexerKind::NameFirst { separators, close } => {
+            Box::new(name_first::NameFirst::new(separators, close))
         }
         LexerKind::Invoke { prefix } => Box::new(TaggedParameters::new(TagSyntax::invoke(prefix))),
         LexerKind::Xtml => Box::new(TaggedParameters::new(TagSyntax::xtml())),
@@ -190,6 +191,7 @@ pub(crate) fn match_call_start(lexer_kind: LexerKind, text: &str, max_chars: usi
         | LexerKind::MisnamedFunction
         | LexerKind::NamedFunction
         | LexerKind::MiniMax
+        | LexerKind::Hunyuan
         | LexerKind::ToolCode
         | LexerKind::KeyedJson { .. }
         | LexerKind::TaggedJson { .. }
@@ -222,6 +224,7 @@ pub(crate) fn may_follow(lexer_kind: LexerKind, next: u8) -> bool {
         | LexerKind::MisnamedFunction
         | LexerKind::NamedFunction
         | LexerKind::MiniMax
+        | LexerKind::Hunyuan
         | LexerKind::ToolCode
         | LexerKind::KeyedJson { .. }
         | LexerKind::TaggedJson { .. }

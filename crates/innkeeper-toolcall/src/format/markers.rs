@@ -40,24 +40,25 @@ pub(super) const REASONING: &[Marker] = &[
 /// Tokens that end a turn or start another, of many families. People who write about models write
 /// them as well, so they count only outside of code and quotations.
 pub(super) const STOP_TOKENS: &[Marker] = &[
-    prose_marker("<|im_end|>", MarkerKind::Markup),
+    prose_marker("<|im_end|>", MarkerKind::EndToken),
     prose_marker("<|im_start|>", MarkerKind::Markup),
-    prose_marker("<|endoftext|>", MarkerKind::Markup),
-    prose_marker("<|end_of_text|>", MarkerKind::Markup),
-    prose_marker("<|eot_id|>", MarkerKind::Markup),
-    prose_marker("<|eom_id|>", MarkerKind::Markup),
-    prose_marker("<|eot|>", MarkerKind::Markup),
-    prose_marker("<|eom|>", MarkerKind::Markup),
-    prose_marker("<|eos|>", MarkerKind::Markup),
-    prose_marker("<|end_of_sentence|>", MarkerKind::Markup),
-    prose_marker("<|END_OF_TURN_TOKEN|>", MarkerKind::Markup),
-    prose_marker("<|end_of_turn|>", MarkerKind::Markup),
-    prose_marker("<|assistant_end|>", MarkerKind::Markup),
-    prose_marker("<|role_end|>", MarkerKind::Markup),
-    prose_marker("<|hy_eos|>", MarkerKind::Markup),
-    prose_marker("<seed:eos>", MarkerKind::Markup),
-    prose_marker("[|endofturn|]", MarkerKind::Markup),
-    prose_marker("<｜end▁of▁sentence｜>", MarkerKind::Markup),
+    prose_marker("<|endoftext|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_text|>", MarkerKind::EndToken),
+    prose_marker("<|eot_id|>", MarkerKind::EndToken),
+    prose_marker("<|eom_id|>", MarkerKind::EndToken),
+    prose_marker("<|eot|>", MarkerKind::EndToken),
+    prose_marker("<|eom|>", MarkerKind::EndToken),
+    prose_marker("<|EOT|>", MarkerKind::EndToken),
+    prose_marker("<|eos|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_sentence|>", MarkerKind::EndToken),
+    prose_marker("<|END_OF_TURN_TOKEN|>", MarkerKind::EndToken),
+    prose_marker("<|end_of_turn|>", MarkerKind::EndToken),
+    prose_marker("<|assistant_end|>", MarkerKind::EndToken),
+    prose_marker("<|role_end|>", MarkerKind::EndToken),
+    prose_marker("<|hy_eos|>", MarkerKind::EndToken),
+    prose_marker("<seed:eos>", MarkerKind::EndToken),
+    prose_marker("[|endofturn|]", MarkerKind::EndToken),
+    prose_marker("<｜end▁of▁sentence｜>", MarkerKind::EndToken),
 ];
 
 /// Tokens that name the next speaker, where a model went on past the end of its turn.
@@ -71,12 +72,15 @@ pub(super) const ROLE_TOKENS: &[Marker] = &[
 ];
 
 /// The end token of Phi. Harmony has the same text.
-pub(super) const PHI: &[Marker] = &[prose_marker("<|end|>", MarkerKind::Markup)];
+pub(super) const PHI: &[Marker] = &[prose_marker("<|end|>", MarkerKind::EndToken)];
+
+/// The end token of Mistral, Jamba and GigaChat, which is a tag in HTML.
+pub(super) const SENTENCE_END: &[Marker] = &[prose_marker("</s>", MarkerKind::EndToken)];
 
 pub(super) const TOOL_CALL: &[Marker] = &[
     prose_marker("<tool_call>", MarkerKind::Call(LexerKind::ToolCall)),
     prose_marker("<function=", MarkerKind::Call(LexerKind::Function)),
-    prose_marker("<function name=\"", MarkerKind::Call(LexerKind::NamedFunction)),
+    prose_marker("<function name=", MarkerKind::Call(LexerKind::NamedFunction)),
     prose_marker("<parameter=", MarkerKind::Call(LexerKind::MisnamedFunction)),
     prose_marker("<seed:tool_call>", MarkerKind::CallSection { end_text: "</seed:tool_call>" }),
     prose_marker("</seed:tool_call>", MarkerKind::Markup),
@@ -101,14 +105,75 @@ pub(super) const MISTRAL: &[Marker] = &[
         "[THINK]",
         MarkerKind::ReasoningStart { end_texts: &["[/THINK]"], allows_calls: false },
     ),
-    prose_marker("</s>", MarkerKind::EndToken),
 ];
 
 /// The call syntax of DeepSeek V3 to V3.1.
 const DEEPSEEK_CALL: MarkerKind = MarkerKind::Call(LexerKind::NameFirst {
-    separator: "<｜tool▁sep｜>",
+    separators: &["<｜tool▁sep｜>"],
     close: "<｜tool▁call▁end｜>",
 });
+
+/// The tokens of DeepSeek in ASCII, as models write them that don't have the tokens.
+pub(super) const DEEPSEEK_ASCII: &[Marker] = &[
+    special_marker(
+        "<|tool▁calls▁begin|>",
+        MarkerKind::CallSection { end_text: "<|tool▁calls▁end|>" },
+    ),
+    special_marker(
+        "<|tool▁call▁begin|>",
+        MarkerKind::Call(LexerKind::NameFirst {
+            separators: &["<|tool▁sep|>"],
+            close: "<|tool▁call▁end|>",
+        }),
+    ),
+    special_marker("<|tool▁calls▁end|>", MarkerKind::Markup),
+    special_marker(
+        "<|tool_calls_begin|>",
+        MarkerKind::CallSection { end_text: "<|tool_calls_end|>" },
+    ),
+    special_marker("<|tool_calls_end|>", MarkerKind::Markup),
+    special_marker(
+        "<|DSML|function_calls>",
+        MarkerKind::CallSection { end_text: "</|DSML|function_calls>" },
+    ),
+    special_marker(
+        "<|DSML|tool_calls>",
+        MarkerKind::CallSection { end_text: "</|DSML|tool_calls>" },
+    ),
+    special_marker("<|DSML|invoke name=", MarkerKind::Call(LexerKind::Invoke { prefix: "|DSML|" })),
+    special_marker("</|DSML|function_calls>", MarkerKind::Markup),
+    special_marker("</|DSML|tool_calls>", MarkerKind::Markup),
+    special_marker("</|DSML|parameter>", MarkerKind::CallCloser),
+    special_marker("</|DSML|invoke>", MarkerKind::CallCloser),
+];
+
+/// The call of DeepSeek with `_` in place of `▁`, in [`SECTIONS`].
+pub(super) const DEEPSEEK_UNDERSCORE: &[Marker] = &[special_marker(
+    "<｜tool_call_begin｜>",
+    MarkerKind::Call(LexerKind::NameFirst {
+        separators: &["<｜tool_sep｜>"],
+        close: "<｜tool_call_end｜>",
+    }),
+)];
+
+/// The sections of Step, and of DeepSeek with `_` in place of `▁`.
+pub(super) const SECTIONS: &[Marker] = &[
+    special_marker(
+        "<｜tool_calls_begin｜>",
+        MarkerKind::CallSection { end_text: "<｜tool_calls_end｜>" },
+    ),
+    special_marker("<｜tool_calls_end｜>", MarkerKind::Markup),
+    special_marker("<｜tool_call_end｜>", MarkerKind::Markup),
+];
+
+/// The call syntax of Kimi K2, and of DeepSeek in ASCII.
+pub(super) const TOOL_CALL_BEGIN: &[Marker] = &[special_marker(
+    "<|tool_call_begin|>",
+    MarkerKind::Call(LexerKind::NameFirst {
+        separators: &["<|tool_call_argument_begin|>", "<|tool_sep|>"],
+        close: "<|tool_call_end|>",
+    }),
+)];
 
 pub(super) const DEEPSEEK: &[Marker] = &[
     special_marker(
@@ -127,11 +192,11 @@ pub(super) const DEEPSEEK: &[Marker] = &[
     ),
     special_marker("<｜DSML｜ calls>", MarkerKind::CallSection { end_text: "</｜DSML｜ calls>" }),
     special_marker(
-        "<｜DSML｜invoke name=\"",
+        "<｜DSML｜invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜" }),
     ),
     special_marker(
-        "<｜DSML｜ invoke name=\"",
+        "<｜DSML｜ invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜DSML｜ " }),
     ),
     special_marker(
@@ -143,7 +208,7 @@ pub(super) const DEEPSEEK: &[Marker] = &[
         MarkerKind::CallSection { end_text: "</｜｜DSML｜｜tool_calls>" },
     ),
     special_marker(
-        "<｜｜DSML｜｜invoke name=\"",
+        "<｜｜DSML｜｜invoke name=",
         MarkerKind::Call(LexerKind::Invoke { prefix: "｜｜DSML｜｜" }),
     ),
     special_marker("</｜｜DSML｜｜function_calls>", MarkerKind::Markup),
@@ -169,13 +234,6 @@ pub(super) const KIMI: &[Marker] = &[
         "<|tool_calls_section_begin|>",
         MarkerKind::CallSection { end_text: "<|tool_calls_section_end|>" },
     ),
-    special_marker(
-        "<|tool_call_begin|>",
-        MarkerKind::Call(LexerKind::NameFirst {
-            separator: "<|tool_call_argument_begin|>",
-            close: "<|tool_call_end|>",
-        }),
-    ),
     special_marker("<|tool_calls_section_end|>", MarkerKind::Markup),
     special_marker(
         "<|tool_call_section_begin|>",
@@ -187,6 +245,11 @@ pub(super) const KIMI: &[Marker] = &[
         MarkerKind::ReasoningStart { end_texts: XTML_REASONING_ENDS, allows_calls: false },
     ),
     special_marker("<|close|>think<|sep|>", MarkerKind::StrayReasoningEnd),
+    prose_marker(
+        "◁think▷",
+        MarkerKind::ReasoningStart { end_texts: &["◁/think▷"], allows_calls: true },
+    ),
+    prose_marker("◁/think▷", MarkerKind::StrayReasoningEnd),
     special_marker(
         "<|open|>tools<|sep|>",
         MarkerKind::CallSection { end_text: "<|close|>tools<|sep|>" },
@@ -241,21 +304,17 @@ pub(super) const HARMONY: &[Marker] = &[
     special_marker("<|return|>", MarkerKind::Markup),
 ];
 
+/// The call syntax of Step.
+const STEP_CALL: MarkerKind = MarkerKind::Call(LexerKind::Invoke { prefix: "steptml:" });
+
 pub(super) const STEP: &[Marker] = &[
     special_marker(
         "<steptml:toolcall>",
         MarkerKind::CallSection { end_text: "</steptml:toolcall>" },
     ),
-    special_marker(
-        "<｜tool_calls_begin｜>",
-        MarkerKind::CallSection { end_text: "<｜tool_calls_end｜>" },
-    ),
-    special_marker("<｜tool_calls_end｜>", MarkerKind::Markup),
-    special_marker("<｜tool_call_end｜>", MarkerKind::Markup),
-    special_marker(
-        "<steptml:invoke name=\"",
-        MarkerKind::Call(LexerKind::Invoke { prefix: "steptml:" }),
-    ),
+    special_marker("<steptml:invoke name=", STEP_CALL),
+    // Longer than the same token of DeepSeek.
+    special_marker("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=", STEP_CALL),
     special_marker("</steptml:toolcall>", MarkerKind::Markup),
     special_marker("</steptml:parameter>", MarkerKind::CallCloser),
     special_marker("</steptml:invoke>", MarkerKind::CallCloser),
@@ -268,7 +327,7 @@ pub(super) const MINIMAX: &[Marker] = &[
         "<]minimax[>[<tool_call>",
         MarkerKind::CallSection { end_text: "<]minimax[>[</tool_call>" },
     ),
-    special_marker("<]minimax[>[<invoke name=\"", MarkerKind::Call(LexerKind::MiniMax)),
+    special_marker("<]minimax[>[<invoke name=", MarkerKind::Call(LexerKind::MiniMax)),
     special_marker("<]minimax[>[</tool_call>", MarkerKind::Markup),
     special_marker("<]minimax[>[</invoke>", MarkerKind::CallCloser),
     special_marker("<]minimax[>[", MarkerKind::Markup),
@@ -289,7 +348,7 @@ pub(super) const INVOKE: &[Marker] = &[
         "<minimax:tool_call>",
         MarkerKind::CallSection { end_text: "</minimax:tool_call>" },
     ),
-    prose_marker("<invoke name=\"", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
+    prose_marker("<invoke name=", MarkerKind::Call(LexerKind::Invoke { prefix: "" })),
     prose_marker("</function_calls>", MarkerKind::Markup),
     prose_marker("</minimax:tool_call>", MarkerKind::Markup),
     special_marker("</invoke>", MarkerKind::CallCloser),
@@ -333,6 +392,49 @@ pub(super) const TAGGED: &[Marker] = &[
     special_marker("<|START_TEXT|>", MarkerKind::Markup),
     special_marker("<|END_TEXT|>", MarkerKind::Markup),
     special_marker("<|END_ACTION|>", MarkerKind::Markup),
+    prose_marker("</longcat_s>", MarkerKind::EndToken),
+    prose_marker("<SPECIAL_12>", MarkerKind::EndToken),
+];
+
+/// GigaChat: JSON after the head of a message, or tags. The text `function call` before the
+/// separator is read with the marker.
+pub(super) const GIGACHAT: &[Marker] = &[
+    prose_marker("<|role_sep|>", MarkerKind::Call(LexerKind::SeparatedJson)),
+    special_marker("<|function_call|>", MarkerKind::Call(LexerKind::SeparatedJson)),
+    special_marker("<|message_sep|>", MarkerKind::Markup),
+    special_marker(
+        "<｜GCML｜tool_calls>",
+        MarkerKind::CallSection { end_text: "</｜GCML｜tool_calls>" },
+    ),
+    special_marker(
+        "<｜GCML｜invoke name=",
+        MarkerKind::Call(LexerKind::Invoke { prefix: "｜GCML｜" }),
+    ),
+    special_marker("</｜GCML｜tool_calls>", MarkerKind::Markup),
+    special_marker("</｜GCML｜parameter>", MarkerKind::CallCloser),
+    special_marker("</｜GCML｜invoke>", MarkerKind::CallCloser),
+];
+
+/// Hunyuan 3, whose tokens are those of GLM and a separator, with a suffix.
+pub(super) const HUNYUAN: &[Marker] = &[
+    special_marker(
+        "<tool_calls:opensource>",
+        MarkerKind::CallSection { end_text: "</tool_calls:opensource>" },
+    ),
+    special_marker("<tool_call:opensource>", MarkerKind::Call(LexerKind::Hunyuan)),
+    special_marker("</tool_calls:opensource>", MarkerKind::Markup),
+    special_marker("</arg_value:opensource>", MarkerKind::CallCloser),
+    special_marker(
+        "<think:opensource>",
+        MarkerKind::ReasoningStart { end_texts: &["</think:opensource>"], allows_calls: true },
+    ),
+    special_marker("</think:opensource>", MarkerKind::StrayReasoningEnd),
+];
+
+/// The section of Hunyuan 3 without the suffix.
+pub(super) const HUNYUAN_SECTION: &[Marker] = &[
+    prose_marker("<tool_calls>", MarkerKind::CallSection { end_text: "</tool_calls>" }),
+    prose_marker("</tool_calls>", MarkerKind::Markup),
 ];
 
 /// The reasoning of Apertus.

@@ -1,8 +1,9 @@
 //! The call formats, with the markers and the models of each.
 
 use super::markers::{
-    DEEPSEEK, GEMMA, GENERIC, HARMONY, INVOKE, KIMI, LLAMA, MINIMAX, MISTRAL, PHI, REASONING,
-    ROLE_TOKENS, STEP, STOP_TOKENS, TAGGED, TOOL_CALL, TOOL_CALLS,
+    DEEPSEEK, DEEPSEEK_ASCII, DEEPSEEK_UNDERSCORE, GEMMA, GENERIC, GIGACHAT, HARMONY, HUNYUAN,
+    HUNYUAN_SECTION, INVOKE, KIMI, LLAMA, MINIMAX, MISTRAL, PHI, REASONING, ROLE_TOKENS, SECTIONS,
+    SENTENCE_END, STEP, STOP_TOKENS, TAGGED, TOOL_CALL, TOOL_CALL_BEGIN, TOOL_CALLS,
 };
 
 /// The meaning of a marker in text.
@@ -39,13 +40,16 @@ impl MarkerKind {
                 vec![close]
             }
             Self::Call(LexerKind::Gemma(tokens)) => vec![tokens.quote, tokens.close],
-            Self::Call(LexerKind::NameFirst { separator, close }) => vec![separator, close],
+            Self::Call(LexerKind::NameFirst { separators, close }) => {
+                separators.iter().copied().chain([close]).collect()
+            }
             Self::Call(
                 LexerKind::ToolCall
                 | LexerKind::Function
                 | LexerKind::MisnamedFunction
                 | LexerKind::NamedFunction
                 | LexerKind::MiniMax
+                | LexerKind::Hunyuan
                 | LexerKind::SeparatedJson
                 | LexerKind::Mistral
                 | LexerKind::Invoke { .. }
@@ -77,7 +81,7 @@ impl LexerKind {
 pub(crate) enum LexerKind {
     /// `<tool_call>`: JSON, `<function=…>` or a name with `<arg_key>`. The next characters decide.
     ToolCall,
-    /// `<function=name>` without its `<tool_call>`.
+    /// `<function=name>` without its `<tool_call>`; with JSON in Llama 3.1.
     Function,
     /// `<parameter=name>` in place of `<function=name>`, only for the name of an offered tool.
     MisnamedFunction,
@@ -92,12 +96,14 @@ pub(crate) enum LexerKind {
     /// `[TOOL_CALLS]`: a JSON list, or a name with `[ARGS]`.
     Mistral,
     /// A name, a separator, JSON and a closing marker.
-    NameFirst { separator: &'static str, close: &'static str },
-    /// `<invoke name="…">` with `<parameter name="…">`. Each tag has `prefix` after its `<` or
+    NameFirst { separators: &'static [&'static str], close: &'static str },
+    /// `<invoke name="…">` with `<parameter name="…">`, in any quotes. Each tag has `prefix` after its `<` or
     /// `</`.
     Invoke { prefix: &'static str },
     /// `<invoke name="…">` with a tag per argument that has its name (MiniMax M3).
     MiniMax,
+    /// GLM's call with a separator and a suffix in each tag (Hunyuan 3).
+    Hunyuan,
     /// `call tool="…"` with `argument key="…"` (Kimi K3).
     Xtml,
     /// `call:name{key:<|"|>text<|"|>}`, with these tokens.
@@ -157,7 +163,7 @@ pub enum Format {
     DeepSeek,
     /// Kimi K2 and K3.
     Kimi,
-    /// GLM 4.5 and later.
+    /// GLM 4.5 and later, Hunyuan 3.
     Glm,
     /// Gemma 3 and 4, FunctionGemma.
     Gemma,
@@ -198,6 +204,7 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("glm4-9b", Format::Detect),
     ("glm4:9b", Format::Detect),
     ("glm", Format::Glm),
+    ("hy3", Format::Glm),
     ("gemma", Format::Gemma),
     ("qwen3-coder", Format::QwenXml),
     ("qwen3.5", Format::QwenXml),
@@ -233,6 +240,9 @@ const MODEL_FORMATS: &[(&str, Format)] = &[
     ("jamba", Format::Tagged),
     ("apertus", Format::Tagged),
     ("longcat", Format::Tagged),
+    ("gigachat", Format::Tagged),
+    ("hunyuan", Format::Tagged),
+    ("ernie", Format::Hermes),
     ("seed-oss", Format::QwenXml),
     ("minicpm5", Format::QwenXml),
 ];
@@ -266,10 +276,13 @@ impl Format {
     /// the text, and the start of the marker.
     pub(crate) fn lead_ins(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Detect | Self::Invoke => &[("]", "<]minimax[>[")],
-            Self::Tagged => &[("functools", "[")],
-            Self::Generic
-            | Self::Hermes
+            Self::Detect => {
+                &[("]", "<]minimax[>["), ("functools", "["), ("function call", "<|role_sep|>")]
+            }
+            Self::Invoke => &[("]", "<]minimax[>[")],
+            Self::Generic => &[("functools", "[")],
+            Self::Tagged => &[("functools", "["), ("function call", "<|role_sep|>")],
+            Self::Hermes
             | Self::QwenXml
             | Self::Llama
             | Self::Mistral
@@ -287,7 +300,11 @@ impl Format {
             Self::Detect => &[
                 HARMONY,
                 DEEPSEEK,
+                DEEPSEEK_ASCII,
+                DEEPSEEK_UNDERSCORE,
+                SECTIONS,
                 KIMI,
+                TOOL_CALL_BEGIN,
                 GEMMA,
                 MISTRAL,
                 LLAMA,
@@ -297,6 +314,9 @@ impl Format {
                 STEP,
                 TOOL_CALLS,
                 TAGGED,
+                GIGACHAT,
+                HUNYUAN,
+                SENTENCE_END,
                 REASONING,
                 GENERIC,
                 ROLE_TOKENS,
@@ -304,19 +324,48 @@ impl Format {
             ],
             Self::Generic => &[TOOL_CALL, TOOL_CALLS, TAGGED, REASONING, GENERIC, STOP_TOKENS],
             Self::Hermes | Self::QwenXml => &[TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Glm => &[TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS],
+            Self::Glm => {
+                &[TOOL_CALL, HUNYUAN, HUNYUAN_SECTION, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
+            }
             Self::Llama => &[LLAMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Mistral => &[MISTRAL, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::DeepSeek => &[DEEPSEEK, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
-            Self::Kimi => &[KIMI, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::Mistral => &[MISTRAL, SENTENCE_END, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
+            Self::DeepSeek => &[
+                DEEPSEEK,
+                DEEPSEEK_ASCII,
+                DEEPSEEK_UNDERSCORE,
+                TOOL_CALL_BEGIN,
+                SECTIONS,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                STOP_TOKENS,
+            ],
+            Self::Kimi => &[KIMI, TOOL_CALL_BEGIN, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Gemma => &[GEMMA, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS],
             Self::Harmony => &[HARMONY],
-            Self::Invoke => {
-                &[INVOKE, MINIMAX, STEP, TOOL_CALLS, TOOL_CALL, REASONING, GENERIC, STOP_TOKENS]
-            }
-            Self::Tagged => {
-                &[TAGGED, TOOL_CALLS, PHI, TOOL_CALL, REASONING, GENERIC, ROLE_TOKENS, STOP_TOKENS]
-            }
+            Self::Invoke => &[
+                INVOKE,
+                MINIMAX,
+                STEP,
+                SECTIONS,
+                TOOL_CALLS,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                STOP_TOKENS,
+            ],
+            Self::Tagged => &[
+                TAGGED,
+                GIGACHAT,
+                SENTENCE_END,
+                TOOL_CALLS,
+                PHI,
+                TOOL_CALL,
+                REASONING,
+                GENERIC,
+                ROLE_TOKENS,
+                STOP_TOKENS,
+            ],
         };
         let mut markers = groups.concat();
         // If the model is unknown, its prose may mention any marker.

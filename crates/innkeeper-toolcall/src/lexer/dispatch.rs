@@ -5,7 +5,8 @@ use super::name_first::NameFirst;
 use super::tag_syntax::TagSyntax;
 use super::tagged_parameters::TaggedParameters;
 use super::{
-    DecodeResult, LexStatus, LexUpdate, Lexer, PrefixMatch, leading_whitespace_len, match_prefix,
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
+    leading_whitespace_len, match_prefix,
 };
 use crate::event::TextEnd;
 use crate::parse::Completeness;
@@ -157,6 +158,62 @@ impl Lexer for ToolCallTag {
                 (PrefixMatch::No, PrefixMatch::No) => TaggedParameters::new(TagSyntax::glm()),
             };
             Some(DispatchTarget::TaggedParameters(Box::new(lexer)))
+        })
+    }
+
+    fn decode<'t>(&self, text: &'t str, completeness: Completeness) -> DecodeResult<'t> {
+        self.0.decode(text, completeness)
+    }
+
+    fn lacks_only_closers(&mut self, held: usize) -> bool {
+        self.0.target.as_lexer_mut().is_some_and(|lexer| lexer.lacks_only_closers(held))
+    }
+
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    fn raw_closers(&self) -> Vec<String> {
+        self.0.raw_closers()
+    }
+
+    fn was_intended(&self) -> bool {
+        self.0.was_intended()
+    }
+}
+
+/// The lexer for the text after `<function=`: parameters in tags, or the JSON of Llama 3.1.
+pub(crate) struct FunctionTag(LexerDispatch);
+
+impl Default for FunctionTag {
+    fn default() -> Self {
+        Self(LexerDispatch::new())
+    }
+}
+
+impl Lexer for FunctionTag {
+    fn lex(
+        &mut self,
+        input: &str,
+        text_end: Option<TextEnd>,
+        tools: &Tools,
+        update: &mut LexUpdate,
+    ) -> LexStatus {
+        self.0.lex(input, text_end, tools, update, |rest| {
+            let name = rest.find(['{', '>', '<', '\n']).unwrap_or(rest.len());
+            let after = rest[name..].trim_start_matches('>');
+            let body = &after[leading_whitespace_len(after)..];
+            if body.is_empty() && rest.len() <= MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES {
+                return None;
+            }
+            Some(match body.starts_with('{') {
+                // Llama also forgets the end of its tag.
+                true if after.len() == rest.len() - name => {
+                    DispatchTarget::NameFirst(NameFirst::new(&[], "</function>"))
+                }
+                true => DispatchTarget::NameFirst(NameFirst::new(&[">"], "</function>")),
+                false => DispatchTarget::TaggedParameters(Box::new(TaggedParameters::function())),
+            })
         })
     }
 

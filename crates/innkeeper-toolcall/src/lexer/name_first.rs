@@ -10,6 +10,7 @@ use super::{
 use crate::call::RawArguments;
 use crate::event::TextEnd;
 use crate::parse::Completeness;
+use crate::resolve::resolve;
 use crate::tool::Tools;
 
 /// Maximum length of the text before the arguments in bytes: a name, a separator, an id and the
@@ -17,7 +18,7 @@ use crate::tool::Tools;
 const MAX_HEAD_BYTES: usize = MAX_NAME_BYTES + 128;
 
 /// Characters that follow the name of a tool in the calls of other syntaxes, and no word of prose.
-const CALL_SIGNS: &str = "<(=\"";
+const CALL_SIGNS: &[char] = &['<', '(', '=', '"'];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameFirstPhase {
@@ -29,32 +30,35 @@ enum NameFirstPhase {
 /// `name SEPARATOR {…} CLOSE`.
 #[derive(Debug)]
 pub(crate) struct NameFirst {
-    /// The separator; `None` if the arguments or `[ARGS]` directly follow the name.
-    separator: Option<&'static str>,
+    /// The possible separators; none if the arguments or `[ARGS]` directly follow the name.
+    separators: &'static [&'static str],
     close_marker: Option<&'static str>,
     phase: NameFirstPhase,
     scan: JsonScanner,
     base_offset: usize,
     head: String,
-    /// Whether a character of [`CALL_SIGNS`] ended the head.
+    /// Whether the name ended with a character of [`CALL_SIGNS`].
     ends_like_call: bool,
     body_range: Range<usize>,
 }
 
 impl NameFirst {
-    pub(super) fn new(separator: &'static str, close: &'static str) -> Self {
-        Self::with_markers(Some(separator), Some(close))
+    pub(super) fn new(separators: &'static [&'static str], close: &'static str) -> Self {
+        Self::with_markers(separators, Some(close))
     }
 
     /// Creates the lexer for Mistral's `name[ARGS]{…}`, `name[CALL_ID]id[ARGS]{…}` and `name{…}`
     /// after its marker.
     pub(super) fn adjacent() -> Self {
-        Self::with_markers(None, None)
+        Self::with_markers(&[], None)
     }
 
-    fn with_markers(separator: Option<&'static str>, close_marker: Option<&'static str>) -> Self {
+    fn with_markers(
+        separators: &'static [&'static str],
+        close_marker: Option<&'static str>,
+    ) -> Self {
         Self {
-            separator,
+            separators,
             close_marker,
             phase: NameFirstPhase::Head,
             scan: JsonScanner::new(close_marker),
@@ -69,6 +73,7 @@ impl NameFirst {
         &mut self,
         input: &str,
         at: &mut usize,
+        tools: &Tools,
         update: &mut LexUpdate,
     ) -> Option<LexStatus> {
         for (offset, letter) in input.char_indices() {
@@ -77,6 +82,11 @@ impl NameFirst {
                 .map_or(PrefixMatch::No, |close| match_prefix(&input[offset..], close))
             {
                 PrefixMatch::Partial => return Some(self.need_more(input, offset)),
+                // Prose, or a separator of another syntax with the arguments behind it.
+                PrefixMatch::Yes if !self.has_separator() && !self.is_tool(tools) => {
+                    self.ends_like_call = self.name().contains(CALL_SIGNS);
+                    return Some(LexStatus::NotACall { used: offset });
+                }
                 PrefixMatch::Yes => {
                     *at = offset;
                     self.body_range = self.base_offset + offset..self.base_offset + offset;
@@ -85,8 +95,10 @@ impl NameFirst {
                 }
                 PrefixMatch::No => {}
             }
-            let separated = self.separator.is_none_or(|separator| self.head.contains(separator));
-            if separated && (letter == '{' || letter == '[' && self.separator.is_some()) {
+            let is_adjacent = self.separators.is_empty();
+            if (is_adjacent || self.has_separator())
+                && (letter == '{' || letter == '[' && !is_adjacent)
+            {
                 *at = offset;
                 self.body_range.start = self.base_offset + offset;
                 self.phase = NameFirstPhase::Body;
@@ -95,10 +107,10 @@ impl NameFirst {
                 return None;
             }
             let blank = letter.is_ascii_whitespace() && self.head.contains('[');
-            let odd = self.separator.is_none()
+            let odd = is_adjacent
                 && !(letter.is_ascii_alphanumeric() || "_-.:/[]".contains(letter) || blank);
             if odd || self.head.len() >= MAX_HEAD_BYTES {
-                self.ends_like_call = CALL_SIGNS.contains(letter);
+                self.ends_like_call = CALL_SIGNS.contains(&letter);
                 return Some(LexStatus::NotACall { used: offset });
             }
             self.head.push(letter);
@@ -152,16 +164,26 @@ impl NameFirst {
         LexStatus::NeedMore { held: input.len() - at }
     }
 
+    fn has_separator(&self) -> bool {
+        self.separators.iter().any(|separator| self.head.contains(separator))
+    }
+
+    /// Whether the head is nothing but the name of an offered tool.
+    fn is_tool(&self, tools: &Tools) -> bool {
+        is_name(self.name()) && resolve(tools, self.name()).is_some()
+    }
+
     /// Extracts the tool name from the text before the arguments.
     fn name(&self) -> &str {
-        let (name, between) = match self.separator {
-            Some(separator) => self.head.split_once(separator).unwrap_or((&self.head, "")),
-            None => self.head.split_once('[').unwrap_or((&self.head, "")),
-        };
+        let (name, between) = match self.separators {
+            [] => self.head.split_once('['),
+            separators => separators.iter().find_map(|separator| self.head.split_once(separator)),
+        }
+        .unwrap_or((&self.head, ""));
         let name = name.trim();
         let name = name.strip_prefix("functions.").unwrap_or(name);
         // DeepSeek V3 writes `function` before the separator and the name after the separator.
-        if name == "function" && self.separator.is_some() {
+        if name == "function" && !self.separators.is_empty() {
             return between.lines().next().unwrap_or_default().trim();
         }
         // Kimi appends the index of the call to the name.
@@ -181,13 +203,13 @@ impl Lexer for NameFirst {
         &mut self,
         input: &str,
         text_end: Option<TextEnd>,
-        _tools: &Tools,
+        tools: &Tools,
         update: &mut LexUpdate,
     ) -> LexStatus {
         let mut at = 0;
         loop {
             let status = match self.phase {
-                NameFirstPhase::Head => self.lex_head(input, &mut at, update),
+                NameFirstPhase::Head => self.lex_head(input, &mut at, tools, update),
                 NameFirstPhase::Body => self.lex_body(input, &mut at, update),
                 NameFirstPhase::Tail => Some(self.lex_tail(input, at, text_end)),
             };
@@ -215,9 +237,8 @@ impl Lexer for NameFirst {
     }
 
     fn was_intended(&self) -> bool {
-        let has_separator = self.separator.is_some_and(|separator| self.head.contains(separator));
         self.phase != NameFirstPhase::Head
-            || has_separator
-            || self.ends_like_call && is_name(self.name())
+            || self.has_separator()
+            || self.ends_like_call && self.name().split(CALL_SIGNS).next().is_some_and(is_name)
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct TagSyntax {
     pub(super) outer_end: Option<&'static str>,
     /// The closing tags that may follow a call at the end of the text.
     pub(super) section_ends: Vec<String>,
+    /// The starts of other elements with the closing tags of a call and of an argument. Empty if the
+    /// syntax writes its own tags this way.
+    pub(super) element_starts: &'static [&'static str],
     /// Whether one line end at each side of a value belongs to the tags.
     pub(super) trims_newlines: bool,
     /// The source of the type of an argument.
@@ -31,10 +34,10 @@ pub(super) struct TagSyntax {
 pub(super) enum HeadEnd {
     /// This text.
     Text(&'static str),
-    /// A quote with `>` or `/>` after it.
-    Quote,
-    /// The first argument or the end of the call.
-    NextTag,
+    /// `>` or `/>`, after a name in any quotes or in none.
+    TagEnd,
+    /// The first argument, the end of the call, or this separator.
+    NextTag { separator: &'static str },
 }
 
 /// The end of a value.
@@ -78,6 +81,7 @@ impl TagSyntax {
             call_end: "</function>".to_owned(),
             outer_end: Some("</tool_call>"),
             section_ends: vec!["</tool_call>".to_owned(), "</seed:tool_call>".to_owned()],
+            element_starts: &["<function", "<parameter"],
             trims_newlines: true,
             type_source: TypeSource::Schema,
         }
@@ -86,32 +90,49 @@ impl TagSyntax {
     /// `<function name="…">` with `<param name="…">` (MiniCPM).
     pub(super) fn named_function() -> Self {
         Self {
-            call_start: "<function name=\"".to_owned(),
-            head_end: HeadEnd::Quote,
-            argument_start: "<param name=\"".to_owned(),
+            call_start: "<function name=".to_owned(),
+            head_end: HeadEnd::TagEnd,
+            argument_start: "<param name=".to_owned(),
             value_end: ValueEnd::Tag("</param>".to_owned()),
             section_ends: vec!["</tool_call>".to_owned()],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
             ..Self::function()
         }
     }
 
-    /// GLM: the name, then `<arg_key>` and `<arg_value>`.
+    /// GLM, and Hunyuan 3 without its suffix: the name, then `<arg_key>` and `<arg_value>`.
     pub(super) fn glm() -> Self {
         Self {
             call_prefix: "",
             call_start: "<tool_call>".to_owned(),
-            head_end: HeadEnd::NextTag,
+            head_end: HeadEnd::NextTag { separator: "<tool_sep>" },
             argument_start: "<arg_key>".to_owned(),
             key_end: "</arg_key>",
             value_start: "<arg_value>",
             value_end: ValueEnd::Tag("</arg_value>".to_owned()),
             call_end: "</tool_call>".to_owned(),
             outer_end: None,
-            section_ends: Vec::new(),
+            section_ends: vec!["</tool_calls>".to_owned()],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::Schema,
+        }
+    }
+
+    /// Hunyuan 3: GLM's tags with a suffix.
+    pub(super) fn hunyuan() -> Self {
+        Self {
+            call_start: "<tool_call:opensource>".to_owned(),
+            head_end: HeadEnd::NextTag { separator: "<tool_sep:opensource>" },
+            argument_start: "<arg_key:opensource>".to_owned(),
+            key_end: "</arg_key:opensource>",
+            value_start: "<arg_value:opensource>",
+            value_end: ValueEnd::Tag("</arg_value:opensource>".to_owned()),
+            call_end: "</tool_call:opensource>".to_owned(),
+            section_ends: vec!["</tool_calls:opensource>".to_owned()],
+            ..Self::glm()
         }
     }
 
@@ -119,15 +140,16 @@ impl TagSyntax {
     pub(super) fn invoke(prefix: &'static str) -> Self {
         Self {
             call_prefix: "",
-            call_start: format!("<{prefix}invoke name=\""),
-            head_end: HeadEnd::Quote,
-            argument_start: format!("<{prefix}parameter name=\""),
+            call_start: format!("<{prefix}invoke name="),
+            head_end: HeadEnd::TagEnd,
+            argument_start: format!("<{prefix}parameter name="),
             key_end: ">",
             value_start: "",
             value_end: ValueEnd::Tag(format!("</{prefix}parameter>")),
             call_end: format!("</{prefix}invoke>"),
             outer_end: None,
             section_ends: SECTION_ENDS.iter().map(|end| (*end).to_owned()).collect(),
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::StringAttribute,
         }
@@ -137,8 +159,8 @@ impl TagSyntax {
     pub(super) fn minimax() -> Self {
         Self {
             call_prefix: "",
-            call_start: minimax!("<invoke name=\"").to_owned(),
-            head_end: HeadEnd::Quote,
+            call_start: minimax!("<invoke name=").to_owned(),
+            head_end: HeadEnd::TagEnd,
             argument_start: minimax!("<").to_owned(),
             key_end: ">",
             value_start: "",
@@ -146,6 +168,7 @@ impl TagSyntax {
             call_end: minimax!("</invoke>").to_owned(),
             outer_end: None,
             section_ends: vec![minimax!("</tool_call>").to_owned()],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::Schema,
         }
@@ -167,6 +190,7 @@ impl TagSyntax {
                 "<|close|>tools<|sep|>".to_owned(),
                 "<|close|>message<|sep|>".to_owned(),
             ],
+            element_starts: &[],
             trims_newlines: false,
             type_source: TypeSource::TypeAttribute,
         }
@@ -190,9 +214,20 @@ impl TagSyntax {
         match self.type_source {
             TypeSource::TypeAttribute => attribute_value(head, "tool").unwrap_or_default(),
             TypeSource::Schema | TypeSource::StringAttribute => {
-                head.trim().trim_matches('"').to_owned()
+                let head = head.trim();
+                if self.head_end == HeadEnd::TagEnd {
+                    split_quoted(head).0
+                } else {
+                    head.trim_matches('"')
+                }
+                .to_owned()
             }
         }
+    }
+
+    /// Whether the text before the end of the name has no other attributes, if it must have none.
+    pub(super) fn is_head(&self, head: &str) -> bool {
+        self.head_end != HeadEnd::TagEnd || split_quoted(head.trim()).1.trim().is_empty()
     }
 
     /// Returns the name of an argument and its declared type. `head` is the text of the tag.
@@ -200,7 +235,7 @@ impl TagSyntax {
         match self.type_source {
             TypeSource::Schema => (head.trim().trim_matches('"').to_owned(), None),
             TypeSource::StringAttribute => {
-                let (name, rest) = head.split_once('"').unwrap_or((head, ""));
+                let (name, rest) = split_quoted(head.trim());
                 (name.to_owned(), attribute_value(rest, "string"))
             }
             TypeSource::TypeAttribute => {
@@ -216,6 +251,9 @@ const SECTION_ENDS: &[&str] = &[
     "</｜DSML｜function_calls>",
     "</｜DSML｜tool_calls>",
     "</｜DSML｜ calls>",
+    "</|DSML|function_calls>",
+    "</|DSML|tool_calls>",
+    "</｜GCML｜tool_calls>",
     "</｜｜DSML｜｜function_calls>",
     "</｜｜DSML｜｜tool_calls>",
     "</function_calls>",
@@ -225,10 +263,22 @@ const SECTION_ENDS: &[&str] = &[
     "<｜tool_calls_end｜>",
 ];
 
+/// Splits the text after `name=` into the name, in any quotes or in none, and the other attributes.
+fn split_quoted(text: &str) -> (&str, &str) {
+    match text.strip_prefix(QUOTES) {
+        Some(rest) => rest.split_once(QUOTES).unwrap_or((rest, "")),
+        None => text.split_once(' ').unwrap_or((text, "")),
+    }
+}
+
+/// The quotes of an attribute.
+const QUOTES: [char; 2] = ['"', '\''];
+
 /// Returns the value of the attribute `name`, with entities decoded.
 fn attribute_value(text: &str, name: &str) -> Option<String> {
-    let from = text.find(&format!("{name}=\""))? + name.len() + 2;
-    let value = text[from..].split('"').next()?;
+    let from = text.find(&format!("{name}="))? + name.len() + 1;
+    let quote = text[from..].chars().next().filter(|quote| QUOTES.contains(quote))?;
+    let value = text[from + 1..].split(quote).next()?;
     Some(
         value
             .replace("&quot;", "\"")

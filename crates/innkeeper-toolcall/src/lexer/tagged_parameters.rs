@@ -61,6 +61,10 @@ pub(crate) struct TaggedParameters {
     pub(super) scan: ValueScan,
     /// Whether the call has a second reading.
     pub(super) is_ambiguous: bool,
+    /// The arguments whose tags a value contained, although they hadn't come yet.
+    pub(super) mentioned: HashSet<String>,
+    /// Whether the tags of the call are on lines of their own.
+    has_lines: bool,
     /// Whether a tag of the call is missing, so that all others must be there.
     is_damaged: bool,
     pub(super) arguments: Vec<Argument>,
@@ -108,6 +112,8 @@ impl TaggedParameters {
             value_start: 0,
             scan: ValueScan::default(),
             is_ambiguous: false,
+            mentioned: HashSet::new(),
+            has_lines: false,
             is_damaged: false,
             arguments: Vec::new(),
             given: HashSet::new(),
@@ -138,10 +144,13 @@ impl TaggedParameters {
                 HeadMatch::End { length, phase } => {
                     *at += length;
                     let name = self.name();
-                    if self.requires_tool && resolve(tools, &name).is_none() {
+                    if !self.syntax.is_head(&self.head)
+                        || self.requires_tool && resolve(tools, &name).is_none()
+                    {
                         return Some(LexStatus::NotACall { used: *at });
                     }
                     self.parameters = ToolParameters::for_tool(tools, &name);
+                    self.has_lines = self.head.ends_with('\n');
                     update.name = Some(name);
                     update.name_at = *at;
                     self.phase = phase;
@@ -165,19 +174,21 @@ impl TaggedParameters {
             HeadEnd::Text(end) => {
                 HeadMatch::from_prefix(match_prefix(rest, end), end.len(), arguments)
             }
-            HeadEnd::Quote => match (match_prefix(rest, "\">"), match_prefix(rest, "\"/>")) {
-                (_, PrefixMatch::Yes) => {
-                    HeadMatch::from_prefix(PrefixMatch::Yes, 3, ParameterPhase::Tail)
-                }
-                (PrefixMatch::No, PrefixMatch::Partial) => HeadMatch::NeedMore,
-                (matched, _) => HeadMatch::from_prefix(matched, 2, arguments),
+            HeadEnd::TagEnd => match match_prefix(rest, "/>") {
+                PrefixMatch::No => HeadMatch::from_prefix(match_prefix(rest, ">"), 1, arguments),
+                matched => HeadMatch::from_prefix(matched, 2, ParameterPhase::Tail),
             },
-            HeadEnd::NextTag => {
+            HeadEnd::NextTag { separator } => {
+                if match_prefix(rest, separator) == PrefixMatch::Yes {
+                    return HeadMatch::from_prefix(PrefixMatch::Yes, separator.len(), arguments);
+                }
                 let tags = [&*self.syntax.argument_start, &*self.syntax.call_end];
                 let results = tags.map(|tag| match_prefix(rest, tag));
                 if results.contains(&PrefixMatch::Yes) {
                     HeadMatch::from_prefix(PrefixMatch::Yes, 0, arguments)
-                } else if results.contains(&PrefixMatch::Partial) {
+                } else if results.contains(&PrefixMatch::Partial)
+                    || match_prefix(rest, separator) == PrefixMatch::Partial
+                {
                     HeadMatch::NeedMore
                 } else {
                     self.match_damaged_head(rest, tools)
@@ -221,7 +232,9 @@ impl TaggedParameters {
         at: &mut usize,
         text_end: Option<TextEnd>,
     ) -> Option<LexStatus> {
-        *at += leading_whitespace_len(&input[*at..]);
+        let blank = leading_whitespace_len(&input[*at..]);
+        self.has_lines |= input[*at..*at + blank].contains('\n');
+        *at += blank;
         let rest = &input[*at..];
         if rest.is_empty() {
             // All values are closed and the model stopped by itself: only the end of the call is
@@ -335,9 +348,24 @@ impl TaggedParameters {
         self.name.clone().unwrap_or_else(|| self.syntax.name(&self.head))
     }
 
+    /// Returns the value of an argument without the line breaks that belong to its tags; `None` if
+    /// the closing tag is missing and a line break may belong to either.
+    fn value_text<'t>(&self, argument: &Argument, text: &'t str) -> Option<&'t str> {
+        let value = text.get(argument.range.clone()).unwrap_or_default();
+        let (after_start, before_end) = (strip_first_break(value), strip_last_break(value));
+        let unframed = after_start.and_then(strip_last_break);
+        match (argument.is_closed, self.syntax.trims_newlines) {
+            (_, true) if unframed.is_some() => unframed,
+            (true, _) => Some(value),
+            (false, true) => (after_start.or(before_end).is_none()).then_some(value),
+            (false, false) if self.has_lines => before_end.or(Some(value)),
+            (false, false) => before_end.is_none().then_some(value),
+        }
+    }
+
     /// Returns the reason why the text doesn't have exactly one reading.
     fn find_doubt(&self, text: &str) -> Option<String> {
-        if self.is_ambiguous {
+        if self.is_ambiguous || !self.mentioned.is_subset(&self.given) {
             return Some("a value contains the start of an argument that is missing".to_owned());
         }
         for (index, argument) in self.arguments.iter().enumerate() {
@@ -350,7 +378,11 @@ impl TaggedParameters {
             }
             let value = text.get(argument.range.clone()).unwrap_or_default();
             // A tag in a value without a closing tag may be the wrong closing tag.
-            if !argument.is_closed && (self.is_damaged || value.contains('<')) {
+            if !argument.is_closed
+                && (self.is_damaged
+                    || value.contains('<')
+                    || self.value_text(argument, text).is_none())
+            {
                 return Some(format!("the value of {} has no end", quote_backticks(&name)));
             }
         }
@@ -373,6 +405,14 @@ impl HeadMatch {
             PrefixMatch::No => Self::No,
         }
     }
+}
+
+fn strip_first_break(text: &str) -> Option<&str> {
+    text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'))
+}
+
+fn strip_last_break(text: &str) -> Option<&str> {
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'))
 }
 
 /// Whether an offered tool with this name takes no arguments.
@@ -426,13 +466,7 @@ impl Lexer for TaggedParameters {
         let mut raw = Vec::new();
         let mut values = Vec::new();
         for argument in &self.arguments {
-            let mut value = text.get(argument.range.clone()).unwrap_or_default();
-            if self.syntax.trims_newlines {
-                let from = value.strip_prefix("\r\n").or_else(|| value.strip_prefix('\n'));
-                value = from.unwrap_or(value);
-                let to = value.strip_suffix("\r\n").or_else(|| value.strip_suffix('\n'));
-                value = to.unwrap_or(value);
-            }
+            let value = self.value_text(argument, text).unwrap_or_default();
             let (key, kind) = self.syntax.parse_argument_key(&argument.head);
             if !seen.insert(key.clone()) {
                 return Err(RejectReason::DuplicateArgument(key));
@@ -470,7 +504,9 @@ impl Lexer for TaggedParameters {
     fn was_intended(&self) -> bool {
         match self.phase {
             ParameterPhase::CallPrefix => false,
-            ParameterPhase::Head => !self.requires_tool && is_name(&self.name()),
+            ParameterPhase::Head => {
+                !self.requires_tool && self.syntax.is_head(&self.head) && is_name(&self.name())
+            }
             ParameterPhase::BetweenArguments
             | ParameterPhase::Key
             | ParameterPhase::BeforeValue

@@ -25,9 +25,16 @@ pub(super) struct ValueScan {
     open_calls: usize,
     /// The example arguments that are open, outside of example calls.
     open_arguments: usize,
+    /// The open elements of a file in the value that have the closing tags of the syntax: of a call
+    /// and of an argument.
+    open_elements: [usize; 2],
     /// The byte before the current position.
     last_byte: u8,
 }
+
+/// The positions in `open_elements`.
+const CALL: usize = 0;
+const ARGUMENT: usize = 1;
 
 /// What a tag in a value means.
 enum ValueStep {
@@ -133,6 +140,10 @@ impl TaggedParameters {
         if argument_start == PrefixMatch::Yes && self.scan.open_calls == 0 {
             return self.match_argument(rest, text_end);
         }
+        for (open, start) in self.scan.open_elements.iter_mut().zip(self.syntax.element_starts) {
+            let next = rest.strip_prefix(start).and_then(|rest| rest.chars().next());
+            *open += usize::from(next.is_some_and(|next| next == '>' || next.is_whitespace()));
+        }
         ValueStep::Part(1)
     }
 
@@ -154,8 +165,19 @@ impl TaggedParameters {
             return ValueStep::Part(used);
         }
         let in_argument = self.scan.open_arguments > 0;
-        match self.match_after_value(&rest[used..], text_end) {
+        let after = self.match_after_value(&rest[used..], text_end);
+        let may_close_element = matches!(after, AfterValue::CallEnd)
+            && self.scan.open_elements.iter().all(|open| *open > 0);
+        match after {
             AfterValue::NeedMore => return ValueStep::NeedMore,
+            // Both tags may belong to the file that the value contains.
+            _ if may_close_element => {
+                match self.match_section_end_after_call(&rest[used..], text_end) {
+                    PrefixMatch::Yes => self.is_ambiguous |= in_argument,
+                    PrefixMatch::Partial => return ValueStep::NeedMore,
+                    PrefixMatch::No => return self.pass_value_end(),
+                }
+            }
             // With an open argument in the value, both tags may belong to an example.
             AfterValue::CallEnd | AfterValue::TextEnd => self.is_ambiguous |= in_argument,
             AfterValue::Argument(key) if self.is_wanted(&key) => {
@@ -165,12 +187,27 @@ impl TaggedParameters {
             AfterValue::Argument(_) if !in_argument => {}
             AfterValue::DamagedArgument if !in_argument => self.is_ambiguous = true,
             AfterValue::Argument(_) | AfterValue::DamagedArgument | AfterValue::Other => {
-                self.scan.open_arguments = self.scan.open_arguments.saturating_sub(1);
-                return ValueStep::Part(used);
+                return self.pass_value_end();
             }
         }
         let phase = ParameterPhase::BetweenArguments;
         ValueStep::End(ValueBoundary { used, phase, is_closed: true })
+    }
+
+    /// Takes the closing tag of a value as a part of the value.
+    fn pass_value_end(&mut self) -> ValueStep {
+        let open_elements = &mut self.scan.open_elements[ARGUMENT];
+        *open_elements = open_elements.saturating_sub(1);
+        self.scan.open_arguments = self.scan.open_arguments.saturating_sub(1);
+        ValueStep::Part(self.value_end.len())
+    }
+
+    /// Whether the end of the call is followed by the end of its section or of the text. `rest` is
+    /// the text after a value.
+    fn match_section_end_after_call(&self, rest: &str, text_end: Option<TextEnd>) -> PrefixMatch {
+        let call_end = leading_whitespace_len(rest) + self.syntax.call_end.len();
+        let ended = text_end.map(|_| true);
+        match_after_whitespace(&rest[call_end..], &self.syntax.section_ends, ended)
     }
 
     fn match_after_value(&self, rest: &str, text_end: Option<TextEnd>) -> AfterValue {
@@ -218,7 +255,11 @@ impl TaggedParameters {
                 ValueStep::End(ValueBoundary { used, phase, is_closed: false })
             }
             PrefixMatch::Partial if text_end.is_none() => ValueStep::NeedMore,
-            PrefixMatch::Partial | PrefixMatch::No => ValueStep::Part(used),
+            PrefixMatch::Partial | PrefixMatch::No => {
+                let open_elements = &mut self.scan.open_elements[CALL];
+                *open_elements = open_elements.saturating_sub(1);
+                ValueStep::Part(used)
+            }
         }
     }
 
@@ -268,7 +309,11 @@ impl TaggedParameters {
                 let phase = ParameterPhase::BetweenArguments;
                 return ValueStep::End(ValueBoundary { used: 0, phase, is_closed: false });
             }
-            self.is_ambiguous = true;
+            self.mentioned.insert(key.clone());
+        }
+        // Only a tag of the same name closes it, and a tag that is closed at once needs none.
+        if self.syntax.value_end(&key) != self.value_end || rest[..used - 1].ends_with('/') {
+            return ValueStep::Part(used);
         }
         match self.match_value_start(&rest[used..]) {
             PrefixMatch::Partial if text_end.is_none() => return ValueStep::NeedMore,
@@ -313,7 +358,9 @@ impl TaggedParameters {
     fn match_example(&self, rest: &str) -> ExampleMatch {
         let from = self.syntax.call_start.len();
         let head = first_bytes(&rest[from..], MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES + 1);
-        if self.syntax.head_end == HeadEnd::NextTag {
+        let mut next = vec![&*self.syntax.argument_start, &*self.syntax.call_end];
+        if let HeadEnd::NextTag { separator } = self.syntax.head_end {
+            next.push(separator);
             let first = head.trim_start();
             let results = ["{", "[", "<function="].map(|start| match_prefix(first, start));
             if results.contains(&PrefixMatch::Yes) {
@@ -325,8 +372,8 @@ impl TaggedParameters {
         }
         let (end, end_length) = match self.syntax.head_end {
             HeadEnd::Text(end) => (head.find(end), end.len()),
-            HeadEnd::Quote => (head.find('"'), 1),
-            HeadEnd::NextTag => (head.find('<'), 0),
+            HeadEnd::TagEnd => (head.find('>'), 1),
+            HeadEnd::NextTag { .. } => (head.find('<'), 0),
         };
         let Some(end) = end.filter(|end| *end <= MAX_NAME_BYTES) else {
             let is_long = head.len() > MAX_NAME_BYTES + MAX_LOOKAHEAD_BYTES;
@@ -335,16 +382,10 @@ impl TaggedParameters {
         if !self.is_head(&head[..end]) {
             return ExampleMatch::No;
         }
-        let mut length = from + end + end_length;
-        if self.syntax.head_end == HeadEnd::Quote {
-            match (match_prefix(&rest[length..], ">"), match_prefix(&rest[length..], "/>")) {
-                (PrefixMatch::Yes, _) => length += 1,
-                (_, PrefixMatch::Yes) => return ExampleMatch::Closed(length + 2),
-                (PrefixMatch::No, PrefixMatch::No) => return ExampleMatch::No,
-                _ => return ExampleMatch::NeedMore,
-            }
+        let length = from + end + end_length;
+        if self.syntax.head_end == HeadEnd::TagEnd && head[..end].ends_with('/') {
+            return ExampleMatch::Closed(length);
         }
-        let next = [&self.syntax.argument_start, &self.syntax.call_end];
         match match_after_whitespace(&rest[length..], &next, None) {
             PrefixMatch::Yes => ExampleMatch::Open(length),
             PrefixMatch::Partial => ExampleMatch::NeedMore,
@@ -354,7 +395,10 @@ impl TaggedParameters {
 
     /// Whether a text can be the name of a tool, with its attributes.
     fn is_head(&self, head: &str) -> bool {
-        !head.trim().contains(['<', '\n']) && is_name(self.syntax.name(head).trim())
+        let head = head.trim().trim_end_matches('/');
+        !head.contains(['<', '\n'])
+            && self.syntax.is_head(head)
+            && is_name(self.syntax.name(head).trim())
     }
 }
 

@@ -180,7 +180,7 @@ fn in_quotes(line: [&[u8]; 2]) -> bool {
 }
 
 /// Returns the last `count` bytes, or all.
-fn last_bytes(bytes: &[u8], count: usize) -> &[u8] {
+pub(super) fn last_bytes(bytes: &[u8], count: usize) -> &[u8] {
     &bytes[bytes.len().saturating_sub(count)..]
 }
 

@@ -196,7 +196,7 @@ impl ToolCallParser {
         match self.markers.match_start(&input[skipped..], text_end.is_some(), |_| true) {
             MarkerMatch::Partial => return ParseProgress::wait_after(skipped),
             MarkerMatch::Marker(marker)
-                if marker.kind == MarkerKind::Markup
+                if matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken)
                     && pending.trailing_text.len() <= max_bytes =>
             {
                 pending.trailing_text.push_str(marker.text);

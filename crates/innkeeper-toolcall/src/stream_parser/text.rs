@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 
-use super::context::fence_line;
+use super::context::{fence_line, last_bytes};
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
@@ -12,7 +12,7 @@ use super::{
 use crate::event::{ParseEvent, TextEnd};
 use crate::format::{LexerKind, Marker, MarkerKind};
 use crate::lexer::fence::FENCE;
-use crate::lexer::{MAX_LOOKAHEAD_BYTES, PrefixMatch, match_call_start};
+use crate::lexer::{MAX_LOOKAHEAD_BYTES, PrefixMatch, leading_whitespace_len, match_call_start};
 
 impl ToolCallParser {
     pub(super) fn parse_text(
@@ -90,9 +90,11 @@ impl ToolCallParser {
     ) -> ParseProgress {
         let mut held = 0;
         for (text, _) in self.lead_ins.iter().filter(|_| text_end.is_none()) {
-            let mut lengths = (1..=text.len()).rev();
-            let length = lengths.find(|length| input.ends_with(&text[..*length]));
-            held = held.max(length.unwrap_or(0));
+            let text = text.as_bytes();
+            let end = last_bytes(input.as_bytes(), text.len());
+            // Most texts have no such byte near their end, so nothing is compared.
+            let mut starts = memchr::memchr_iter(text[0], end).map(|start| &end[start..]);
+            held = held.max(starts.find(|start| text.starts_with(start)).map_or(0, <[u8]>::len));
         }
         let shown = input.len() - held;
         self.emit_visible_text(&input[..shown], sink);
@@ -154,8 +156,30 @@ impl ToolCallParser {
             | MarkerKind::CallCloser
             | MarkerKind::CallSection { .. }
             | MarkerKind::HarmonyHeader => PrefixMatch::Yes,
-            // More text decides, and at the end of the text the token counts.
-            MarkerKind::EndToken => PrefixMatch::Partial,
+            MarkerKind::EndToken => self.match_end(&rest[marker.text.len()..]),
+        }
+    }
+
+    /// Whether the text after an end token is over, or goes on with markup, so that the token ends a
+    /// turn. `Partial` if more text decides; at the end of the text, the token counts.
+    fn match_end(&self, after: &str) -> PrefixMatch {
+        let mut rest = after;
+        loop {
+            rest = &rest[leading_whitespace_len(rest)..];
+            if after.len() - rest.len() > MAX_LOOKAHEAD_BYTES {
+                return PrefixMatch::No;
+            }
+            let is_markup =
+                |marker: &Marker| matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken);
+            match self.markers.match_start(rest, false, is_markup) {
+                MarkerMatch::Marker(marker) if marker.kind == MarkerKind::EndToken => {
+                    rest = &rest[marker.text.len()..];
+                }
+                MarkerMatch::Marker(_) => return PrefixMatch::Yes,
+                MarkerMatch::Partial => return PrefixMatch::Partial,
+                MarkerMatch::Nothing if rest.is_empty() => return PrefixMatch::Partial,
+                MarkerMatch::Nothing => return PrefixMatch::No,
+            }
         }
     }
 
@@ -191,8 +215,7 @@ impl ToolCallParser {
             MarkerKind::StrayReasoningEnd => !self.saw_reasoning && !quoted(),
             MarkerKind::EndToken => {
                 let after = rest.get(marker.text.len()..).unwrap_or_default();
-                after.len() <= MAX_LOOKAHEAD_BYTES
-                    && after.trim().is_empty()
+                self.match_end(after) != PrefixMatch::No
                     && !self.context.line_contains(fresh, "<s>")
                     && !quoted()
             }

@@ -128,6 +128,41 @@ fn every_model_calls_in_its_own_syntax() {
             "phi-4-mini",
             "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]",
         ),
+        (
+            "nobody-knows-1",
+            "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]",
+        ),
+        ("llama3.1", "<function=get_weather>{\"city\": \"Oslo\"}</function>"),
+        ("llama3.1", "<function=get_weather> {\"city\": \"Oslo\"}\n"),
+        ("llama3.1", "<function=get_weather{\"city\": \"Oslo\"}</function>"),
+        (
+            "GigaChat3-10B",
+            "function call<|role_sep|>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}</s>",
+        ),
+        (
+            "GigaChat3-10B",
+            "<|function_call|>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}",
+        ),
+        (
+            "GigaChat3.5",
+            "<｜GCML｜tool_calls>\n<｜GCML｜invoke name=\"get_weather\">\n<｜GCML｜parameter name=\"city\" string=\"true\">Oslo</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>",
+        ),
+        (
+            "Hunyuan-A13B",
+            "<tool_calls>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}]</tool_calls>",
+        ),
+        (
+            "Hy3-preview",
+            "<tool_calls>\n<tool_call>get_weather<tool_sep>\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>\n</tool_calls>",
+        ),
+        (
+            "Hy3",
+            "<tool_calls:opensource>\n<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city</arg_key:opensource>\n<arg_value:opensource>Oslo</arg_value:opensource>\n</tool_call:opensource>\n</tool_calls:opensource>",
+        ),
+        (
+            "ERNIE-4.5-21B-A3B",
+            "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>",
+        ),
         ("lfm2.5-8b", "<|tool_call_start|>[get_weather(city=\"Oslo\")]<|tool_call_end|>"),
     ] {
         let output = parse_at_every_cut(model, text);
@@ -212,10 +247,184 @@ fn damaged_tags_make_a_call_only_if_one_reading_is_left() {
 }
 
 #[test]
+fn tokens_in_ascii_and_names_in_other_quotes_make_a_call() {
+    for (model, text, call) in [
+        (
+            "deepseek-v3.2",
+            "<|DSML|function_calls>\n<|DSML|invoke name=\"get_weather\">\n<|DSML|parameter name=\"city\" string=\"true\">Oslo</|DSML|parameter>\n</|DSML|invoke>\n</|DSML|function_calls>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.1",
+            "<|tool▁calls▁begin|><|tool▁call▁begin|>get_weather<|tool▁sep|>{\"city\": \"Oslo\"}<|tool▁call▁end|><|tool▁calls▁end|>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.1",
+            "<｜tool_calls_begin｜><｜tool_call_begin｜>get_weather<｜tool_sep｜>{\"city\": \"Oslo\"}<｜tool_call_end｜><｜tool_calls_end｜>",
+            Some(WEATHER),
+        ),
+        (
+            "nobody-knows-1",
+            "<|tool_calls_begin|><|tool_call_begin|>get_weather<|tool_sep|>{\"city\": \"Oslo\"}<|tool_call_end|><|tool_calls_end|>",
+            Some(WEATHER),
+        ),
+        (
+            "minimax-m2",
+            "<invoke name='get_weather'>\n<parameter name='city'>Oslo</parameter>\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "claude",
+            "<invoke name=get_weather>\n<parameter name=\"city\">Oslo</parameter>\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "deepseek-v3.2",
+            "<｜DSML｜invoke name='get_weather'>\n<｜DSML｜parameter name='city' string='true'>Oslo</｜DSML｜parameter>\n</｜DSML｜invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "MiniCPM5-1B",
+            "<function name='get_weather'><param name='city'>Oslo</param></function>",
+            Some(WEATHER),
+        ),
+        // The arguments stand behind a separator that nobody knows.
+        (
+            "nobody-knows-1",
+            "<|tool_call_begin|>get_time<|tool_arguments|>{\"zone\": \"Oslo\"}<|tool_call_end|>",
+            None,
+        ),
+        ("llama3.1", "<function=get_weather>[\"Oslo\"]</function>", None),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
+        assert_eq!(output.refusals.is_empty(), call.is_some(), "{text}: {output:?}");
+    }
+}
+
+#[test]
 fn an_argument_that_the_tool_requires_may_follow_a_value_without_its_closing_tag() {
     let text = "<tool_call>\n<function=write>\n<parameter=path>\na\n<parameter=content>\nb\n</parameter>\n</function>\n</tool_call>";
     let output = parse_at_every_cut("qwen3-coder", text);
     assert_eq!(output.calls, [r#"write{"path":"a","content":"b"}"#]);
+}
+
+#[test]
+fn a_raw_value_keeps_its_line_breaks_and_loses_those_of_its_tags() {
+    let write = |content: &str| format!(r#"write{{"path":"a","content":{content:?}}}"#);
+    let seed = |content: &str| {
+        format!(
+            "<seed:tool_call>\n<function=write>\n<parameter=path>a</parameter>\n<parameter=content>{content}</parameter>\n</function>\n</seed:tool_call>"
+        )
+    };
+    for (content, expected) in [
+        ("x", "x"),
+        ("x\n", "x\n"),
+        ("\nx", "\nx"),
+        ("\nx\n", "x"),
+        ("\n\nx\n\n", "\nx\n"),
+        ("\n", "\n"),
+        ("\n\n", ""),
+        ("\r\nx\r\n", "x"),
+        ("x\r\n", "x\r\n"),
+    ] {
+        let output = parse_at_every_cut("Seed-OSS-36B", &seed(content));
+        assert_eq!(output.calls, [write(expected)], "{content:?}");
+    }
+    for (model, text, call) in [
+        (
+            "glm-4.7",
+            "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo\n</tool_call>",
+            Some(WEATHER),
+        ),
+        (
+            "glm-4.7",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</tool_call>",
+            Some(WEATHER),
+        ),
+        (
+            "minimax-m2",
+            "<invoke name=\"get_weather\">\n<parameter name=\"city\">Oslo\n</invoke>",
+            Some(WEATHER),
+        ),
+        (
+            "qwen3-coder",
+            "<function=get_weather>\n<parameter=city>\nOslo\n</function>\n</tool_call>",
+            Some(WEATHER),
+        ),
+        // The line break may belong to the value or to the tag that is missing.
+        (
+            "glm-4.7",
+            "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo\n</tool_call>",
+            None,
+        ),
+        (
+            "qwen3-coder",
+            "<function=get_weather>\n<parameter=city>\nOslo</function>\n</tool_call>",
+            None,
+        ),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, Vec::from_iter(call.map(str::to_owned)), "{text}");
+        assert_eq!(output.refusals.is_empty(), call.is_some(), "{text}: {output:?}");
+    }
+}
+
+#[test]
+fn a_value_may_contain_examples_and_elements_whose_tags_pair_up() {
+    let m3 = "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"run\">]<]minimax[>[<command>ls]<]minimax[>[</command>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>";
+    let xml = "<a><function name=\"f\"><parameter name=\"q\">1</parameter></function>\n</a>";
+    let csharp = "/// <param name=\"path\">The path.</param>\n/// <param name=\"x\"/>\n";
+    let syntaxes: [(&str, &str, [&str; 4], &str); 4] = [
+        (
+            "qwen3-coder",
+            "<tool_call>\n<function=write>\n",
+            ["<parameter=", ">\n", "\n</parameter>\n", ""],
+            "</function>\n</tool_call>",
+        ),
+        (
+            "Seed-OSS-36B",
+            "<seed:tool_call>\n<function=write>\n",
+            ["<parameter=", ">", "</parameter>\n", ""],
+            "</function>\n</seed:tool_call>",
+        ),
+        (
+            "MiniCPM5-1B",
+            "<function name=\"write\">",
+            ["<param name=\"", "\">", "</param>", ""],
+            "</function>",
+        ),
+        (
+            "MiniMax-M3",
+            "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"write\">",
+            ["]<]minimax[>[<", ">", "]<]minimax[>[</", ">"],
+            "]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        ),
+    ];
+    for (model, start, [open, open_end, close, close_end], end) in syntaxes {
+        for value in [m3, xml, csharp] {
+            for keys in [["path", "content"], ["content", "path"]] {
+                let argument = |key: &str| {
+                    let value = if key == "path" { "a" } else { value };
+                    let close = if close_end.is_empty() {
+                        close.to_owned()
+                    } else {
+                        format!("{close}{key}{close_end}")
+                    };
+                    format!("{open}{key}{open_end}{value}{close}")
+                };
+                let text = format!("{start}{}{end}", keys.map(argument).concat());
+                let output = parse_at_every_cut(model, &text);
+                let content = json!(value).to_string();
+                let members = keys.map(|key| {
+                    format!("\"{key}\":{}", if key == "path" { "\"a\"" } else { &content })
+                });
+                let expected = format!("write{{{}}}", members.join(","));
+                assert_eq!((output.calls, output.refusals), (vec![expected], vec![]), "{text}");
+            }
+        }
+    }
 }
 
 /// Attack: model | a value contains the end of its own call | the call is reported as ended too
@@ -299,7 +508,18 @@ fn end_tokens_and_wrappers_of_a_model_are_not_shown() {
         ("granite4", "Fine.<|end_of_text|>"),
         ("Seed-OSS-36B", "<seed:think>I know.</seed:think>Fine.<seed:eos>"),
         ("LongCat-Flash", "<longcat_think>I know.</longcat_think>Fine."),
+        ("LongCat-Flash", "Fine.</longcat_s>"),
+        ("nemotron-nano-9b-v2", "Fine.<SPECIAL_12>"),
+        ("deepseek-coder", "Fine.<|EOT|>"),
+        ("jamba", "Fine.</s>"),
+        ("mistral-small", "Fine.</s></s>"),
+        ("gemma3", "Fine.<end_of_turn><eos>"),
+        ("kimi-k2", "Fine.<|im_end|>[EOS]"),
+        ("qwen3:8b", "Fine.<|im_end|><|im_start|>"),
+        ("Kimi-VL", "◁think▷I know.◁/think▷Fine."),
+        ("Hy3", "<think:opensource>I know.</think:opensource>Fine."),
         ("nobody-knows-1", "Fine.<|im_end|>"),
+        ("nobody-knows-1", "Fine.<|im_end|><|endoftext|></s>"),
     ] {
         let output = parse_at_every_cut(model, text);
         assert_eq!(output.text, "Fine.", "{model}");
@@ -315,9 +535,15 @@ fn a_token_that_prose_mentions_stays() {
         ("qwen3:8b", "The token `<|im_end|>` ends a turn."),
         ("llama3.1", "The token \"<|eot_id|>\" ends a turn."),
         ("qwen3:8b", "Fine.</s>"),
+        ("qwen3:8b", "A turn ends with <|im_end|> or <|endoftext|>, it depends."),
+        ("llama3.1", "<|eot_id|> ends a turn and <|eom_id|> ends a message."),
+        ("mistral-small", "Fine.</s> More."),
+        ("GigaChat3-10B", "A function call is a message."),
         ("qwen3:8b", "Gemma writes <end_of_turn> there."),
         ("phi-4", "functools[0] and functools.reduce"),
         ("minimax-m3", "a[1] = b[2]"),
+        ("qwen3:8b", "<function name='x' y='z'/>"),
+        ("deepseek-v3.1", "The tokens <|tool_call_begin|> and <|tool_call_end|> surround a call."),
         ("minimax-m3", "]"),
     ] {
         assert_eq!(parse_at_every_cut(model, text).text, text, "{model}");
