@@ -92,7 +92,7 @@ impl MarkedParts {
 }
 
 /// Whether a block of code ends with a line that closes it.
-fn is_closed(block: &str) -> bool {
+pub(super) fn is_closed(block: &str) -> bool {
     let is_fence = |line: &str| {
         let line = line.trim_start_matches([' ', '\t', '>']).trim_end();
         line.len() >= 3 && (line.bytes().all(|it| it == b'`') || line.bytes().all(|it| it == b'~'))

@@ -159,17 +159,23 @@ impl TextCallJudge<'_> {
             && !found.has_early_end
             && found.on_own_line.is_empty()
             && found.doubtful.is_empty();
+        // A model that repeats a call which it gets wrong is better made to call.
+        let is_repeated = last_attempt.trim() == text.trim() && !self.config.can_constrain();
         is_only_problem
             && (found.has_prose || is_json_list(text))
-            && !self.config.can_constrain()
-            && (last_attempt.trim() == text.trim() || !self.names_tool(found, text))
+            && (is_repeated || !self.names_tool(found, text))
     }
 
     /// Whether the response names a tool, or its calls nearly do.
     fn names_tool(&self, found: &TextCalls<'_>, text: &str) -> bool {
         let tools = &self.config.tools.known;
-        let short_name = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
-        tools.iter().any(|tool| text.contains(&short_name(&tool.name)))
+        let is_separator =
+            |letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-';
+        let is_tool_name = |word: &str| {
+            let mut names = tools.iter().map(|tool| tool.name.rsplit('.').next());
+            names.any(|name| name == Some(word))
+        };
+        text.split(is_separator).any(is_tool_name)
             || found.problems.iter().any(|problem| {
                 resolve(tools, &problem.tool).is_some() || !suggest(tools, &problem.tool).is_empty()
             })

@@ -123,7 +123,7 @@ fn is_question(verdict: &TextCallVerdict) -> bool {
 }
 
 #[test]
-fn a_response_that_is_nothing_but_a_decorated_call_is_asked_about() {
+fn a_decorated_call_alone_or_in_an_open_block_is_asked_about() {
     for template in [
         "~~~\nCALL\n~~~",
         "````\nCALL\n````",
@@ -142,6 +142,7 @@ fn a_response_that_is_nothing_but_a_decorated_call_is_asked_about() {
         "<pre>\nCALL\n</pre>",
         "<think>Hm.</think>\n~~~\nCALL\n~~~",
         "<think>Hm.</think>\n> CALL",
+        "Like this:\n\n```sh\nls\nCALL",
     ] {
         for call in CALLS {
             let answer = template.replace("CALL", call);
