@@ -51,6 +51,12 @@ impl Content {
         join_lines(self.0.iter().filter_map(ContentBlock::to_text))
     }
 
+    /// Returns the text of several blocks with nothing between them; `None` for one block. A text
+    /// that a block cuts off may continue in the next one.
+    pub(crate) fn joined_text(&self) -> Option<String> {
+        (self.0.len() > 1).then(|| self.0.iter().filter_map(ContentBlock::to_text).collect())
+    }
+
     /// Returns the content with a further block of text.
     pub(crate) fn with_text(&self, text: &str) -> Self {
         self.0.iter().cloned().chain([text.into()]).collect::<Vec<_>>().into()

@@ -9,6 +9,7 @@ mod circuit_breaker;
 mod compaction;
 mod config;
 mod correction;
+mod delimiters;
 mod dropped_tools;
 mod effect;
 mod empty_response;
@@ -25,6 +26,7 @@ mod request;
 mod response_parser;
 mod stats;
 mod text_calls;
+mod wrapped_call;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +45,7 @@ use plan::{Plan, PlanDecision};
 use rejected_call::RejectedTextCall;
 use rejected_tools::ToolOmissions;
 use response_parser::{ParsedCall, ParsedResponse, ResponseParser};
+use text_calls::TextCallVerdict;
 
 pub use circuit_breaker::MAX_CONSECUTIVE_FAILURES;
 #[cfg(test)]
@@ -93,6 +96,8 @@ pub struct Run {
     untold_losses: Vec<String>,
     /// The rejected calls that the caller has not taken.
     untaken_rejections: Vec<RejectedToolCall>,
+    /// Whether the rejected calls of the last attempt were prose, which is now the answer.
+    answer_was_rejected: bool,
     retries_remaining: u32,
     consecutive_failures: u32,
     calls: IterationCalls,
@@ -127,6 +132,7 @@ impl Run {
             rejected_calls: 0,
             untold_losses: Vec::new(),
             untaken_rejections: Vec::new(),
+            answer_was_rejected: false,
             retries_remaining,
             consecutive_failures: 0,
             calls: IterationCalls::default(),
@@ -276,7 +282,7 @@ impl Run {
         if self.is_last_request {
             return self.end_with_last_text(parsed);
         }
-        if let Some(question) = self.question_about_text(&parsed.verdict, response, jitter) {
+        if let Some(question) = self.question_about_text(&mut parsed, response, jitter) {
             return question;
         }
         if parsed.calls.is_empty()
@@ -299,6 +305,7 @@ impl Run {
             self.record_correction(response);
         }
         self.attempt_texts.clear();
+        self.answer_was_rejected = parsed.verdict == TextCallVerdict::Prose;
         self.accept_response(parsed, response)
     }
 

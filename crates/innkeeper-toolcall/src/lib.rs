@@ -51,7 +51,7 @@ pub use model_family::ModelFamily;
 pub use parse::{Completeness, ParseError, parse_lenient, parse_strict};
 pub use repair::Repair;
 pub use resolve::{ToolMatch, resolve, suggest, suggest_names};
-pub use sanitize::{first_sentence, quote_for_prompt, to_json_line};
+pub use sanitize::{first_sentence, is_blank, quote_for_prompt, to_json_line};
 pub use schema_lowering::{
     Dialect, LoweredSchema, SchemaLoss, SchemaLossKind, StrictLimits, ToolLimits, lower_schema,
     lower_schemas,

@@ -77,8 +77,13 @@ pub fn quote_for_prompt(text: &str) -> String {
     out
 }
 
+/// Whether a text shows nothing: it has only white space and invisible characters.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|character| character.is_whitespace() || is_hidden(character))
+}
+
 /// Whether a character is invisible or changes the display of other characters.
-fn is_hidden(character: char) -> bool {
+pub(crate) fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(
             u32::from(character),

@@ -7,6 +7,7 @@
 
 mod bytes;
 mod context;
+mod encodings;
 mod harmony;
 mod markers;
 mod occurrence;
@@ -21,6 +22,7 @@ use crate::Tools;
 use crate::event::{ParseEvent, TextEnd};
 use crate::format::{Format, MarkerKind};
 use crate::lexer::OpaqueJson;
+use crate::sanitize::is_blank;
 use context::TextContext;
 use harmony::HarmonyHeader;
 use markers::Markers;
@@ -352,7 +354,7 @@ impl ToolCallParser {
             return;
         }
         self.context.push(text);
-        let is_blank = text.trim().is_empty();
+        let is_blank = is_blank(text);
         self.after_call = self.after_call && is_blank;
         self.saw_text |= !is_blank;
         sink(ParseEvent::Text(text));

@@ -102,6 +102,12 @@ impl RunResult {
             Some(Message::User(_) | Message::ToolResults(_)) | None => String::new(),
         };
         let mut tool_calls = tool_calls;
+        if run.answer_was_rejected() {
+            let iteration = run.stats().iterations;
+            tool_calls.retain(|record| {
+                !record.rejected || !record.id.is_empty() || record.iteration != iteration
+            });
+        }
         for record in tool_calls.iter_mut().filter(|record| run.looked_around(&record.id)) {
             Arc::make_mut(record).retry_attempt = 0;
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use innkeeper_toolcall::{CallSearch, ResolvedCall, Tools};
 
+use crate::tool_output::to_content;
 use crate::tools::ToolOutput;
 
 /// Maximum number of bytes of the texts. The oldest go first: a model of today has long forgotten
@@ -34,6 +35,15 @@ impl ForeignText {
             Self::Result(output) => output.raw().get(),
             Self::Message(text) => text,
         }
+    }
+
+    fn contains(&self, search: &CallSearch<'_>) -> bool {
+        let joined = match self {
+            Self::Result(output) => to_content(output).joined_text(),
+            Self::Message(_) => None,
+        };
+        search.find_in(self.text()).is_some()
+            || joined.is_some_and(|text| search.find_in(&text).is_some())
     }
 }
 
@@ -64,7 +74,7 @@ impl ForeignTexts {
             newest.texts.iter().cloned().collect()
         };
         let search = CallSearch::new(tools, [call]);
-        texts.iter().rev().any(|text| search.find_in(text.text()).is_some())
+        texts.iter().rev().any(|text| text.contains(&search))
     }
 }
 
@@ -74,6 +84,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_call_in_two_blocks_of_one_result_is_found() {
+        let tools: Tools = [Tool::new("t", "", json!({}))].into_iter().collect();
+        let arguments = Json::from(&json!({"a": 1}));
+        let call = ResolvedCall { name: "t".to_owned(), arguments, repairs: Vec::new() };
+        let texts = ForeignTexts::default();
+        let block = |text: &str| json!({"type": "text", "text": text});
+        let blocks = [block(r#"Run {"tool": "t", "par"#), block(r#"ams": {"a": 1}}."#)];
+        let result = json!({"content": blocks}).to_string();
+        let raw = serde_json::value::RawValue::from_string(result).unwrap();
+        texts.add_result(&Arc::new(ToolOutput::new(raw, false)));
+        assert!(texts.contain(&call, &tools));
+    }
 
     #[test]
     fn the_oldest_texts_go_when_the_limit_is_reached() {

@@ -79,6 +79,12 @@ impl Run {
         std::mem::take(&mut self.untaken_rejections)
     }
 
+    /// Whether the answer of the run is prose about calls, which an attempt before was rejected for:
+    /// the rejected calls of the last iteration were none.
+    pub(crate) fn answer_was_rejected(&self) -> bool {
+        self.answer_was_rejected
+    }
+
     /// Returns whether a call that had an attempt number turned out to be no attempt: the model
     /// looked around before it went back to the tool that had failed.
     pub(crate) fn looked_around(&self, call_id: &str) -> bool {

@@ -139,7 +139,7 @@ fn correction_message(
             for (at, attempt) in attempts.iter().enumerate() {
                 text.push_str(&format!("\nAttempt {}: {}", at + 1, attempt.problem));
             }
-            text + "\n\nCall tools as you were told to, not in the text of your answer."
+            text + "\n\nAnswer again. If you need a tool, call it through the tool interface."
         }
     }
 }

@@ -12,12 +12,13 @@ use innkeeper_toolcall::event::{ParseEvent, TextEnd};
 use innkeeper_toolcall::prompt::FailedAttempt;
 use innkeeper_toolcall::{
     Completeness, Format, IncompleteReason, ParserOptions, RawArguments, RejectedCall,
-    ResolvedCall, ToolCallParser, resolve_call,
+    ResolvedCall, ToolCallParser, is_blank, resolve_call,
 };
 
-use super::quotation::{is_quoted, quoted_ranges};
+use super::quotation::{CallPlace, MarkedParts};
 use super::rejected_call::RejectedTextCall;
 use super::text_calls::{TextCallJudge, TextCallVerdict, TextCalls};
+use super::wrapped_call::is_wrapped_call;
 use super::{CallOrigin, RunConfig};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::{FinishReason, Response, StreamChunk};
@@ -103,13 +104,23 @@ enum SpanKind {
     CallStart(String),
     Call {
         call: ResolvedCall,
-        inline: bool,
+        position: CallPosition,
     },
     /// Text that was intended as a call but is none.
     Problem(RejectedTextCall),
     /// The end of a call that ended before, inside of an argument. Markdown around it says nothing,
     /// because the argument may contain half of a block of code.
     EarlyEnd(RejectedTextCall),
+}
+
+/// What stands around a call in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum CallPosition {
+    OwnLine,
+    /// Something that may show the call: see [`CallPlace::Doubtful`].
+    Doubtful,
+    /// Other text before it on its line.
+    Inline,
 }
 
 impl ParsedText {
@@ -127,7 +138,11 @@ impl ParsedText {
             ParseEvent::CallStart { name, .. } => SpanKind::CallStart((*name).to_owned()),
             ParseEvent::Arguments { .. } => return,
             ParseEvent::Call { call, inline, .. } => {
-                SpanKind::Call { call: (*call).clone(), inline: *inline }
+                let position = match inline {
+                    true => CallPosition::Inline,
+                    false => CallPosition::OwnLine,
+                };
+                SpanKind::Call { call: (*call).clone(), position }
             }
             ParseEvent::Rejected { rejected, .. } => {
                 let problem = self.blocklist.rejection_message(rejected);
@@ -155,9 +170,9 @@ impl ParsedText {
         tool.unwrap_or_default()
     }
 
-    /// Removes what only looks like a call because it stands in code, in a quotation or in a comment:
-    /// it becomes text.
-    fn remove_quoted_calls(&mut self) {
+    /// Finds out what the Markdown says about the calls: those in code, in a quotation or in a comment
+    /// become text.
+    fn place_calls(&mut self) {
         let is_call =
             |span: &TextSpan| matches!(span.kind, SpanKind::Call { .. } | SpanKind::Problem(_));
         let calls: Vec<_> = self
@@ -169,15 +184,22 @@ impl ParsedText {
         if calls.is_empty() {
             return;
         }
-        let ranges = quoted_ranges(&self.text, &calls);
+        let others = self.spans.iter().filter(|span| span.kind.is_no_text());
+        let others: Vec<_> = others.map(|span| trimmed(&self.text, &span.range)).collect();
+        let parts = MarkedParts::new(&self.text, &calls, &others);
         // The further calls of a list have no text and stand where the first one does.
-        let mut is_list_quoted = false;
+        let mut place = CallPlace::TopLevel;
         for span in self.spans.iter_mut().filter(|span| is_call(span)) {
             if !span.range.is_empty() {
-                is_list_quoted = is_quoted(&ranges, &trimmed(&self.text, &span.range));
+                place = parts.place(&trimmed(&self.text, &span.range));
             }
-            if is_list_quoted {
-                span.kind = SpanKind::Text;
+            match (&mut span.kind, place) {
+                (_, CallPlace::TopLevel) => {}
+                (kind, CallPlace::Quoted) => *kind = SpanKind::Text,
+                (SpanKind::Call { position, .. }, CallPlace::Doubtful) => {
+                    *position = (*position).max(CallPosition::Doubtful);
+                }
+                (_, CallPlace::Doubtful) => {}
             }
         }
     }
@@ -190,17 +212,51 @@ impl ParsedText {
                 found.texts.push(text);
             }
             match &span.kind {
-                SpanKind::Call { call, inline: true } => found.inline.push(call),
-                SpanKind::Call { call, inline: false } => found.on_own_line.push(call),
-                SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => found.has_problem = true,
+                SpanKind::Call { call, position: CallPosition::OwnLine } => {
+                    found.on_own_line.push(call);
+                }
+                SpanKind::Call { call, position: CallPosition::Doubtful } => {
+                    found.doubtful.push(call);
+                }
+                SpanKind::Call { call, position: CallPosition::Inline } => found.inline.push(call),
+                SpanKind::Problem(rejected) => found.problems.push(rejected),
+                SpanKind::EarlyEnd(_) => found.has_early_end = true,
                 SpanKind::Text => {
-                    found.has_prose |= !text.is_empty();
+                    found.has_prose |= !is_blank(text);
+                    found.has_words |= text.contains(char::is_alphabetic);
                 }
                 SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => {}
             }
         }
         found.on_own_line.extend(&self.reasoning_calls);
         found
+    }
+
+    /// Returns the text behind the reasoning.
+    fn answer(&self) -> String {
+        let mut answer = String::new();
+        for span in &self.spans {
+            match span.kind {
+                SpanKind::Reasoning => answer.clear(),
+                SpanKind::Markup if answer.is_empty() => {}
+                _ => answer.push_str(&self.text[span.range.clone()]),
+            }
+        }
+        answer
+    }
+}
+
+impl SpanKind {
+    /// Whether the span is neither text for the user nor a call.
+    fn is_no_text(&self) -> bool {
+        match self {
+            Self::Reasoning | Self::Markup => true,
+            Self::Text
+            | Self::CallStart(_)
+            | Self::Call { .. }
+            | Self::Problem(_)
+            | Self::EarlyEnd(_) => false,
+        }
     }
 }
 
@@ -287,27 +343,33 @@ impl ResponseParser {
         if !self.has_native_call && !is_truncated && self.parsed.text.trim().is_empty() {
             self.parsed.reasoning_calls = calls_in_reasoning(response, judge.config);
         }
-        self.parsed.remove_quoted_calls();
+        self.parsed.place_calls();
         self.verdict = Some(match self.has_native_call {
             true => TextCallVerdict::Text,
-            false => judge.judge(&self.parsed.text_calls(), &self.parsed.text),
+            false => {
+                let mut found = self.parsed.text_calls();
+                found.is_wrapped =
+                    found.is_empty() && is_wrapped_call(&self.parsed.answer(), judge.config);
+                judge.judge(&found, &self.parsed.text)
+            }
         });
         self.display(sink);
     }
 
     /// Displays the spans whose kind is final.
     fn display(&mut self, sink: &mut ResponseEventSink<'_>) {
-        let calls_are_text = match self.verdict {
-            Some(TextCallVerdict::Text) => Some(true),
-            Some(_) => Some(false),
+        let calls_are_text = match &self.verdict {
+            // The model is asked what it means, and may write all of it again.
+            Some(TextCallVerdict::Unclear(_) | TextCallVerdict::Foreign(_)) => return,
+            Some(verdict) => Some(verdict.is_text()),
             None => self.has_native_call.then_some(true),
         };
         while let Some(TextSpan { range, kind }) = self.parsed.spans.get(self.displayed) {
             let text = &self.parsed.text[range.clone()];
             match (kind, calls_are_text) {
                 (SpanKind::Call { .. }, None) => return,
-                (SpanKind::Call { inline, .. }, Some(are_text)) => {
-                    if are_text || *inline {
+                (SpanKind::Call { position, .. }, Some(are_text)) => {
+                    if are_text || *position != CallPosition::OwnLine {
                         display_text(text, sink);
                     }
                 }
@@ -385,14 +447,14 @@ fn calls_in_reasoning(response: &Response, config: &RunConfig) -> Vec<ResolvedCa
     parser.push(&reasoning, &mut add);
     parser.finish(TextEnd::Stop, &mut add);
     let ranges: Vec<_> = found.iter().map(|found| found.0.clone()).collect();
-    let quoted = quoted_ranges(&reasoning, &ranges);
+    let parts = MarkedParts::new(&reasoning, &ranges, &[]);
     let mut is_certain = false;
     found.retain(|(range, _)| {
         // The further calls of a list have no text.
         if !range.is_empty() {
             let text = &reasoning[range.clone()];
             is_certain = SPECIAL_TOKENS.iter().any(|token| text.starts_with(token))
-                && !is_quoted(&quoted, range);
+                && parts.place(range) == CallPlace::TopLevel;
         }
         is_certain
     });
@@ -473,12 +535,17 @@ impl ResponseBuilder<'_> {
                 self.add_text_call(call);
             }
         }
-        if self.response.verdict == TextCallVerdict::Accepted && self.native_calls == 0 {
+        let is_accepted = self.response.verdict == TextCallVerdict::Accepted;
+        if self.native_calls == 0 {
             let rejected = parsed.spans.into_iter().filter_map(|span| match span.kind {
-                SpanKind::Problem(rejected) | SpanKind::EarlyEnd(rejected) => Some(rejected),
+                SpanKind::Problem(rejected) if is_accepted => Some(rejected),
+                // No prose looks like the end of a call that there is.
+                SpanKind::EarlyEnd(rejected) => Some(rejected),
                 _ => None,
             });
             self.response.rejected = rejected.collect();
+        }
+        if is_accepted {
             let problems = self.response.rejected.iter();
             self.response.problems =
                 problems.map(|rejected| FailedAttempt::new(&*rejected.problem)).collect();
@@ -487,7 +554,7 @@ impl ResponseBuilder<'_> {
     }
 
     fn calls_are_text(&self) -> bool {
-        self.native_calls > 0 || self.response.verdict == TextCallVerdict::Text
+        self.native_calls > 0 || self.response.verdict.is_text()
     }
 
     fn add_native_call(&mut self, part: &ContentPart, call: &ToolCall) {
@@ -517,7 +584,9 @@ impl ResponseBuilder<'_> {
                 SpanKind::Text | SpanKind::Problem(_) | SpanKind::EarlyEnd(_) => {
                     parts.push(PartContent::Text, text);
                 }
-                SpanKind::Call { inline, .. } if *inline || self.calls_are_text() => {
+                SpanKind::Call { position, .. }
+                    if *position != CallPosition::OwnLine || self.calls_are_text() =>
+                {
                     parts.push(PartContent::Text, text);
                 }
                 // The call belongs to the part in which the call starts.

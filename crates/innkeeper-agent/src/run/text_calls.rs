@@ -6,41 +6,69 @@
 //! - With a tool interface, text is a call only if the response is nothing but calls. A call on a
 //!   line of its own next to prose is asked about once: the model may call through the interface, or
 //!   repeat its text, which is then its answer.
-//! - Without one, a call begins a line. A call in mid-sentence is asked about once as well.
+//! - Without one, a call begins a line at the top level of its Markdown. A call in mid-sentence, in a
+//!   list or between tags is asked about once as well.
+//! - A call in code or in a quotation is text, unless the response is nothing else.
 //! - A call that someone else wrote, in a tool result or in a message of the user, is never taken
 //!   from text. The model hears so once; if it repeats the text, that is its answer.
 
-use innkeeper_toolcall::prompt::FailedAttempt;
-use innkeeper_toolcall::{CallSearch, ResolvedCall, parse_strict};
+use std::time::Duration;
 
+use innkeeper_toolcall::prompt::FailedAttempt;
+use innkeeper_toolcall::{CallSearch, ResolvedCall, parse_strict, resolve, suggest};
+
+use super::rejected_call::RejectedTextCall;
+use super::response_parser::ParsedResponse;
 use super::{CallWarning, Effect, ErrorRecord, Run, RunConfig, ToolCallMode};
+use crate::content::Content;
 use crate::conversation::{Message, ToolResult};
 use crate::provider::Response;
 
 /// What a response contains that looks like calls. Calls in code, quotations and comments are prose.
 #[derive(Debug, Default)]
 pub(super) struct TextCalls<'r> {
-    /// Calls that begin a line.
+    /// Calls that begin a line at the top level.
     pub(super) on_own_line: Vec<&'r ResolvedCall>,
+    /// Calls that begin a line of a list, between tags and the like.
+    pub(super) doubtful: Vec<&'r ResolvedCall>,
     /// Calls with other text before them on their line.
     pub(super) inline: Vec<&'r ResolvedCall>,
-    /// Whether there is text that was intended as a call but is none.
-    pub(super) has_problem: bool,
+    /// What was intended as a call but is none.
+    pub(super) problems: Vec<&'r RejectedTextCall>,
+    /// Whether a call ended before its text did.
+    pub(super) has_early_end: bool,
+    /// Whether the response is nothing but a quoted call.
+    pub(super) is_wrapped: bool,
     /// Whether there is other text for the user.
     pub(super) has_prose: bool,
+    /// Whether that text has words.
+    pub(super) has_words: bool,
     /// The calls as the model wrote them.
     pub(super) texts: Vec<&'r str>,
+}
+
+impl TextCalls<'_> {
+    /// Whether nothing looks like a call.
+    pub(super) fn is_empty(&self) -> bool {
+        self.on_own_line.is_empty()
+            && self.doubtful.is_empty()
+            && self.inline.is_empty()
+            && self.problems.is_empty()
+            && !self.has_early_end
+    }
 }
 
 /// What the calls in the text of a response are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum TextCallVerdict {
-    /// The calls that begin a line are run, unless something that was intended as a call is none.
-    /// Inline calls are text.
+    /// The calls on lines of their own are run, unless something that was intended as a call is none.
+    /// Other calls are text.
     #[default]
     Accepted,
     /// All of them are text.
     Text,
+    /// All of them are text, and so were those of the last attempt, which was rejected.
+    Prose,
     /// It is unclear what they are: the model is asked, with this problem.
     Unclear(FailedAttempt),
     /// The model repeats a call that someone else wrote, and is told so.
@@ -62,10 +90,18 @@ enum CallAuthor {
 }
 
 impl TextCallVerdict {
+    /// Whether none of the calls counts.
+    pub(super) fn is_text(&self) -> bool {
+        match self {
+            Self::Text | Self::Prose => true,
+            Self::Accepted | Self::Unclear(_) | Self::Foreign(_) => false,
+        }
+    }
+
     /// Returns what the model is asked before anything of the response counts.
     pub(super) fn question(&self, mode: ToolCallMode) -> Option<FailedAttempt> {
         match self {
-            Self::Accepted | Self::Text => None,
+            Self::Accepted | Self::Text | Self::Prose => None,
             Self::Unclear(problem) => Some(problem.clone()),
             Self::Foreign(foreign) => Some(foreign.problem(mode)),
         }
@@ -92,30 +128,64 @@ impl TextCallJudge<'_> {
                 false => TextCallVerdict::Text,
             };
         }
-        let has_own_line = !found.on_own_line.is_empty() || found.has_problem;
+        if self.is_insisted_prose(found, text) {
+            return TextCallVerdict::Prose;
+        }
+        let begins_line = !found.on_own_line.is_empty() || !found.problems.is_empty();
+        let begins_line = begins_line || found.has_early_end;
+        let is_doubtful = !found.doubtful.is_empty() || found.is_wrapped;
         match self.mode {
-            ToolCallMode::Native if !found.has_prose && found.inline.is_empty() => {
-                TextCallVerdict::Accepted
-            }
-            ToolCallMode::Native if has_own_line => self.unclear(NEXT_TO_PROSE),
-            ToolCallMode::Native => TextCallVerdict::Text,
-            // Prose about calls, which the model insists on.
-            ToolCallMode::Prompt
-                if found.has_problem
-                    && found.has_prose
-                    && self.last_attempt == Some(text)
-                    && !self.config.can_constrain() =>
+            _ if is_doubtful && !begins_line => self.unclear(),
+            ToolCallMode::Native if found.is_empty() => TextCallVerdict::Text,
+            ToolCallMode::Native
+                if begins_line && !found.has_prose && !is_doubtful && found.inline.is_empty() =>
             {
-                TextCallVerdict::Text
-            }
-            ToolCallMode::Prompt if has_own_line || found.inline.is_empty() => {
                 TextCallVerdict::Accepted
             }
-            ToolCallMode::Prompt => self.unclear(IN_A_LINE),
+            ToolCallMode::Native if begins_line || !found.has_words => self.unclear(),
+            ToolCallMode::Native => TextCallVerdict::Text,
+            ToolCallMode::Prompt if begins_line || found.inline.is_empty() => {
+                TextCallVerdict::Accepted
+            }
+            ToolCallMode::Prompt => self.unclear(),
         }
     }
 
-    fn unclear(&self, problem: &str) -> TextCallVerdict {
+    /// Whether a response whose calls were sent back turns out to be prose about calls, or data that
+    /// looks like calls: the model repeats it, or no tool is named.
+    fn is_insisted_prose(&self, found: &TextCalls<'_>, text: &str) -> bool {
+        let Some(last_attempt) = self.last_attempt else { return false };
+        let is_only_problem = !found.problems.is_empty()
+            && !found.has_early_end
+            && found.on_own_line.is_empty()
+            && found.doubtful.is_empty();
+        // A model that repeats a call which it gets wrong is better made to call.
+        let is_repeated = last_attempt.trim() == text.trim() && !self.config.can_constrain();
+        is_only_problem
+            && (found.has_prose || is_json_list(text))
+            && (is_repeated || !self.names_tool(found, text))
+    }
+
+    /// Whether the response names a tool, or its calls nearly do.
+    fn names_tool(&self, found: &TextCalls<'_>, text: &str) -> bool {
+        let tools = &self.config.tools.known;
+        let is_separator =
+            |letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-';
+        let is_tool_name = |word: &str| {
+            let mut names = tools.iter().map(|tool| tool.name.rsplit('.').next());
+            names.any(|name| name == Some(word))
+        };
+        text.split(is_separator).any(is_tool_name)
+            || found.problems.iter().any(|problem| {
+                resolve(tools, &problem.tool).is_some() || !suggest(tools, &problem.tool).is_empty()
+            })
+    }
+
+    fn unclear(&self) -> TextCallVerdict {
+        let problem = match self.mode {
+            ToolCallMode::Native => NOT_THROUGH_INTERFACE,
+            ToolCallMode::Prompt => NOT_ON_OWN_LINE,
+        };
         match self.can_ask {
             true => TextCallVerdict::Unclear(FailedAttempt::new(problem)),
             false => TextCallVerdict::Text,
@@ -124,18 +194,22 @@ impl TextCallJudge<'_> {
 
     /// Returns the first call that also stands in a message that the model did not write.
     fn foreign_call(&self, found: &TextCalls<'_>) -> Option<ForeignCall> {
-        let calls = found.on_own_line.iter().chain(&found.inline).copied();
+        let calls = found.on_own_line.iter().chain(&found.doubtful).chain(&found.inline).copied();
         calls.clone().find_map(|call| {
             let search = CallSearch::new(&self.config.tools.known, [call]);
             // A call that is cut off is a call only in the model's text, which adds its end.
-            let is_in = |text: &str| {
+            let is_in_text = |text: &str| {
                 search.find_in(text).is_some() || found.texts.iter().any(|call| text.contains(call))
             };
+            let is_in = |content: &Content| {
+                is_in_text(&content.to_text())
+                    || content.joined_text().is_some_and(|text| is_in_text(&text))
+            };
             let mut authors = self.messages.iter().rev().filter_map(|message| match message {
-                Message::User(content) => is_in(&content.to_text()).then_some(CallAuthor::User),
+                Message::User(content) => is_in(content).then_some(CallAuthor::User),
                 Message::ToolResults(results) => {
                     let has_call = |result: &ToolResult| {
-                        is_in(&result.content.to_text()) && !self.is_result_of(result, call)
+                        is_in(&result.content) && !self.is_result_of(result, call)
                     };
                     results.iter().any(has_call).then_some(CallAuthor::Tool)
                 }
@@ -176,12 +250,12 @@ impl Run {
     /// Asks the model what the calls in its text are, if that is unclear.
     pub(super) fn question_about_text(
         &mut self,
-        verdict: &TextCallVerdict,
+        parsed: &mut ParsedResponse,
         response: &Response,
         jitter: f64,
     ) -> Option<Effect> {
-        let problem = verdict.question(self.tool_call_mode)?;
-        if let TextCallVerdict::Foreign(foreign) = verdict {
+        let problem = parsed.verdict.question(self.tool_call_mode)?;
+        if let TextCallVerdict::Foreign(foreign) = &parsed.verdict {
             let notice = foreign.notice();
             self.calls.add_warning(CallWarning {
                 call_id: String::new(),
@@ -197,15 +271,25 @@ impl Run {
             });
         }
         self.correction.asked_about_text = true;
-        Some(self.request_correction(problem, response.message.visible_text(), jitter))
+        self.reject_text_calls(std::mem::take(parsed));
+        let effect = self.request_correction(problem, response.message.visible_text(), jitter);
+        // A question is no failure that a delay could end.
+        Some(if let Effect::Sleep(_) = effect { Effect::Sleep(Duration::ZERO) } else { effect })
     }
 }
 
-const NEXT_TO_PROSE: &str = "a call in the text of an answer is not run: make it through the tool \
-     interface; if you did not mean to call anything, repeat your answer";
+const NOT_THROUGH_INTERFACE: &str = "a call in the text of an answer is not run: make it through the \
+     tool interface; if you did not mean to call anything, repeat your answer";
 
-const IN_A_LINE: &str = "a call counts only at the start of a line: if you meant to make this call, \
-     write it on a line of its own; if not, repeat your answer";
+const NOT_ON_OWN_LINE: &str = "a call counts only at the start of a line, outside of code, quotations, \
+     lists, tables and tags: if you meant to make this call, write it on a line of its own; if not, \
+     repeat your answer";
+
+/// Whether the text is a list of objects, also in a block of code.
+fn is_json_list(text: &str) -> bool {
+    let text = text.trim_start().trim_start_matches('`').trim_start_matches("json");
+    text.trim_start().strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'))
+}
 
 impl ForeignCall {
     /// Returns the message to the model.

@@ -6,6 +6,7 @@ mod json_response;
 mod line_input;
 mod line_question;
 mod progress_filter;
+mod repeated_text;
 mod server_lines;
 
 mod open_questions;
@@ -37,6 +38,7 @@ use line_input::{InputLine, LineInput, MAX_LINE_BYTES};
 use line_question::{LineOutcome, LineQuestion};
 use open_questions::{OpenQuestions, Withdrawn};
 use progress_filter::ProgressFilter;
+use repeated_text::RepeatedText;
 
 /// Maximum number of messages that a program sends during a run.
 const MAX_WAITING_MESSAGES: usize = 64;
@@ -87,6 +89,7 @@ struct PlainChat<'o> {
     has_person: bool,
     /// Whether the last text has no newline at its end.
     has_open_line: bool,
+    repeated_text: RepeatedText,
     has_failed: bool,
 }
 
@@ -115,6 +118,7 @@ pub(crate) async fn run(
         is_draft_ready: false,
         has_person: io::stdin().is_terminal(),
         has_open_line: false,
+        repeated_text: RepeatedText::default(),
         has_failed: false,
     };
     if let Some(message) = first_message {

@@ -1,5 +1,7 @@
 //! Context of a position in text: quotes, back-ticks, fences and line starts.
 
+use crate::sanitize::is_blank;
+
 /// Maximum number of bytes to look back on a line. Earlier quotations are ignored.
 const MAX_LINE_BYTES: usize = 256;
 
@@ -75,7 +77,7 @@ impl TextContext {
 
     /// Whether only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self, fresh: &str) -> bool {
-        self.line(fresh).into_iter().flatten().all(u8::is_ascii_whitespace)
+        self.line(fresh).into_iter().all(|part| is_blank(&String::from_utf8_lossy(part)))
     }
 
     /// Whether the line up to this position contains `text`.
@@ -85,8 +87,10 @@ impl TextContext {
 
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
-        let is_block_mark = |byte: &u8| b" \t\r>-*+.)0123456789".contains(byte);
-        self.line(fresh).into_iter().flatten().all(is_block_mark)
+        let is_block_mark = |mark: char| ">-*+.)0123456789".contains(mark);
+        let is_block_start =
+            |part| is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "));
+        self.line(fresh).into_iter().all(is_block_start)
     }
 
     /// Whether this position is in back-ticks or in a quotation.
@@ -228,6 +232,7 @@ mod tests {
     fn a_line_begins_after_its_white_space() {
         assert!(context_after("text\n").is_at_line_start("  "));
         assert!(context_after("").is_at_line_start(""));
+        assert!(context_after("\u{feff}").is_at_line_start("\u{a0}\u{200b} "));
         assert!(!context_after("text ").is_at_line_start(""));
     }
 

@@ -7,20 +7,22 @@
 
 use std::borrow::Cow;
 
+use super::encodings::{decoded, plain, without_line_prefixes};
 use super::harmony::{HEADER_END, MAX_HEADER_BYTES, recipient};
 use super::markers::{Candidates, MarkerMatch, Markers};
 use crate::call::{ResolvedCall, resolve_call};
 use crate::event::TextEnd;
 use crate::format::{Format, LexerKind, MarkerKind};
+use crate::json::Json;
 use crate::lexer::harmony_message::HarmonyMessage;
 use crate::lexer::{LexStatus, LexUpdate, Lexer, PrefixMatch, match_call_start, new_lexer};
 use crate::parse::Completeness;
 use crate::resolve::resolve;
 use crate::tool::Tools;
 
-/// Number of times that a text is searched again without one level of escapes: JSON in a string of
+/// Number of times that a text is searched again without one level of encoding: JSON in a string of
 /// JSON in a string.
-const MAX_ESCAPE_LEVELS: usize = 3;
+const MAX_ENCODING_LEVELS: usize = 3;
 
 /// Bytes that the lexers may read for each byte of the text. Nested brackets are read again and
 /// again; above the limit, the calls count as found.
@@ -40,15 +42,14 @@ const MAX_UNDECIDED_CHARS: usize = 200;
 pub struct CallSearch<'t> {
     tools: &'t Tools,
     markers: Markers,
-    /// The name and the canonical arguments of each call.
+    /// The name and the comparable arguments of each call.
     wanted: Vec<(&'t str, String)>,
 }
 
 impl<'t> CallSearch<'t> {
     /// Creates a search for calls of these tools.
     pub fn new(tools: &'t Tools, calls: impl IntoIterator<Item = &'t ResolvedCall>) -> Self {
-        let wanted =
-            calls.into_iter().map(|call| (&*call.name, call.arguments.to_canonical_string()));
+        let wanted = calls.into_iter().map(|call| (&*call.name, comparable(&call.arguments)));
         let mut markers = Format::Detect.markers();
         // The call in a fenced block is found by its own first bracket.
         markers.retain(
@@ -57,27 +58,26 @@ impl<'t> CallSearch<'t> {
         Self { tools, markers: Markers::new(markers), wanted: wanted.collect() }
     }
 
-    /// Returns the index of the first call that occurs in the text, with escapes or without, also if
-    /// each of its lines has a prefix, as in mails and in listings with line numbers.
+    /// Returns the index of the first call that occurs in the text: with escapes or without, also if
+    /// each of its lines has a prefix, as in mails and in listings with line numbers, and if tags,
+    /// invisible characters or typographic quotation marks stand in it.
     pub fn find_in(&self, text: &str) -> Option<usize> {
         let mut text = Cow::Borrowed(text);
-        if let Some(found) =
-            without_line_prefixes(&text).and_then(|text| self.find_unescaped(&text))
-        {
-            return Some(found);
-        }
-        for level in 0..=MAX_ESCAPE_LEVELS {
-            if let Some(found) = self.find_unescaped(&text) {
+        for level in 0..=MAX_ENCODING_LEVELS {
+            let spellings = [without_line_prefixes(&text), plain(&text)];
+            let mut spellings = spellings.iter().flatten();
+            let found = self.find_decoded(&text);
+            if let Some(found) = found.or_else(|| spellings.find_map(|it| self.find_decoded(it))) {
                 return Some(found);
             }
-            if level < MAX_ESCAPE_LEVELS {
-                text = Cow::Owned(unescape(&text)?);
+            if level < MAX_ENCODING_LEVELS {
+                text = Cow::Owned(decoded(&text)?);
             }
         }
         None
     }
 
-    fn find_unescaped(&self, text: &str) -> Option<usize> {
+    fn find_decoded(&self, text: &str) -> Option<usize> {
         self.find_marked(text).or_else(|| self.find_harmony(text))
     }
 
@@ -148,82 +148,17 @@ impl<'t> CallSearch<'t> {
         let calls = lexer.decode(&text[..end], completeness).unwrap_or_default();
         let found = calls.into_iter().find_map(|raw| {
             let call = resolve_call(self.tools, &raw.name, raw.arguments, completeness).ok()?;
-            let arguments = call.arguments.to_canonical_string();
+            let arguments = comparable(&call.arguments);
             self.wanted.iter().position(|(name, wanted)| *name == call.name && *wanted == arguments)
         });
         (found, end)
     }
 }
 
-/// Removes numbers and signs at the starts of lines; `None` if there are none.
-fn without_line_prefixes(text: &str) -> Option<String> {
-    let is_prefix = |letter: char| {
-        letter.is_ascii_digit() || letter.is_whitespace() || ">#|:*/\u{2192}+-".contains(letter)
-    };
-    if !text.contains('\n') {
-        return None;
-    }
-    let lines = text.lines().map(|line| line.trim_start_matches(is_prefix));
-    let plain = lines.collect::<Vec<_>>().join("\n");
-    (plain.len() < text.len()).then_some(plain)
-}
-
-/// Removes one level of JSON escapes and of character references; `None` if the text has neither.
-fn unescape(text: &str) -> Option<String> {
-    memchr::memchr2(b'\\', b'&', text.as_bytes())?;
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(b'\\', b'&', rest.as_bytes()) {
-        plain.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (letter, length) = escaped_char(rest).unwrap_or_else(|| {
-            let first = if rest.starts_with('&') { '&' } else { '\\' };
-            (first, 1)
-        });
-        plain.push(letter);
-        rest = &rest[length..];
-    }
-    plain.push_str(rest);
-    (plain != text).then_some(plain)
-}
-
-/// Returns the character that the escape at the start of the text stands for, with the length of the
-/// escape.
-fn escaped_char(text: &str) -> Option<(char, usize)> {
-    const REFERENCES: &[(&str, char)] = &[
-        ("&quot;", '"'),
-        ("&apos;", '\''),
-        ("&lt;", '<'),
-        ("&gt;", '>'),
-        ("&amp;", '&'),
-        ("&nbsp;", ' '),
-    ];
-    if let Some((reference, letter)) =
-        REFERENCES.iter().find(|(reference, _)| text.starts_with(reference))
-    {
-        return Some((*letter, reference.len()));
-    }
-    if let Some(number) = text.strip_prefix("&#") {
-        let (digits, _) = number.split_once(';').filter(|(digits, _)| digits.len() <= 7)?;
-        let code = match digits.strip_prefix(['x', 'X']) {
-            Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
-            None => digits.parse(),
-        };
-        return Some((char::from_u32(code.ok()?)?, "&#;".len() + digits.len()));
-    }
-    let letter = match text.strip_prefix('\\')?.as_bytes().first()? {
-        // JSON escapes some of these, Markdown all.
-        letter if letter.is_ascii_punctuation() => char::from(*letter),
-        b'n' => '\n',
-        b'r' => '\r',
-        b't' => '\t',
-        b'u' => {
-            let code = u32::from_str_radix(text.get(2..6)?, 16).ok()?;
-            return Some((char::from_u32(code)?, 6));
-        }
-        _ => return None,
-    };
-    Some((letter, 2))
+/// Returns arguments as text, without what a copy of a call may lose or gain.
+fn comparable(arguments: &Json) -> String {
+    let text = arguments.to_canonical_string();
+    plain(&text).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -231,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Json, Tool};
+    use crate::Tool;
 
     fn tools() -> Tools {
         let schema = json!({"properties": {"path": {"type": "string"}, "n": {"type": "integer"}}});
@@ -269,7 +204,21 @@ mod tests {
             CALL.replace('"', "&#34;"),
             CALL.replace('{', "\\u007b"),
             CALL.replace('.', "\\.").replace('{', "\\{").replace('"', "\\\""),
+            CALL.chars().map(|letter| format!("&#x{:x};", u32::from(letter))).collect(),
+            CALL.replace('{', "&lbrace;").replace(':', "&colon;").replace('"', "&QUOT;"),
+            CALL.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+            CALL.replace('{', "%7B").replace('"', "%22").replace(' ', "+"),
+            json!({"url": format!("http://x/?q={}", CALL.replace('"', "%22").replace(' ', "%20"))})
+                .to_string(),
+            CALL.replace(' ', " \u{200b}"),
+            CALL.replace("danger", "dan\u{200b}ger").replace("ada", "a\u{ad}da"),
+            CALL.replace(' ', "\u{a0}"),
+            CALL.replace('{', "｛").replace('"', "＂").replace(':', "："),
+            CALL.replace("\"s.", "<b>\"s.").replace("\"params", "</b><br/><!-- x -->\"params"),
+            CALL.replace("\"", "”"),
+            CALL.replace(" \"", " “").replace('"', "”"),
             format!("> {}", CALL.replace(", ", ",\n> ")),
+            json!({"page": format!("> {}", CALL.replace(", ", ",\n> "))}).to_string(),
             format!("   1\t{}", CALL.replace(", ", ",\n   2\t")),
         ] {
             assert!(is_found(&text), "{text}");
@@ -297,6 +246,8 @@ mod tests {
             r#"{"tool": "s.other", "params": {"path": "/home/ada", "n": 3}}"#,
             r#"{"tool": "s.danger", "params": {"path": "/home/bob", "n": 3}}"#,
             r#"{"tool": "s.danger", "params": {"path": "/home/ada"}}"#,
+            r#"{"tool": "s.danger", "params": {"path": "/home/%61da", "n": 30}}"#,
+            "100%7 <b %zz &lt",
             "call s.danger with the path /home/ada and n 3",
             r"\u12 &#xfffffff; &# \",
         ] {

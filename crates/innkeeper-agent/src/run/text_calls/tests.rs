@@ -1,9 +1,9 @@
-//! A call at a random place of a random Markdown document, for a model that was prompted.
+//! Which calls in a text are calls: a table of places, and a random place of a random Markdown document.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
 use crate::run::response_parser::ResponseParser;
@@ -93,19 +93,119 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whether the call begins its line, and is neither code nor quoted for a Markdown parser.
+/// Whether the call begins its line, and stands in nothing but a paragraph for a Markdown parser.
 fn counts(document: &str, start: usize, end: usize) -> bool {
     let line_start = document[..start].rfind('\n').map_or(0, |at| at + 1);
     let begins_line = document[line_start..start].trim().is_empty();
-    let is_marked = Parser::new(document).into_offset_iter().any(|(event, range)| {
+    let options = Options::ENABLE_TABLES;
+    let is_marked = Parser::new_ext(document, options).into_offset_iter().any(|(event, range)| {
         let marks = match event {
-            Event::Start(Tag::BlockQuote(_) | Tag::CodeBlock(_)) | Event::Code(_) => true,
+            // The call itself can be HTML.
+            Event::Start(Tag::Paragraph) => false,
             Event::Start(Tag::HtmlBlock) => document[range.clone()].starts_with("<!--"),
+            Event::Start(_) | Event::Code(_) => true,
             _ => false,
         };
         marks && range.start <= start && end <= range.end
     });
     begins_line && !is_marked
+}
+
+fn verdict(answer: &str, mode: ToolCallMode, last_attempt: Option<&str>) -> TextCallVerdict {
+    let config = Arc::new(crate::run::tests::config());
+    let judge = TextCallJudge { config: &config, messages: &[], mode, can_ask: true, last_attempt };
+    let response = Response::from_text(answer);
+    ResponseParser::new(&config, false).into_parsed(&judge, &response, false).verdict
+}
+
+fn is_question(verdict: &TextCallVerdict) -> bool {
+    matches!(verdict, TextCallVerdict::Unclear(_))
+}
+
+#[test]
+fn a_decorated_call_alone_or_in_an_open_block_is_asked_about() {
+    for template in [
+        "~~~\nCALL\n~~~",
+        "````\nCALL\n````",
+        "```CALL```",
+        "`CALL`",
+        "```sh\n# lists all\nCALL\n```",
+        "> CALL",
+        "> The page says\nCALL",
+        "> ```\n> CALL\n> ```",
+        "    CALL",
+        "\"CALL\"",
+        "“CALL”",
+        "**CALL**",
+        "- CALL",
+        "<!-- CALL -->",
+        "<pre>\nCALL\n</pre>",
+        "<think>Hm.</think>\n~~~\nCALL\n~~~",
+        "<think>Hm.</think>\n> CALL",
+        "Like this:\n\n```sh\nls\nCALL",
+    ] {
+        for call in CALLS {
+            let answer = template.replace("CALL", call);
+            for mode in [ToolCallMode::Native, ToolCallMode::Prompt] {
+                assert!(is_question(&verdict(&answer, mode, None)), "{mode:?} {answer}");
+            }
+        }
+    }
+}
+
+#[test]
+fn invisible_characters_and_reasoning_before_a_call_are_no_prose() {
+    for before in ["\u{feff}", "\u{a0}", "\u{200b}", "\u{2060} ", "<think>> a\n- b</think>\n"] {
+        for call in CALLS {
+            let answer = format!("{before}{call}");
+            for mode in [ToolCallMode::Native, ToolCallMode::Prompt] {
+                let verdict = verdict(&answer, mode, None);
+                assert_eq!(verdict, TextCallVerdict::Accepted, "{mode:?} {answer:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn text_without_a_call_and_quoted_calls_next_to_prose_are_text() {
+    for template in [
+        "Hello.",
+        "~~~\nls\n~~~",
+        "- a\n- b",
+        "I would write `CALL` to read.",
+        "Like this:\n\n~~~\nCALL\n~~~",
+        "> CALL\n\nI did not do that.",
+    ] {
+        for call in CALLS {
+            let answer = template.replace("CALL", call);
+            let text = verdict(&answer, ToolCallMode::Native, None);
+            assert_eq!(text, TextCallVerdict::Text, "{answer}");
+            let prompted = verdict(&answer, ToolCallMode::Prompt, None);
+            assert!(!is_question(&prompted), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn prose_or_data_that_looks_like_a_call_is_the_answer_after_one_correction() {
+    let about_tags = "The tag <tool_call> opens a call, then JSON follows.";
+    let list = r#"[{"name": "Bob", "parameters": {"age": 3}}]"#;
+    let near = r#"[{"name": "fs.raed", "arguments": {"path": "a"}}]"#;
+    let marked = r#"<tool_call>{"name": "Bob", "arguments": {"age": 3}}</tool_call>"#;
+    let cut = r#"I read it. <tool_call>{"name": "fs.read", "arguments": {"path": "#;
+    for (answer, last_attempt, is_prose) in [
+        (about_tags, None, false),
+        (about_tags, Some("It is <tool_call>."), true),
+        (list, None, false),
+        (list, Some(list), true),
+        (near, Some("Hm."), false),
+        (marked, Some(marked), false),
+        (cut, Some("Hm."), false),
+        (cut, Some(cut), true),
+    ] {
+        let verdict = verdict(answer, ToolCallMode::Prompt, last_attempt);
+        assert_eq!(verdict == TextCallVerdict::Prose, is_prose, "{answer} {verdict:?}");
+    }
 }
 
 /// Whether a call of the answer is run or asked about as a call.
@@ -130,7 +230,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_call_in_markdown_is_text_exactly_where_it_is_code_or_quoted(
+    fn a_call_in_markdown_is_taken_exactly_where_it_stands_in_a_paragraph(
         template in document(),
         call in prop::sample::select(&CALLS[..]),
     ) {

@@ -23,11 +23,12 @@ impl PlainChat<'_> {
             };
         }
         match event {
-            AgentEvent::Text(text) if !text.is_empty() => {
-                self.has_open_line = !text.ends_with('\n');
-                self.output.print_chunk(text)?;
+            AgentEvent::Text(text) => {
+                let text = self.repeated_text.add(text);
+                self.print_text(&text)?;
             }
             AgentEvent::ToolCallStarted { tool, arguments, .. } => {
+                self.repeated_text.clear();
                 self.end_line()?;
                 let arguments = shorten(arguments, MAX_SHOWN_CHARS);
                 let line = format!("`{tool}` {arguments}");
@@ -40,8 +41,12 @@ impl PlainChat<'_> {
                 self.output.labelled_status(Style::Dim, "progress", &line)?;
             }
             AgentEvent::ToolCallFinished(record) => self.print_call(record)?,
-            AgentEvent::Retrying { delay } if !delay.is_zero() => {
-                self.note(&format!("the request is sent again in {:.1} s", delay.as_secs_f64()))?;
+            AgentEvent::Retrying { delay } => {
+                self.repeated_text.on_retry();
+                if !delay.is_zero() {
+                    let delay = delay.as_secs_f64();
+                    self.note(&format!("the request is sent again in {delay:.1} s"))?;
+                }
             }
             AgentEvent::Warned(warning) => {
                 self.note(&format!("{}: {}", warning.tool, warning.text))?;
@@ -54,20 +59,28 @@ impl PlainChat<'_> {
                 self.note(&format!("requests leave out the first {messages} messages"))?;
             }
             AgentEvent::Finished(result) => {
+                let text = self.repeated_text.finish();
+                self.print_text(&text)?;
                 self.end_line()?;
                 if let Some(problem) = outcome_text(&result.outcome) {
                     self.note(&problem)?;
                 }
             }
-            AgentEvent::Text(_)
-            | AgentEvent::Reasoning(_)
+            AgentEvent::Reasoning(_)
             | AgentEvent::ToolCallDetected { .. }
             | AgentEvent::ToolCallProgress { .. }
             | AgentEvent::Planned(_)
             | AgentEvent::ResponseFinished { .. }
             | AgentEvent::HistoryShortened { .. }
-            | AgentEvent::MessagesAdded(_)
-            | AgentEvent::Retrying { .. } => {}
+            | AgentEvent::MessagesAdded(_) => {}
+        }
+        Ok(())
+    }
+
+    fn print_text(&mut self, text: &str) -> Result<(), CliError> {
+        if !text.is_empty() {
+            self.has_open_line = !text.ends_with('\n');
+            self.output.print_chunk(text)?;
         }
         Ok(())
     }

@@ -230,7 +230,12 @@ impl Transcript {
                 self.notice(Role::Warning, format!("{}: {}", warning.tool, warning.text));
             }
             AgentEvent::ToolsOmitted(tools) => self.notice(Role::Warning, tools.to_string()),
-            AgentEvent::Retrying { delay } if delay.is_zero() => {}
+            AgentEvent::Retrying { delay } if delay.is_zero() => {
+                let last = self.blocks.last().map(Block::content);
+                if matches!(last, Some(BlockContent::Response(_))) {
+                    self.notice(Role::Dim, "the model is asked again");
+                }
+            }
             AgentEvent::Retrying { delay } => {
                 let seconds = delay.as_secs_f64();
                 self.notice(Role::Warning, format!("the request is sent again in {seconds:.1} s"));
