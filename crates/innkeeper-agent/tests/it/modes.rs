@@ -151,7 +151,7 @@ async fn undecided_text_is_reported_as_buffered_and_comes_again() {
 #[tokio::test]
 async fn thoughts_keep_their_markup_and_markup_of_calls_is_hidden() {
     let text = format!(
-        "<think>hm</think><|eot_id|>Yes. <tool_call>{}</tool_call><|im_end|>",
+        "<think>hm</think>Yes. <tool_call>{}</tool_call><|eot_id|><|im_end|>",
         echo_call("1")
     );
     let all = CollectedResponse::from_chunks(split_chunks(&text, 9)).await;
