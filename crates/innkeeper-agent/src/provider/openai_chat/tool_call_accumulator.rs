@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use super::call_name::{CallName, NextPart};
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::codec::{
-    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, decode_string, is_sendable_object,
+    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, are_same_arguments, decode_string,
+    is_sendable_object,
 };
 use crate::provider::openai::{BraceTracker, ObjectBuilder, to_raw};
 use crate::provider::tool_encoding::EncodedTools;
@@ -140,6 +141,9 @@ impl ToolCallAccumulator {
         }
         let text = |raw| call.joiner.decode_next(raw).unwrap_or_else(|| raw.get().to_owned());
         let arguments = arguments.map(text).unwrap_or_default();
+        if call.brace_tracker.is_closed() && are_same_arguments(&call.arguments, &arguments) {
+            return; // Some servers repeat the whole arguments at the end.
+        }
         call.append_arguments(&arguments);
         if call.is_start_emitted {
             if !arguments.is_empty() {

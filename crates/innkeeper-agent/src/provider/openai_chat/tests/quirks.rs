@@ -99,6 +99,15 @@ const NUMBERING_CASES: &[NumberingCase] = &[
         &[("a", "f", X)],
     ),
     (
+        "the whole arguments again at the end",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
         "the name and another id with every delta",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
