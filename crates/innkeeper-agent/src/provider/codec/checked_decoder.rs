@@ -29,12 +29,13 @@ impl ResponseDecoder for CheckedDecoder {
         let mut response = self.0.finish()?;
         remove_repeated_calls(&mut response.message.parts);
         let ends_in_call = response.message.calls().last().is_some_and(|call| call.is_cut);
-        response.finish_reason = match response.finish_reason {
-            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused if ends_in_call => {
-                FinishReason::Length
-            }
-            reason => reason,
-        };
+        let has_ended = matches!(
+            response.finish_reason,
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Paused
+        );
+        if ends_in_call && has_ended {
+            response.finish_reason = FinishReason::Length;
+        }
         Ok(response)
     }
 }

@@ -260,10 +260,10 @@ impl ResponseAccumulator {
         // Servers of other APIs pass their own words on.
         match reason.to_ascii_lowercase().as_str() {
             "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "complete" => stop,
-            "tool_calls" | "tool_call" | "function_call" | "tool_use" => match stop {
-                FinishReason::Refusal => stop,
-                _ => FinishReason::ToolCalls,
-            },
+            "tool_calls" | "tool_call" | "function_call" | "tool_use" if !self.refused => {
+                FinishReason::ToolCalls
+            }
+            "tool_calls" | "tool_call" | "function_call" | "tool_use" => stop,
             "length" | "max_tokens" | "model_length" => FinishReason::Length,
             "model_context_window_exceeded" => FinishReason::ContextFull,
             "content_filter" | "refusal" | "sensitive" => FinishReason::Refusal,

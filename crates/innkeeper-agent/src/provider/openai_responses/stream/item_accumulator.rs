@@ -55,9 +55,11 @@ impl ItemAccumulator {
     /// Whether an item at the place of the streamed one may be its end. A complete call is not
     /// continued: another call may have moved to its place.
     pub(super) fn may_become(&self, item: &OutputItem) -> bool {
-        let is_open = match (&item.part.content, self.to_call()) {
-            (PartContent::ToolCall(other), Some(call)) => call.is_cut && call.name == other.name,
-            (_, _) => true,
+        let is_open = match &item.part.content {
+            PartContent::ToolCall(other) => {
+                self.to_call().is_none_or(|call| call.is_cut && call.name == other.name)
+            }
+            PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other => true,
         };
         is_open && self.is_kind_of(item)
     }
@@ -207,12 +209,13 @@ impl ItemAccumulator {
             has_started = self.start_call(calls, &call.id, &call.name, chunks);
         }
         if !rest.is_empty() {
-            chunks.push(match (&part.content, &self.call) {
-                (PartContent::ToolCall(_), Some(StartedCall { index, .. })) => {
-                    StreamChunk::ArgumentsDelta { index: *index, fragment: rest }
+            chunks.push(match &part.content {
+                PartContent::ToolCall(_) => {
+                    let index = self.call.as_ref().map_or(calls, |open_call| open_call.index);
+                    StreamChunk::ArgumentsDelta { index, fragment: rest }
                 }
-                (PartContent::Reasoning(_), _) => StreamChunk::Reasoning(rest),
-                (_, _) => StreamChunk::Text(rest),
+                PartContent::Reasoning(_) => StreamChunk::Reasoning(rest),
+                PartContent::Text(_) | PartContent::Other => StreamChunk::Text(rest),
             });
             whole.clone_into(&mut self.received);
         }
