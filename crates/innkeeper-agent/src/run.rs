@@ -483,17 +483,8 @@ impl Run {
             self.calls.start(self.stats.iterations, pending, &calls, &text);
         }
         if calls.is_empty() {
-            return match response.finish_reason {
-                FinishReason::Length | FinishReason::ContextFull => {
-                    Effect::Finish(RunOutcome::Truncated)
-                }
-                FinishReason::Refusal => Effect::Finish(RunOutcome::Refused),
-                FinishReason::Paused => self.next_iteration(),
-                FinishReason::Stop
-                | FinishReason::ToolCalls
-                | FinishReason::MalformedToolCall
-                | FinishReason::Other(_) => Effect::Finish(RunOutcome::Completed),
-            };
+            return RunOutcome::from_finish_reason(&response.finish_reason)
+                .map_or_else(|| self.next_iteration(), Effect::Finish);
         }
         let refused_whole = response.finish_reason == FinishReason::Refusal;
         let too_many = calls.len() > self.config.limits.max_calls;

@@ -6,7 +6,7 @@ use innkeeper_host::Telemetry;
 use super::spans::ActiveSpan;
 use super::{AgentEvent, AgentSettings, EventSink};
 use crate::provider::{LlmError, LlmErrorKind, LlmProvider, Request, Response, StreamChunk};
-use crate::run::{Effect, Run};
+use crate::run::{Effect, Run, RunOutcome};
 use crate::safety::RateLimit;
 use crate::timing::Timing;
 
@@ -31,7 +31,13 @@ impl ModelClient<'_> {
         match self.send_request(request, run, sink).await {
             Ok(response) => {
                 sink(AgentEvent::ResponseFinished { usage: response.usage });
-                run.on_response(&response, self.timing.jitter())
+                let mut effect = run.on_response(&response, self.timing.jitter());
+                // A run does not know its provider.
+                if let Effect::Finish(RunOutcome::Failed(error)) = &mut effect {
+                    self.provider.name().clone_into(&mut error.provider);
+                    error.model = self.provider.model().into();
+                }
+                effect
             }
             Err(error) => run.on_error(error, self.timing.jitter()),
         }

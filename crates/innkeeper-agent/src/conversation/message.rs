@@ -65,6 +65,10 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments: the text of a JSON object, if the model wrote valid JSON.
     pub arguments: String,
+    /// Whether the provider did not say where the call ends, or did not say which tool it calls. A
+    /// cut call never runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
 }
 
 /// The result of a tool call.

@@ -20,7 +20,12 @@ fn view(messages: &[Message], max_tokens: usize) -> Vec<Message> {
 
 fn call_part(id: &str) -> ContentPart {
     let (id, name) = (id.to_owned(), "tool".to_owned());
-    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments: "{}".to_owned() }))
+    ContentPart::new(PartContent::ToolCall(ToolCall {
+        id,
+        name,
+        arguments: "{}".to_owned(),
+        is_cut: false,
+    }))
 }
 
 fn tool_result(id: &str) -> ToolResult {

@@ -6,6 +6,7 @@
 //! module holds the shared parts.
 
 mod buffered_decoder;
+mod checked_decoder;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod chunking;
 #[cfg(any(test, fuzzing))]
@@ -15,6 +16,8 @@ mod object_view;
 pub(crate) mod request_encoding;
 mod stream_splitter;
 mod string_joiner;
+
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -26,6 +29,8 @@ use super::{
 };
 
 pub(crate) use buffered_decoder::BufferedDecoder;
+use checked_decoder::CheckedDecoder;
+pub(crate) use checked_decoder::are_same_arguments;
 pub(crate) use object_view::{
     MAX_OBJECT_FIELDS, ObjectView, arguments_text, decode_string, is_json, parse_array,
     texts_of_field,
@@ -198,20 +203,21 @@ fn encode_lowered(
     }
 }
 
-/// Returns a decoder for the response of `model`.
+/// Returns a decoder for the response of `model` to a request with these tools.
 pub(crate) fn response_decoder(
     api: ProviderApi,
     model: &str,
+    encoded_tools: &Arc<EncodedTools>,
     streaming: bool,
 ) -> Box<dyn ResponseDecoder> {
-    match api {
-        ProviderApi::OpenAiChat => openai_chat::response_decoder(model, streaming),
+    Box::new(CheckedDecoder(match api {
+        ProviderApi::OpenAiChat => openai_chat::response_decoder(model, encoded_tools, streaming),
         ProviderApi::OpenAiResponses => openai_responses::response_decoder(model, streaming),
         ProviderApi::Anthropic => anthropic::response_decoder(model, streaming),
         ProviderApi::GeminiGenerate => gemini_generate::response_decoder(model, streaming),
         ProviderApi::GeminiInteractions => gemini_interactions::response_decoder(model, streaming),
         ProviderApi::Ollama => ollama::response_decoder(model, streaming),
-    }
+    }))
 }
 
 /// Decodes an HTTP error response. The transport reads the retry delay from the headers.

@@ -1,32 +1,40 @@
 //! The codec of the Chat Completions API, for OpenAI and compatible servers.
 //!
 //! The decoder is lenient and treats streamed and unstreamed messages alike: `response.rs` decodes
-//! a choice, `tool_call_accumulator.rs` assembles its tool calls, `reasoning_details.rs` collects
+//! a choice, `tool_call_accumulator.rs` assembles its tool calls, `call_name.rs` their names, `reasoning_details.rs` collects
 //! reasoning that goes back verbatim. The parts of a response have a fixed order: reasoning, text,
 //! tool calls.
 
+mod call_name;
 mod reasoning_details;
 mod request;
 mod response;
 mod stream;
 mod tool_call_accumulator;
 
+use std::sync::Arc;
+
 use super::codec::{ApiError, BufferedDecoder, ResponseDecoder};
 use super::openai::StreamDecoder;
+use super::tool_encoding::EncodedTools;
 use stream::ChunkAccumulator;
 
 pub(super) use super::openai::decode_error;
 pub(super) use request::encode;
 
-pub(super) fn response_decoder(model: &str, streaming: bool) -> Box<dyn ResponseDecoder> {
-    let model = model.to_owned();
+pub(super) fn response_decoder(
+    model: &str,
+    encoded_tools: &Arc<EncodedTools>,
+    streaming: bool,
+) -> Box<dyn ResponseDecoder> {
+    let (model, tools) = (model.to_owned(), encoded_tools.clone());
     if streaming {
-        return Box::new(StreamDecoder::new(ChunkAccumulator::new(model)));
+        return Box::new(StreamDecoder::new(ChunkAccumulator::new(model, tools)));
     }
     Box::new(BufferedDecoder::new(move |body| {
         let text = std::str::from_utf8(body);
         let text = text.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
-        response::decode_body(model, text, &mut Vec::new())
+        response::decode_body(model, tools, text, &mut Vec::new())
     }))
 }
 

@@ -36,7 +36,7 @@ pub enum FinishReason {
     MalformedToolCall,
     /// The provider paused the response; another request continues it.
     Paused,
-    /// Another reason, in the provider's term.
+    /// Another reason, in the provider's term. A run with such a last response fails.
     Other(String),
 }
 

@@ -92,6 +92,7 @@ impl Response {
                 id: String::new(),
                 name: name.to_owned(),
                 arguments: arguments.to_owned(),
+                is_cut: false,
             }))
         });
         let message = AssistantMessage { parts: parts.collect() };

@@ -62,6 +62,11 @@ impl EncodedTools {
         self.aliases.canonical(alias).unwrap_or(alias)
     }
 
+    /// Whether a tool has this name in the API.
+    pub(crate) fn has_alias(&self, name: &str) -> bool {
+        self.aliases.canonical(name).is_some()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.encoded.is_empty()
     }

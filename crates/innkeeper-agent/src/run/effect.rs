@@ -7,7 +7,7 @@ use std::time::Duration;
 use innkeeper_toolcall::ResolvedCall;
 use innkeeper_toolcall::prompt::FailedAttempt;
 
-use crate::provider::{LlmError, Request};
+use crate::provider::{FinishReason, LlmError, LlmErrorKind, Request};
 
 /// The action that the caller performs next.
 #[derive(Debug)]
@@ -157,4 +157,24 @@ pub enum RunOutcome {
         /// The cause.
         reason: String,
     },
+}
+
+impl RunOutcome {
+    /// Returns the outcome of a run whose last response has no calls and ended for this reason;
+    /// `None` if another request continues the response.
+    pub(super) fn from_finish_reason(reason: &FinishReason) -> Option<Self> {
+        Some(match reason {
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::MalformedToolCall => {
+                Self::Completed
+            }
+            FinishReason::Length | FinishReason::ContextFull => Self::Truncated,
+            FinishReason::Refusal => Self::Refused,
+            FinishReason::Paused => return None,
+            FinishReason::Other(reason) => {
+                let message = format!("the response is not complete: it ended with `{reason}`");
+                let kind = LlmErrorKind::RetryLater { after: None };
+                Self::Failed(LlmError::new("", kind, message))
+            }
+        })
+    }
 }

@@ -29,25 +29,29 @@ pub(super) fn has_answer(response: &Response) -> bool {
 }
 
 /// Returns the problem of a response without an answer or calls.
-pub(super) fn empty_response_problem(response: &Response) -> Option<&'static str> {
-    match response.finish_reason {
-        FinishReason::MalformedToolCall => Some("the tool call is malformed"),
-        FinishReason::ToolCalls => Some("the response announces a tool call but contains none"),
+pub(super) fn empty_response_problem(response: &Response) -> Option<String> {
+    let problem = match &response.finish_reason {
+        FinishReason::MalformedToolCall => "the tool call is malformed",
+        FinishReason::ToolCalls => "the response announces a tool call but contains none",
         FinishReason::Stop | FinishReason::Other(_) if !has_answer(response) => {
             let is_blank = |text: String| text.trim().is_empty();
             let message = &response.message;
-            Some(match is_blank(message.reasoning()) && is_blank(message.visible_text()) {
+            match is_blank(message.reasoning()) && is_blank(message.visible_text()) {
                 true => "the response is empty",
                 false => "the response has reasoning but no answer; write the answer after it",
-            })
+            }
         }
         FinishReason::Stop
         | FinishReason::Other(_)
         | FinishReason::Length
         | FinishReason::ContextFull
         | FinishReason::Refusal
-        | FinishReason::Paused => None,
+        | FinishReason::Paused => return None,
+    };
+    if let FinishReason::Other(reason) = &response.finish_reason {
+        return Some(format!("{problem}; it ended with `{reason}`"));
     }
+    Some(problem.to_owned())
 }
 
 #[cfg(test)]
@@ -87,6 +91,9 @@ mod tests {
             empty_response_problem(&response).is_some_and(|problem| problem.contains("answer"))
         );
         let empty = empty_response_problem(&Response::default());
-        assert_eq!(empty, Some("the response is empty"));
+        assert_eq!(empty.as_deref(), Some("the response is empty"));
+        let finish_reason = FinishReason::Other("abort".to_owned());
+        let empty = empty_response_problem(&Response { finish_reason, ..Response::default() });
+        assert_eq!(empty.as_deref(), Some("the response is empty; it ended with `abort`"));
     }
 }

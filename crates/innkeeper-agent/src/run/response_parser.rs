@@ -558,10 +558,10 @@ impl ResponseBuilder<'_> {
     }
 
     fn add_native_call(&mut self, part: &ContentPart, call: &ToolCall) {
-        // Only the last call can be truncated.
+        // A truncated response ends within its last call.
         let last = self.response.calls.len() + 1 == self.native_calls;
-        let completeness =
-            if self.truncated && last { Completeness::Truncated } else { Completeness::Complete };
+        let is_cut = call.is_cut || self.truncated && last;
+        let completeness = if is_cut { Completeness::Truncated } else { Completeness::Complete };
         let arguments = RawArguments::Text(&call.arguments);
         let call = resolve_call(&self.config.tools.known, &call.name, arguments, completeness);
         let origin = match &call {
@@ -624,7 +624,7 @@ impl ResponseBuilder<'_> {
 
 fn call_part(call: &ResolvedCall) -> ContentPart {
     let (id, name, arguments) = (String::new(), call.name.clone(), call.arguments.to_string());
-    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments }))
+    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false }))
 }
 
 /// Returns whether a span overlaps a part. An empty span, such as a further call of a list,

@@ -134,7 +134,8 @@ impl HttpProvider {
         let encoded = codec::encode(self.endpoint.api, encode_request)
             .map_err(|api_error| self.endpoint.convert_api_error(api_error))?;
         let response = self.send_encoded(encoded, &encoded_tools, deadline).await?;
-        let decoder = codec::response_decoder(self.endpoint.api, &self.endpoint.model, streaming);
+        let Endpoint { api, model, .. } = &self.endpoint;
+        let decoder = codec::response_decoder(*api, model, &encoded_tools, streaming);
         let body = ResponseBody::new(response.body, MAX_RESPONSE_BYTES);
         let silent = self.endpoint.capabilities.server == InferenceServer::LlamaCpp;
         let unreported_token_limit = request.max_tokens.filter(|_| silent);

@@ -82,7 +82,7 @@ fn part() -> impl Strategy<Value = ContentPart> {
         text().prop_map(PartContent::Text),
         text().prop_map(PartContent::Reasoning),
         (text(), text(), text()).prop_map(|(id, name, arguments)| {
-            PartContent::ToolCall(ToolCall { id, name, arguments })
+            PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false })
         }),
         Just(PartContent::Other),
     ];

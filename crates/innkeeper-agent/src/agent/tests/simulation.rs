@@ -508,7 +508,7 @@ impl SimulationState {
             }
         };
         let body = response_body(api, &content, end, &mut self.markers);
-        let mut reader = codec::response_decoder(api, model, false);
+        let mut reader = codec::response_decoder(api, model, &encoded, false);
         let to_llm_error = |api_error: codec::ApiError| {
             LlmError::new("made up", api_error.kind, api_error.message)
         };

@@ -88,7 +88,7 @@ fn an_exchange_with_an_image_stays_if_the_tokens_of_the_image_fit() {
 fn a_call_counts_its_name_and_its_arguments() {
     let tokens = |name: &str, arguments: &str| {
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        let call = ToolCall { id: "call".to_owned(), name, arguments };
+        let call = ToolCall { id: "call".to_owned(), name, arguments, is_cut: false };
         let parts = vec![ContentPart::new(PartContent::ToolCall(call))];
         let message = Message::Assistant(AssistantMessage { parts }.into());
         estimate_message_tokens(&message, TEXT) - MESSAGE_OVERHEAD_TOKENS

@@ -6,7 +6,12 @@ use crate::conversation::{
 };
 
 fn call(id: &str) -> AssistantMessage {
-    let call = ToolCall { id: id.to_owned(), name: "read".to_owned(), arguments: "{}".to_owned() };
+    let call = ToolCall {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        arguments: "{}".to_owned(),
+        is_cut: false,
+    };
     AssistantMessage { parts: vec![ContentPart::new(PartContent::ToolCall(call))] }
 }
 

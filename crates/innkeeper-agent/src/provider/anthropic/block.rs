@@ -49,7 +49,7 @@ pub(super) fn decode_block(raw: &RawValue, model: &str) -> ContentPart {
 
 pub(super) fn tool_call(block: &ObjectView<'_>, arguments: String) -> ToolCall {
     let id = block.text("id").unwrap_or_default();
-    ToolCall { id, name: block.text("name").unwrap_or_default(), arguments }
+    ToolCall { id, name: block.text("name").unwrap_or_default(), arguments, is_cut: false }
 }
 
 /// Returns a content part. The part keeps the raw block only if the API accepts the block in a

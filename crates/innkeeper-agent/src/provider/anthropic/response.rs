@@ -26,38 +26,28 @@ pub(super) fn decode_body(body: &[u8], model: &str) -> Result<Response, ApiError
         counts.update(&usage);
     }
     Ok(Response {
-        finish_reason: finish_reason(message.text("stop_reason").as_deref(), &parts, false),
+        finish_reason: finish_reason(message.text("stop_reason").as_deref(), &parts),
         message: AssistantMessage { parts },
         usage: counts.usage(),
         model: message.text("model"),
     })
 }
 
-/// Returns the finish reason. The last argument says whether a tool call in the response is
-/// truncated.
-pub(super) fn finish_reason(
-    reason: Option<&str>,
-    parts: &[ContentPart],
-    is_truncated: bool,
-) -> FinishReason {
+/// Returns the finish reason. A stop sequence can occur in the middle of a tool call.
+pub(super) fn finish_reason(reason: Option<&str>, parts: &[ContentPart]) -> FinishReason {
     let mut calls = parts.iter().filter_map(|part| match &part.content {
         PartContent::ToolCall(call) => Some(call),
         PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other => None,
     });
-    // A stop sequence can occur in the middle of a tool call.
-    let at_sequence = reason == Some("stop_sequence");
-    let is_truncated =
-        is_truncated || (at_sequence && calls.clone().any(|call| !is_json(&call.arguments)));
     match reason {
-        Some("end_turn" | "stop_sequence" | "tool_use") | None => {
-            if is_truncated {
-                FinishReason::Length
-            } else if calls.next().is_some() {
-                FinishReason::ToolCalls
-            } else {
-                FinishReason::Stop
-            }
+        Some("stop_sequence") if calls.clone().any(|call| !is_json(&call.arguments)) => {
+            FinishReason::Length
         }
+        Some("tool_use") => FinishReason::ToolCalls,
+        Some("end_turn" | "stop_sequence") | None => match calls.next() {
+            Some(_) => FinishReason::ToolCalls,
+            None => FinishReason::Stop,
+        },
         Some("max_tokens") => FinishReason::Length,
         Some("model_context_window_exceeded") => FinishReason::ContextFull,
         Some("refusal") => FinishReason::Refusal,

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::block::{self, BlockKind};
 use super::error;
 use super::response::{UsageCounts, finish_reason};
-use crate::conversation::{AssistantMessage, ContentPart, PartContent};
+use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::codec::{
     ApiError, EventSplitter, MAX_CONTENT_PARTS, ObjectView, ResponseDecoder, StringJoiner,
     arguments_text, is_json,
@@ -39,6 +39,8 @@ struct MessageAccumulator {
     counts: UsageCounts,
     response_model: Option<String>,
     stop_reason: Option<String>,
+    /// Whether the event that says why the message ends came, with a reason or without.
+    has_delta: bool,
     stopped: bool,
 }
 
@@ -70,6 +72,7 @@ impl StreamDecoder {
             counts: UsageCounts::default(),
             response_model: None,
             stop_reason: None,
+            has_delta: false,
             stopped: false,
         };
         Self { events: EventSplitter::new(), message }
@@ -90,7 +93,8 @@ impl ResponseDecoder for StreamDecoder {
     fn finish(self: Box<Self>) -> Result<Response, ApiError> {
         let message = self.message;
         // Nothing of value follows the stop reason.
-        if !message.stopped && message.stop_reason.is_none() {
+        let has_ended = message.stopped && message.has_delta;
+        if !has_ended && message.stop_reason.is_none() {
             return Err(ApiError::incomplete_stream(message.partial_output()));
         }
         Ok(message.into_response())
@@ -126,6 +130,7 @@ impl MessageAccumulator {
                 }
             }
             "message_delta" => {
+                self.has_delta = true;
                 let delta = event.object("delta");
                 self.stop_reason = delta
                     .and_then(|delta_fields| delta_fields.text("stop_reason"))
@@ -142,7 +147,12 @@ impl MessageAccumulator {
         Ok(())
     }
 
+    /// Starts a message. A second start comes from a proxy that has sent the request again: the
+    /// message before it has no end and does not count.
     fn start_message(&mut self, event: &ObjectView<'_>) {
+        self.blocks.clear();
+        self.stop_reason = None;
+        self.has_delta = false;
         let Some(message) = event.object("message") else { return };
         self.response_model = message.text("model");
         self.update_usage(&message);
@@ -248,14 +258,11 @@ impl MessageAccumulator {
     }
 
     fn into_response(self) -> Response {
-        let is_truncated = self.blocks.iter().any(|block| {
-            block.kind == BlockKind::ToolUse && !block.closed && !is_json(&block.text)
-        });
         let request_model = self.request_model;
         let parts: Vec<ContentPart> =
             self.blocks.into_iter().map(|block| block.into_part(&request_model)).collect();
         Response {
-            finish_reason: finish_reason(self.stop_reason.as_deref(), &parts, is_truncated),
+            finish_reason: finish_reason(self.stop_reason.as_deref(), &parts),
             message: AssistantMessage { parts },
             usage: self.counts.usage(),
             model: self.response_model,
@@ -319,7 +326,9 @@ impl OpenBlock {
                 let Some(block) = ObjectView::from_raw(&raw) else {
                     return ContentPart::new(PartContent::Other);
                 };
-                PartContent::ToolCall(block::tool_call(&block, self.text))
+                // Without the end of the block, a call is complete only if its arguments are.
+                let is_cut = !self.closed && !is_json(&self.text);
+                PartContent::ToolCall(ToolCall { is_cut, ..block::tool_call(&block, self.text) })
             }
             BlockKind::Other => PartContent::Other,
         };

@@ -44,7 +44,7 @@ fn user(text: &str) -> Message {
 
 fn call(id: &str, name: &str, arguments: &str) -> PartContent {
     let (id, name) = (id.to_owned(), name.to_owned());
-    PartContent::ToolCall(ToolCall { id, name, arguments: arguments.to_owned() })
+    PartContent::ToolCall(ToolCall { id, name, arguments: arguments.to_owned(), is_cut: false })
 }
 
 fn result(id: &str, name: &str, text: &str) -> ToolResult {

@@ -3,7 +3,10 @@
 #[cfg(test)]
 mod assertions;
 
-use super::{ApiError, response_decoder};
+use std::sync::Arc;
+
+use super::{ApiError, ResponseDecoder, response_decoder};
+use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{ProviderApi, Response, StreamChunk};
 
 #[cfg(test)]
@@ -29,6 +32,16 @@ pub(crate) fn test_model(api: ProviderApi) -> &'static str {
     }
 }
 
+/// Returns a decoder of the response to a request without tools.
+pub(crate) fn test_decoder(
+    api: ProviderApi,
+    model: &str,
+    streaming: bool,
+) -> Box<dyn ResponseDecoder> {
+    let tools = Arc::new(EncodedTools::new(Arc::default(), api, false));
+    response_decoder(api, model, &tools, streaming)
+}
+
 /// Decodes a body in chunks of the given sizes, which repeat.
 pub(crate) fn decode_chunked(
     api: ProviderApi,
@@ -36,7 +49,7 @@ pub(crate) fn decode_chunked(
     mut bytes: &[u8],
     sizes: &[usize],
 ) -> (Result<Response, ApiError>, Vec<StreamChunk>) {
-    let mut reader = response_decoder(api, test_model(api), streaming);
+    let mut reader = test_decoder(api, test_model(api), streaming);
     let mut chunks = Vec::new();
     for size in sizes.iter().cycle() {
         if bytes.is_empty() {

@@ -16,8 +16,6 @@ pub(super) struct ResponseAccumulator {
     call_count: usize,
     /// The open call with streamed arguments.
     partial_call: Option<PartialToolCall>,
-    /// Whether a call with streamed arguments did not end.
-    has_incomplete_call: bool,
     finish_reason: Option<String>,
     /// Whether the provider blocked the prompt.
     is_prompt_blocked: bool,
@@ -33,7 +31,6 @@ impl ResponseAccumulator {
             parts: Vec::new(),
             call_count: 0,
             partial_call: None,
-            has_incomplete_call: false,
             finish_reason: None,
             is_prompt_blocked: false,
             usage: None,
@@ -47,7 +44,7 @@ impl ResponseAccumulator {
         let body = body.map_err(|_| ApiError::invalid_response("the response is not UTF-8"))?;
         self.feed_event(body, &mut Vec::new())?;
         if self.finish_reason.is_none() && !self.is_prompt_blocked {
-            self.has_incomplete_call |= self.close_partial_call(&mut Vec::new());
+            self.close_partial_call(true, &mut Vec::new());
             if self.parts.is_empty() {
                 return Err(ApiError::invalid_response("the response has no candidate"));
             }
@@ -98,7 +95,7 @@ impl ResponseAccumulator {
         }
         self.finish_reason = candidate.text("finishReason").or(self.finish_reason.take());
         if self.finish_reason.is_some() {
-            self.has_incomplete_call |= self.close_partial_call(chunks);
+            self.close_partial_call(true, chunks);
         }
         Ok(())
     }
@@ -106,12 +103,7 @@ impl ResponseAccumulator {
     /// Returns the response at the end of the body.
     pub(super) fn finish(self) -> Result<Response, ApiError> {
         let finish_reason = match self.finish_reason.as_deref() {
-            Some(reason) => match parse_finish_reason(reason, self.call_count > 0) {
-                FinishReason::ToolCalls if self.has_incomplete_call => {
-                    FinishReason::MalformedToolCall
-                }
-                mapped => mapped,
-            },
+            Some(reason) => parse_finish_reason(reason, self.call_count > 0),
             None if self.is_prompt_blocked => FinishReason::Refusal,
             None => return Err(ApiError::incomplete_stream(self.partial_output())),
         };
@@ -133,7 +125,7 @@ impl ResponseAccumulator {
             if partly || (self.partial_call.is_some() && call.get("name").is_none()) {
                 return self.feed_partial_call(&fields, &call, chunks);
             }
-            self.has_incomplete_call |= self.close_partial_call(chunks);
+            self.close_partial_call(true, chunks);
             // The API accepts only an object as arguments in a later request.
             goes_back = call.get("args").is_none_or(|args| is_sendable_object(args.get()));
             self.feed_call(&call, chunks)
@@ -185,24 +177,23 @@ impl ResponseAccumulator {
         partial.feed_arguments(call)?;
         self.partial_call = Some(partial);
         if !call.is_true("willContinue") {
-            self.close_partial_call(chunks);
+            self.close_partial_call(false, chunks);
         }
         Ok(())
     }
 
-    /// Ends the call with streamed arguments. Returns whether there was an open call.
-    fn close_partial_call(&mut self, chunks: &mut Vec<StreamChunk>) -> bool {
-        let Some(partial) = self.partial_call.take() else { return false };
+    /// Ends the call with streamed arguments, if there is an open one.
+    fn close_partial_call(&mut self, is_cut: bool, chunks: &mut Vec<StreamChunk>) {
+        let Some(partial) = self.partial_call.take() else { return };
         let arguments = partial.arguments();
         let index = self.call_count.saturating_sub(1);
         chunks.push(StreamChunk::ArgumentsDelta { index, fragment: arguments.clone() });
         let provider_block = partial.to_raw_part().map(|part| self.provider_block(part));
         let PartialToolCall { id, name, .. } = partial;
         self.parts.push(ContentPart {
-            content: PartContent::ToolCall(ToolCall { id, name, arguments }),
+            content: PartContent::ToolCall(ToolCall { id, name, arguments, is_cut }),
             provider_block,
         });
-        true
     }
 
     /// Appends plain text or reasoning to the last part if that part has the same type and is plain
@@ -228,7 +219,12 @@ impl ResponseAccumulator {
         self.call_count += 1;
         chunks.push(StreamChunk::ToolCallStart { index, name: name.clone() });
         chunks.push(StreamChunk::ArgumentsDelta { index, fragment: arguments.clone() });
-        PartContent::ToolCall(ToolCall { id: call.text("id").unwrap_or_default(), name, arguments })
+        PartContent::ToolCall(ToolCall {
+            id: call.text("id").unwrap_or_default(),
+            name,
+            arguments,
+            is_cut: false,
+        })
     }
 
     /// Returns the text so far.

@@ -73,7 +73,7 @@ impl ResponseAccumulator {
         let status = self.status.as_deref().unwrap_or_default();
         let finish_reason = match status {
             "" | "completed" if self.call_count == 0 => FinishReason::Stop,
-            "" | "completed" | "requires_action" if self.call_count > 0 => FinishReason::ToolCalls,
+            "" | "completed" | "requires_action" => FinishReason::ToolCalls,
             "incomplete" | "requires_continuation" => FinishReason::Length,
             "failed" => {
                 let error = self.steps.iter().find_map(ResponseStep::decode_failure);
@@ -115,6 +115,9 @@ impl ResponseAccumulator {
             for (index, step) in (0..).zip(interaction.bounded_list("steps")?) {
                 self.start_step(Some(index), step, chunks)?;
             }
+            // The steps of an interaction that has ended are complete.
+            let is_ended = !matches!(self.status.as_deref(), Some("in_progress" | "queued"));
+            self.steps.iter_mut().for_each(|step| step.stopped = is_ended);
         }
         if self.status.as_deref() == Some("failed")
             && let Some(error) = self.decode_failure(interaction)
@@ -189,7 +192,7 @@ impl ResponseAccumulator {
         if !self.completed && !self.has_terminal_status() {
             return;
         }
-        for step in self.steps.iter_mut().filter(|step| self.completed || step.stopped) {
+        for step in self.steps.iter_mut().filter(|step| step.stopped) {
             let fragment = step.take_initial_arguments();
             if let (StepKind::FunctionCall { index, .. }, Some(fragment)) = (&step.kind, fragment) {
                 chunks.push(StreamChunk::ArgumentsDelta { index: *index, fragment });

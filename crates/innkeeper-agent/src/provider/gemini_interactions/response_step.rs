@@ -5,7 +5,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::conversation::{ContentPart, PartContent, ProviderBlock, ToolCall};
 use crate::provider::ProviderApi;
 use crate::provider::codec::{
-    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, arguments_object, is_sendable_object,
+    ApiError, MAX_CONTENT_PARTS, ObjectView, StringJoiner, arguments_object, is_json,
+    is_sendable_object,
 };
 use crate::provider::gemini::decode_error_object;
 
@@ -176,6 +177,8 @@ impl ResponseStep {
                     .unwrap_or_default(),
                 name: name.clone(),
                 arguments: self.content_text.clone(),
+                // Without the end of the step, a call is complete only if its arguments are.
+                is_cut: !self.stopped && !is_json(&self.content_text),
             }),
             StepKind::Other => PartContent::Other,
         };

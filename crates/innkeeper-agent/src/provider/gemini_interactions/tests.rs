@@ -265,7 +265,7 @@ fn every_status_is_distinguished() {
         ("completed", "", FinishReason::Stop),
         ("completed", call, FinishReason::ToolCalls),
         ("requires_action", call, FinishReason::ToolCalls),
-        ("requires_action", output, other("requires_action")),
+        ("requires_action", output, FinishReason::ToolCalls),
         ("incomplete", output, FinishReason::Length),
         ("incomplete", call, FinishReason::Length),
         ("requires_continuation", output, FinishReason::Length),
@@ -280,7 +280,7 @@ fn every_status_is_distinguished() {
         let streamed = if step.is_empty() {
             decode_steps(&[completed(status)])
         } else {
-            decode_steps(&[start(0, step), completed(status)])
+            decode_steps(&[start(0, step), stop(0), completed(status)])
         };
         assert_eq!(response, streamed, "{status}");
         // The completion event may contain all steps.
@@ -289,7 +289,7 @@ fn every_status_is_distinguished() {
         assert_eq!(response, decode_steps(std::slice::from_ref(&end)), "{status}");
         // The completion event may repeat the steps.
         if !step.is_empty() {
-            assert_eq!(response, decode_steps(&[start(0, step), end]), "{status}");
+            assert_eq!(response, decode_steps(&[start(0, step), stop(0), end]), "{status}");
         }
     }
 }

@@ -153,6 +153,7 @@ impl MessageAccumulator {
             id: outer.text("id").unwrap_or_default(),
             name: function.text("name").unwrap_or_default(),
             arguments: arguments_text(arguments),
+            is_cut: false,
         };
         let index = self.calls.len();
         chunks.push(StreamChunk::ToolCallStart { index, name: call.name.clone() });

@@ -111,7 +111,7 @@ impl ErrorDetails {
         if self.param == "input" {
             return LlmErrorKind::InvalidRequest;
         }
-        let message = self.message.to_ascii_lowercase();
+        let message = self.message.to_ascii_lowercase().replace('`', "");
         let contains_any = |phrases: &[&str]| phrases.iter().any(|phrase| message.contains(phrase));
         if let Some((_, llm_kind)) =
             KINDS_BY_PHRASE.iter().find(|(phrases, _)| contains_any(phrases))
@@ -176,10 +176,27 @@ const KINDS_BY_PHRASE: &[(&[&str], LlmErrorKind)] = &[
             // Ollama, DeepSeek and others.
             "does not support tools",
             "does not support function calling",
-            "tools is not supported in this model",
+            // OpenAI, Groq.
+            "tools is not supported",
+            // Groq, DeepInfra and others.
             "tool calling is not supported",
+            "tool use is not supported",
+            "function calling is not supported",
+            // SiliconFlow, Alibaba.
+            "function call is not supported",
+            "tool call is not supported",
+            // Gemini.
+            "function calling is not enabled",
+            // Together.
+            "not supported for json mode/function calling",
+            // xAI.
+            "does not support tool use or function calling",
+            // LiteLLM.
+            "does not support parameters: ['tools'",
+            "does not support parameters: {'tools'",
             // llama.cpp.
             "requires --jinja",
+            "unsupported param: tools",
             // OpenRouter.
             "no endpoints found that support tool use",
             // vLLM.

@@ -1,5 +1,7 @@
 //! Decodes the choices of a response, streamed or not.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -10,18 +12,20 @@ use crate::provider::codec::{
     ApiError, MAX_CONTENT_PARTS, ObjectView, decode_string, texts_of_field,
 };
 use crate::provider::openai::{ObjectBuilder, decode_error_object, to_raw};
+use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{Cost, FinishReason, ProviderApi, Response, StreamChunk, Usage};
 
 /// Decodes an unstreamed response.
 pub(super) fn decode_body(
     model: String,
+    tools: Arc<EncodedTools>,
     body: &str,
     chunks: &mut Vec<StreamChunk>,
 ) -> Result<Response, ApiError> {
     let fields = ObjectView::parse(body);
     let fields =
         fields.ok_or_else(|| ApiError::invalid_response("the response is not a JSON object"))?;
-    let mut gathered = ResponseAccumulator::new(model);
+    let mut gathered = ResponseAccumulator::new(model, tools);
     gathered.feed(&fields, true, chunks)?;
     if !gathered.has_message {
         return Err(ApiError::invalid_response("the response has no `choices` with a message"));
@@ -43,6 +47,8 @@ pub(super) struct ResponseAccumulator {
     refused: bool,
     other_parts: Vec<Box<RawValue>>,
     calls: ToolCallAccumulator,
+    /// Whether the call came as `function_call`, as before `tool_calls` existed.
+    has_legacy_call: bool,
     finish_reason: Option<String>,
     usage: Option<Usage>,
     /// Whether a message or a delta came.
@@ -59,7 +65,7 @@ enum ReasoningField {
 }
 
 impl ResponseAccumulator {
-    pub(super) fn new(request_model: String) -> Self {
+    pub(super) fn new(request_model: String, tools: Arc<EncodedTools>) -> Self {
         Self {
             request_model,
             response_model: None,
@@ -69,7 +75,8 @@ impl ResponseAccumulator {
             text: String::new(),
             refused: false,
             other_parts: Vec::new(),
-            calls: ToolCallAccumulator::default(),
+            calls: ToolCallAccumulator::new(tools),
+            has_legacy_call: false,
             finish_reason: None,
             usage: None,
             has_message: false,
@@ -157,7 +164,12 @@ impl ResponseAccumulator {
             self.append_text(refusal, chunks);
         }
         let entries = message.bounded_list("tool_calls")?;
-        let entries: Vec<_> = entries.into_iter().filter_map(ObjectView::from_raw).collect();
+        let mut entries: Vec<_> = entries.into_iter().filter_map(ObjectView::from_raw).collect();
+        // Some servers send the call in both members.
+        if entries.is_empty() && (self.has_legacy_call || self.calls.is_empty()) {
+            entries.extend(message.object("function_call"));
+            self.has_legacy_call = !entries.is_empty() || self.has_legacy_call;
+        }
         self.calls.feed(&entries, is_complete, chunks)
     }
 
@@ -244,12 +256,18 @@ impl ResponseAccumulator {
         } else {
             FinishReason::Stop
         };
-        match self.finish_reason.as_deref() {
-            None | Some("stop" | "eos" | "tool_calls" | "tool_call" | "function_call") => stop,
-            Some("length" | "max_tokens" | "model_length") => FinishReason::Length,
-            Some("model_context_window_exceeded") => FinishReason::ContextFull,
-            Some("content_filter" | "refusal" | "sensitive") => FinishReason::Refusal,
-            Some(other) => FinishReason::Other(other.to_owned()),
+        let Some(reason) = self.finish_reason.as_deref() else { return stop };
+        // Servers of other APIs pass their own words on.
+        match reason.to_ascii_lowercase().as_str() {
+            "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" | "complete" => stop,
+            "tool_calls" | "tool_call" | "function_call" | "tool_use" if !self.refused => {
+                FinishReason::ToolCalls
+            }
+            "tool_calls" | "tool_call" | "function_call" | "tool_use" => stop,
+            "length" | "max_tokens" | "model_length" => FinishReason::Length,
+            "model_context_window_exceeded" => FinishReason::ContextFull,
+            "content_filter" | "refusal" | "sensitive" => FinishReason::Refusal,
+            _ => FinishReason::Other(reason.to_owned()),
         }
     }
 

@@ -1,20 +1,25 @@
 //! Decodes a response in chunks.
 
+use std::sync::Arc;
+
 use super::response::{ResponseAccumulator, decode_body};
 use crate::provider::codec::{ApiError, ObjectView};
 use crate::provider::openai::{EventAccumulator, decode_error_object};
+use crate::provider::tool_encoding::EncodedTools;
 use crate::provider::{Response, StreamChunk};
 
 pub(super) struct ChunkAccumulator {
     model: String,
+    tools: Arc<EncodedTools>,
     response: ResponseAccumulator,
     /// Whether the stream reported its end.
     is_done: bool,
 }
 
 impl ChunkAccumulator {
-    pub(super) fn new(model: String) -> Self {
-        Self { response: ResponseAccumulator::new(model.clone()), model, is_done: false }
+    pub(super) fn new(model: String, tools: Arc<EncodedTools>) -> Self {
+        let response = ResponseAccumulator::new(model.clone(), tools.clone());
+        Self { model, tools, response, is_done: false }
     }
 }
 
@@ -51,7 +56,7 @@ impl EventAccumulator for ChunkAccumulator {
         body: &str,
         chunks: &mut Vec<StreamChunk>,
     ) -> Result<Response, ApiError> {
-        decode_body(std::mem::take(&mut self.model), body, chunks)
+        decode_body(std::mem::take(&mut self.model), self.tools.clone(), body, chunks)
     }
 
     fn is_finished(&self) -> bool {

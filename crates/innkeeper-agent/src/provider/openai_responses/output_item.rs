@@ -39,9 +39,7 @@ impl OutputItem {
                 // arguments that are not an object.
                 in_own_words = fields.non_empty_text("call_id").is_some()
                     && is_sendable_object(&call.arguments);
-                let is_incomplete =
-                    fields.text("status").is_some_and(|status| status == "incomplete");
-                if call.arguments.trim().is_empty() && !is_incomplete {
+                if call.arguments.trim().is_empty() && !call.is_cut {
                     "{}".clone_into(&mut call.arguments);
                 }
                 PartContent::ToolCall(call)
@@ -99,5 +97,6 @@ fn tool_call(fields: &ObjectView<'_>) -> ToolCall {
             .unwrap_or_default(),
         name: fields.non_empty_text("name").unwrap_or_default(),
         arguments: arguments.unwrap_or_default(),
+        is_cut: fields.non_empty_text("status").is_some_and(|status| status != "completed"),
     }
 }

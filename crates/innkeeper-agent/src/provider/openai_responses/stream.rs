@@ -5,7 +5,7 @@
 
 mod item_accumulator;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::output_item::OutputItem;
 use super::response::{ResponseEnd, decode_body};
@@ -136,17 +136,27 @@ impl ResponseAccumulator {
         Ok(())
     }
 
-    /// Returns the streamed item that an item of the response object repeats: by its id, by its place
-    /// if it is of the same kind there, or by its content. Some servers list other items at the end
-    /// than they streamed, or the same items with other ids.
-    fn streamed_item(&self, index: u64, id: Option<&str>, item: &OutputItem) -> Option<usize> {
+    /// Returns the streamed item that an item of the response object repeats: by its id, by its
+    /// content, or by its place if the item may be the end of the streamed one. Some servers list
+    /// other items at the end than they streamed, or the same items with other ids. A streamed item
+    /// is repeated once.
+    fn streamed_item(
+        &self,
+        index: u64,
+        id: Option<&str>,
+        item: &OutputItem,
+        repeated: &HashSet<usize>,
+    ) -> Option<usize> {
         let by_id = id.and_then(|id| self.by_id.get(id)).copied();
         let by_index = self.by_index.get(&index).copied();
-        let same_kind = |at: &usize| self.items[*at].is_kind_of(item);
+        let is_free = |at: &usize| !repeated.contains(at);
         by_id
-            .filter(same_kind)
-            .or(by_index.filter(same_kind))
-            .or_else(|| self.items.iter().position(|streamed| streamed.repeats(item)))
+            .filter(|at| self.items[*at].is_kind_of(item))
+            .or_else(|| {
+                let mut free = (0..self.items.len()).filter(is_free);
+                free.find(|at| self.items[*at].repeats(item))
+            })
+            .or(by_index.filter(|at| is_free(at) && self.items[*at].may_become(item)))
     }
 
     /// Decodes the response object at the end. Its items count if their own events are missing.
@@ -158,10 +168,13 @@ impl ResponseAccumulator {
     ) -> Result<(), ApiError> {
         let response = event.object("response").unwrap_or_default();
         let end = ResponseEnd::from_response(&response, status)?;
+        let mut repeated = HashSet::new();
         for (index, block) in (0..).zip(response.list("output").unwrap_or_default()) {
             let id = ObjectView::from_raw(block).and_then(|item| item.non_empty_text("id"));
             let Some(item) = OutputItem::decode(block, &self.request_model)? else { continue };
-            let at = match self.streamed_item(index, id.as_deref(), &item) {
+            let streamed = self.streamed_item(index, id.as_deref(), &item, &repeated);
+            repeated.extend(streamed);
+            let at = match streamed {
                 Some(at) if self.items[at].lacks(&item) => at,
                 Some(_) => continue,
                 None if self.items.len() == MAX_CONTENT_PARTS => {
@@ -169,6 +182,7 @@ impl ResponseAccumulator {
                 }
                 None => {
                     self.items.push(ItemAccumulator::default());
+                    repeated.insert(self.items.len() - 1);
                     self.items.len() - 1
                 }
             };
@@ -223,7 +237,9 @@ impl ResponseAccumulator {
             "response.function_call_arguments.done" => self.finish_arguments(&event, chunks),
             "response.output_item.added" => self.start_item(&event, chunks),
             "response.output_item.done" => self.feed_done_item(&event, chunks),
-            "response.completed" => self.finish_response(&event, "completed", chunks),
+            "response.completed" | "response.done" => {
+                self.finish_response(&event, "completed", chunks)
+            }
             "response.incomplete" => self.finish_response(&event, "incomplete", chunks),
             "response.failed" => {
                 let response = event.object("response").unwrap_or_default();

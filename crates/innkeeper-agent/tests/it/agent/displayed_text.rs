@@ -18,6 +18,7 @@ fn native_call() -> PartContent {
         id: String::new(),
         name: "fs.read".to_owned(),
         arguments: r#"{"path": "native"}"#.to_owned(),
+        is_cut: false,
     })
 }
 

@@ -295,7 +295,7 @@ async fn a_call_has_only_the_text_that_the_model_wrote_before_it() {
     use innkeeper_agent::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
     let call = |id: &str, path: &str| {
         let (name, arguments) = ("fs.read".to_owned(), format!(r#"{{"path": "{path}"}}"#));
-        PartContent::ToolCall(ToolCall { id: id.to_owned(), name, arguments })
+        PartContent::ToolCall(ToolCall { id: id.to_owned(), name, arguments, is_cut: false })
     };
     let text = |text: &str| PartContent::Text(text.to_owned());
     let parts = [call("1", "a"), text("Now b. "), call("2", "b"), text("And c."), call("3", "c")];

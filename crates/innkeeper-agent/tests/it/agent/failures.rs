@@ -72,6 +72,30 @@ async fn a_truncated_or_declined_response_is_reported_as_such() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_response_that_ends_for_another_reason_is_a_failure_that_names_it() {
+    let finish_reason = FinishReason::Other("abort".to_owned());
+    let test_env =
+        native_harness([Ok(Response { finish_reason, ..Response::from_text("Half of") })]);
+    let report = test_env.agent.run("Tell.").await;
+    let RunOutcome::Failed(error) = &report.outcome else { panic!("{report:?}") };
+    assert_eq!((&*error.provider, &*error.model), ("scripted", "scripted"));
+    assert!(error.message.contains("`abort`"), "{error}");
+    assert_eq!(report.text, "Half of");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_that_announces_a_call_without_one_is_asked_for_again() {
+    let lost = || {
+        let response = Response::from_text("I will look it up.");
+        Ok(Response { finish_reason: FinishReason::ToolCalls, ..response })
+    };
+    let report = native_harness([lost(), text_reply("It is 5.")]).agent.run("Tell.").await;
+    assert!(report.is_success() && report.text == "It is 5.", "{report:?}");
+    let report = native_harness([lost(), lost(), text_reply("unused")]).agent.run("Tell.").await;
+    assert!(matches!(report.outcome, RunOutcome::NoValidCall { .. }), "{report:?}");
+}
+
 /// Attack: model | a response ends at its length limit after a complete call | the call does not
 /// run | No guessed call
 /// Proves: G77

@@ -116,6 +116,8 @@ fn answers_of_every_kind_are_read() {
         (text, "refusal", vec![hi()], FinishReason::Refusal),
         (text, "max_tokens", vec![hi()], FinishReason::Length),
         (&mixed, "max_tokens", vec![hi(), f("a", r#"{"x":1}"#)], FinishReason::Length),
+        // The model announces a call that the server lost.
+        (text, "tool_use", vec![hi()], FinishReason::ToolCalls),
         (text, "pause_turn", vec![hi()], FinishReason::Paused),
         (text, "model_context_window_exceeded", vec![hi()], FinishReason::ContextFull),
         (text, "brand_new", vec![hi()], FinishReason::Other("brand_new".to_owned())),
@@ -211,6 +213,7 @@ fn an_index_or_a_beginning_that_is_missing_costs_no_text() {
     let text = concat!(
         "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\r\n\r\n",
         "event: content_block_delta\ndata: {\"delta\":{\"type\":\"text_delta\",\"text\":\"b\"}}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{}}\n\n",
         "data: {\"type\":\"message_stop\"}\n\ndata: [DONE]\n\n",
     );
     let response = chunking::decode_stream(ProviderApi::Anthropic, text).unwrap();

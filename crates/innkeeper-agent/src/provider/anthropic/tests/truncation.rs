@@ -28,24 +28,24 @@ fn stream_with_stop_reason(first: usize, reason: &str) -> String {
 }
 
 fn runs_truncated_call(response: &Response) -> bool {
-    let mut calls = response.message.calls();
-    response.finish_reason == FinishReason::ToolCalls && calls.any(|call| !is_json(&call.arguments))
+    response.finish_reason == FinishReason::ToolCalls
+        && response.message.calls().any(|call| !call.is_cut && !is_json(&call.arguments))
 }
 
 /// Proves: G77
 #[test]
 fn a_call_that_was_cut_is_never_one_to_run() {
-    for reason in
-        [r#""max_tokens""#, r#""tool_use""#, r#""end_turn""#, r#""stop_sequence""#, "null"]
+    for reason in ["max_tokens", "tool_use", "end_turn", "stop_sequence", "pause_turn", "brand_new"]
     {
         // With the start event alone, and with one delta of the arguments.
         for first in [5, 6] {
             let response = chunking::decode_stream(
                 ProviderApi::Anthropic,
-                &stream_with_stop_reason(first, reason),
+                &stream_with_stop_reason(first, &format!("{reason:?}")),
             )
             .unwrap();
-            assert_eq!(response.finish_reason, FinishReason::Length, "{reason}, {first}");
+            assert_ne!(response.finish_reason, FinishReason::ToolCalls, "{reason}, {first}");
+            assert!(response.message.calls().all(|call| call.is_cut), "{reason}, {first}");
             assert_eq!(response.message.calls().count(), 1);
             let part = &response.message.parts[1];
             assert!(first == 5 || part.provider_block.is_none(), "half an input goes back nowhere");
@@ -58,6 +58,38 @@ fn a_call_that_was_cut_is_never_one_to_run() {
     )
     .unwrap();
     assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+}
+
+#[test]
+fn what_a_proxy_starts_again_counts_once() {
+    let [start, block, delta, rest, stop] = [0, 4, 5, 6, 7].map(|at| TOOL_USE_EVENTS[at]);
+    let other = block.replace(r#""id":"t""#, r#""id":"other""#);
+    for before in [
+        &[block][..],
+        &[block, delta, rest, stop],
+        &[other.as_str(), delta, rest, stop, start],
+        &[other.as_str(), start],
+    ] {
+        let body = events(
+            &[&[start], before, &[block, delta, rest, stop], &TOOL_USE_EVENTS[8..]].concat(),
+        );
+        let response = chunking::decode_stream(ProviderApi::Anthropic, &body).unwrap();
+        let contents: Vec<_> = response.message.parts.iter().map(|part| &part.content).collect();
+        assert_eq!(contents, [&super::call("t", "look", r#"{"a":"b"}"#)], "{before:?}");
+        assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+    }
+}
+
+#[test]
+fn a_message_without_an_end_is_an_incomplete_stream() {
+    let without_delta = [&TOOL_USE_EVENTS[..8], &TOOL_USE_EVENTS[9..]].concat();
+    let error =
+        chunking::decode_stream(ProviderApi::Anthropic, &events(&without_delta)).unwrap_err();
+    assert_eq!(error.kind, LlmErrorKind::Connection);
+    // Some servers say that the message ends, but not why.
+    let response =
+        chunking::decode_stream(ProviderApi::Anthropic, &stream_with_stop_reason(4, "null"));
+    assert_eq!(response.unwrap().finish_reason, FinishReason::Stop);
 }
 
 #[test]
@@ -149,7 +181,7 @@ fn the_number_of_parts_of_a_response_is_limited() {
     let start = r#"{"type":"content_block_start","content_block":{"type":"text","text":"a"}}"#;
     let stream = |parts: usize| {
         let mut all = vec![start; parts];
-        all.push(r#"{"type":"message_stop"}"#);
+        all.push(r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#);
         events(&all)
     };
     let read = |parts| {
@@ -171,7 +203,10 @@ fn half_a_surrogate_pair_is_joined_with_the_other_in_the_next_chunk() {
         events(&[start]),
         delta(r#"{\"p\":\"\ud83d"#),
         delta(r#"\ude00\"}"#),
-        events(&[r#"{"type":"content_block_stop","index":0}"#, r#"{"type":"message_stop"}"#]),
+        events(&[
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#,
+        ]),
     ];
     let response = chunking::decode_stream(ProviderApi::Anthropic, &body.concat()).unwrap();
     let call = super::call("t", "look", "{\"p\":\"\u{1f600}\"}");

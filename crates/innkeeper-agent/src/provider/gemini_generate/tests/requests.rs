@@ -27,7 +27,12 @@ fn tools() -> Arc<Tools> {
 
 fn foreign_call(name: &str, arguments: &str) -> ContentPart {
     let (id, name) = (String::new(), name.to_owned());
-    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments: arguments.to_owned() }))
+    ContentPart::new(PartContent::ToolCall(ToolCall {
+        id,
+        name,
+        arguments: arguments.to_owned(),
+        is_cut: false,
+    }))
 }
 
 fn result(id: &str, name: &str, text: &str, is_error: bool) -> ToolResult {

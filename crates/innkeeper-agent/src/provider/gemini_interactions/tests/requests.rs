@@ -153,7 +153,7 @@ fn the_models_own_steps_go_back_verbatim() {
 fn calls_of_another_model_follow_a_thought_with_the_placeholder_signature() {
     let foreign = |arguments: &str| {
         let (id, name, arguments) = (String::new(), "web.look".to_owned(), arguments.to_owned());
-        ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments }))
+        ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false }))
     };
     let mut foreign_thought = ContentPart::new(PartContent::Reasoning("hm".to_owned()));
     foreign_thought.provider_block = Some(ProviderBlock {

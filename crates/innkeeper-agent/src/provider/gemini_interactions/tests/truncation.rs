@@ -89,6 +89,22 @@ fn a_call_truncated_at_max_tokens_is_not_reported_as_complete() {
     assert_eq!(calls(&response), [("c", "look", r#"{"at":"#)]);
 }
 
+#[test]
+fn a_call_whose_step_does_not_end_is_cut() {
+    let mut events = events();
+    events.remove(9);
+    let response = decode_steps(&events);
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls, "its arguments are complete");
+    // Only the start of the step came, or half of the arguments.
+    for first in [7, 8] {
+        let mut cut = events.clone();
+        cut.drain(first..9);
+        let response = decode_steps(&cut);
+        assert!(response.message.calls().all(|call| call.is_cut), "{response:?}");
+        assert_eq!(response.finish_reason, FinishReason::Length);
+    }
+}
+
 /// Proves: G79
 #[test]
 fn failures_in_the_middle_are_failures() {

@@ -161,6 +161,48 @@ const ROWS: &[(&str, u16, &str, LlmErrorKind)] = &[
         LlmErrorKind::ToolsUnsupported,
     ),
     (
+        "Groq, no tools",
+        400,
+        r#"{"error":{"message":"`tools` is not supported with this model","type":"invalid_request_error"}}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "Together, no tools",
+        400,
+        r#"{"error":{"message":"meta-llama/x is not supported for JSON mode/function calling","type":"invalid_request_error"}}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "SiliconFlow, no tools",
+        400,
+        r#"{"code":20037,"message":"Function call is not supported for this model."}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "Gemini, no tools",
+        400,
+        r#"{"error":{"code":400,"message":"Function calling is not enabled for this model","status":"INVALID_ARGUMENT"}}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "xAI, no tools",
+        400,
+        r#"{"code":"Client specified an invalid argument","error":"Invalid request content: The model does not support tool use or function calling but tools or tool_choice have been specified on the request."}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "LiteLLM, no tools",
+        400,
+        r#"{"error":{"message":"litellm.UnsupportedParamsError: x does not support parameters: ['tools'], for model=y","type":"None","param":"None","code":"400"}}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
+        "an older llama.cpp, no tools",
+        500,
+        r#"{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}"#,
+        LlmErrorKind::ToolsUnsupported,
+    ),
+    (
         "Groq",
         400,
         r#"{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=f{}"}}"#,

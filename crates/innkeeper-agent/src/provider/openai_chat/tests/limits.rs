@@ -1,9 +1,7 @@
 //! Tests of responses at a limit and beyond.
 
-use crate::provider::codec::chunking::{MODEL, decode_body};
-use crate::provider::codec::{
-    MAX_CONTENT_PARTS, MAX_LIST_ITEMS, MAX_RESPONSE_BYTES, response_decoder,
-};
+use crate::provider::codec::chunking::{MODEL, decode_body, test_decoder};
+use crate::provider::codec::{MAX_CONTENT_PARTS, MAX_LIST_ITEMS, MAX_RESPONSE_BYTES};
 use crate::provider::{LlmErrorKind, ProviderApi};
 
 fn repeated(member: &str, element: &str, count: usize) -> String {
@@ -31,7 +29,7 @@ fn the_numbers_of_calls_parts_and_thoughts_are_limited() {
 
 #[test]
 fn the_size_of_an_unstreamed_response_is_limited() {
-    let mut reader = response_decoder(ProviderApi::OpenAiChat, MODEL, true);
+    let mut reader = test_decoder(ProviderApi::OpenAiChat, MODEL, true);
     let mut chunks = Vec::new();
     let mut body = vec![b' '; MAX_RESPONSE_BYTES];
     body[0] = b'{';

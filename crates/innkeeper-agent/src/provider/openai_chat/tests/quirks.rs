@@ -83,6 +83,63 @@ const NUMBERING_CASES: &[NumberingCase] = &[
         &[("a", "read_file", X)],
     ),
     (
+        "the whole call again at the end",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\": 1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
+        "the whole call again at the end, without an index",
+        &[
+            r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
+        "the whole arguments again at the end",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
+        "the name and another id with every delta",
+        &[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":":1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
+        "a name in two fragments without an index",
+        &[
+            r#"{"tool_calls":[{"id":"a","function":{"name":"read_"}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"file","arguments":"{\"x\":1}"}}]}"#,
+        ],
+        &[("a", "read_file", X)],
+    ),
+    (
+        "a call as before `tool_calls` existed",
+        &[
+            r#"{"function_call":{"name":"f","arguments":""}}"#,
+            r#"{"function_call":{"arguments":"{\"x\":1}"}}"#,
+        ],
+        &[("", "f", X)],
+    ),
+    (
+        "a call in both members",
+        &[
+            r#"{"function_call":{"name":"f","arguments":"{}"},"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}"#,
+            r#"{"function_call":{"arguments":"1}"},"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]}"#,
+        ],
+        &[("a", "f", X)],
+    ),
+    (
         "index 0 for all, ids differ",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
@@ -131,9 +188,9 @@ const NUMBERING_CASES: &[NumberingCase] = &[
         "one id for two",
         &[
             r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
-            r#"{"tool_calls":[{"index":1,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]}"#,
+            r#"{"tool_calls":[{"index":1,"id":"a","function":{"name":"g","arguments":"{\"x\":1}"}}]}"#,
         ],
-        &[("a", "f", X), ("a", "f", X)],
+        &[("a", "f", X), ("a", "g", X)],
     ),
     (
         "no index, deltas by id",
@@ -214,6 +271,29 @@ fn calls_are_distinguished_however_they_are_numbered() {
         if let [delta] = deltas {
             assert_eq!(message(delta), response, "{case}");
         }
+    }
+}
+
+#[test]
+fn a_call_whose_name_or_arguments_are_unclear_is_cut() {
+    for (case, deltas) in [
+        (
+            "fragments, or a name that grows",
+            [
+                r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"db_"}}]}"#,
+                r#"{"tool_calls":[{"index":0,"function":{"name":"db_drop","arguments":"{}"}}]}"#,
+            ],
+        ),
+        (
+            "a call without arguments, or another id for the arguments",
+            [
+                r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}"#,
+                r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"f","arguments":"{}"}}]}"#,
+            ],
+        ),
+    ] {
+        let response = stream(&deltas, r#""tool_calls""#);
+        assert!(response.message.calls().next().is_some_and(|call| call.is_cut), "{case}");
     }
 }
 

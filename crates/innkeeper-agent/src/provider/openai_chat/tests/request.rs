@@ -286,6 +286,7 @@ fn mistral_gets_ids_of_nine_letters_and_digits_that_keep_results_with_their_call
             id: id.to_owned(),
             name: "maps.find".to_owned(),
             arguments: "{}".to_owned(),
+            is_cut: false,
         }))
     };
     let result = |id: &str| ToolResult {
@@ -366,7 +367,7 @@ proptest! {
         let tools: Arc<Tools> = Arc::new(list.collect());
         let call = |name: &String| {
             let (id, name) = (name.clone(), format!("{name}, gone"));
-            ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments: "{}".to_owned() }))
+            ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments: "{}".to_owned(), is_cut: false }))
         };
         let answer = AssistantMessage { parts: names.iter().map(call).collect() };
         let request = Request { tools, messages: vec![Message::Assistant(answer.into())], ..Request::default() };

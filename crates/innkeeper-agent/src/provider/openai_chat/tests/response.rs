@@ -87,6 +87,10 @@ fn each_finish_reason_is_distinguished() {
         (r#""content":"Once upon""#, r#""length""#, "Once upon", FinishReason::Length),
         (call, r#""length""#, "", FinishReason::Length),
         (r#""content":"x""#, r#""model_context_window_exceeded""#, "x", FinishReason::ContextFull),
+        // The model announces a call that the server lost.
+        (r#""content":"x""#, r#""tool_calls""#, "x", FinishReason::ToolCalls),
+        (r#""content":"x""#, r#""STOP""#, "x", FinishReason::Stop),
+        (r#""content":"x""#, r#""eos_token""#, "x", FinishReason::Stop),
         (r#""content":"x""#, r#""abort""#, "x", FinishReason::Other("abort".to_owned())),
     ] {
         let body =

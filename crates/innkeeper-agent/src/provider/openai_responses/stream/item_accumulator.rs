@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::conversation::{ContentPart, PartContent, ToolCall};
 use crate::provider::StreamChunk;
-use crate::provider::codec::StringJoiner;
+use crate::provider::codec::{StringJoiner, are_same_arguments, is_json};
 use crate::provider::openai_responses::output_item::{
     OutputItem, PARAGRAPH_SEPARATOR, is_encrypted_reasoning,
 };
@@ -42,12 +42,26 @@ struct StartedCall {
 }
 
 impl ItemAccumulator {
-    /// Whether the accumulator needs the given item: its own item is missing, or is reasoning
-    /// without encrypted content. Some servers send that content only in the response object.
+    /// Whether the accumulator needs the given item: its own item is missing, is reasoning without
+    /// encrypted content, which some servers send only in the response object, or is a call whose
+    /// end the given item knows better.
     pub(super) fn lacks(&self, item: &OutputItem) -> bool {
         self.finished_part.as_ref().is_none_or(|finished| {
-            !is_encrypted_reasoning(finished) && is_encrypted_reasoning(&item.part)
+            (!is_encrypted_reasoning(finished) && is_encrypted_reasoning(&item.part))
+                || is_cut_call(&finished.content) != is_cut_call(&item.part.content)
         })
+    }
+
+    /// Whether an item at the place of the streamed one may be its end. A complete call is not
+    /// continued: another call may have moved to its place.
+    pub(super) fn may_become(&self, item: &OutputItem) -> bool {
+        let is_open = match &item.part.content {
+            PartContent::ToolCall(other) => {
+                self.to_call().is_none_or(|call| call.is_cut && call.name == other.name)
+            }
+            PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other => true,
+        };
+        is_open && self.is_kind_of(item)
     }
 
     /// Whether an item has the kind of the streamed one. Before its first content, a streamed item
@@ -79,26 +93,32 @@ impl ItemAccumulator {
     /// Whether the streamed item has the content of an item.
     pub(super) fn repeats(&self, item: &OutputItem) -> bool {
         match (&item.part.content, self.finished_part.as_ref().map(|part| &part.content)) {
-            (PartContent::ToolCall(other), Some(PartContent::ToolCall(call))) => {
-                call.id == other.id
-                    || (&call.name, &call.arguments) == (&other.name, &other.arguments)
-            }
-            (PartContent::ToolCall(other), None) => {
-                self.call.as_ref().is_some_and(|call| call.id == other.id)
-            }
+            (PartContent::ToolCall(other), _) => self.to_call().is_some_and(|call| {
+                let is_same_call = !call.is_cut
+                    && call.name == other.name
+                    && are_same_arguments(&call.arguments, &other.arguments);
+                is_same_call || (!call.id.is_empty() && call.id == other.id)
+            }),
             (PartContent::Text(other), Some(PartContent::Text(text)))
             | (PartContent::Reasoning(other), Some(PartContent::Reasoning(text))) => text == other,
             (PartContent::Text(other) | PartContent::Reasoning(other), None) => {
                 self.is_kind_of(item) && self.last_kind.is_some() && self.received == *other
             }
-            (
-                PartContent::ToolCall(_)
-                | PartContent::Text(_)
-                | PartContent::Reasoning(_)
-                | PartContent::Other,
-                _,
-            ) => false,
+            (PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other, _) => false,
         }
+    }
+
+    /// Returns the call that was streamed so far. Without any event that ends it, a call is complete
+    /// only if its arguments are.
+    fn to_call(&self) -> Option<ToolCall> {
+        if let Some(finished) = &self.finished_part {
+            let PartContent::ToolCall(call) = &finished.content else { return None };
+            return Some(call.clone());
+        }
+        let StartedCall { id, name, .. } = self.call.as_ref()?;
+        let is_cut = self.finished_arguments.is_none() && !is_json(&self.received);
+        let arguments = self.finished_arguments.as_ref().unwrap_or(&self.received).clone();
+        Some(ToolCall { id: id.clone(), name: name.clone(), arguments, is_cut })
     }
 
     /// Stores the complete arguments of a call, and emits what its deltas did not contain.
@@ -178,30 +198,26 @@ impl ItemAccumulator {
     ) -> bool {
         let OutputItem { part, is_refusal } = item;
         self.is_refusal |= is_refusal;
-        let rest = |all: &str| all.strip_prefix(&self.received).unwrap_or_default().to_owned();
+        let whole = match &part.content {
+            PartContent::Text(text) | PartContent::Reasoning(text) => text.as_str(),
+            PartContent::ToolCall(call) => &call.arguments,
+            PartContent::Other => "",
+        };
+        let rest = whole.strip_prefix(&self.received).unwrap_or_default().to_owned();
         let mut has_started = false;
-        match &part.content {
-            PartContent::Text(text) => {
-                let rest = rest(text);
-                if !rest.is_empty() {
-                    chunks.push(StreamChunk::Text(rest));
+        if let PartContent::ToolCall(call) = &part.content {
+            has_started = self.start_call(calls, &call.id, &call.name, chunks);
+        }
+        if !rest.is_empty() {
+            chunks.push(match &part.content {
+                PartContent::ToolCall(_) => {
+                    let index = self.call.as_ref().map_or(calls, |open_call| open_call.index);
+                    StreamChunk::ArgumentsDelta { index, fragment: rest }
                 }
-            }
-            PartContent::Reasoning(text) => {
-                let rest = rest(text);
-                if !rest.is_empty() {
-                    chunks.push(StreamChunk::Reasoning(rest));
-                }
-            }
-            PartContent::ToolCall(call) => {
-                let fragment = rest(&call.arguments);
-                has_started = self.start_call(calls, &call.id, &call.name, chunks);
-                let index = self.call.as_ref().map_or(calls, |open_call| open_call.index);
-                if !fragment.is_empty() {
-                    chunks.push(StreamChunk::ArgumentsDelta { index, fragment });
-                }
-            }
-            PartContent::Other => {}
+                PartContent::Reasoning(_) => StreamChunk::Reasoning(rest),
+                PartContent::Text(_) | PartContent::Other => StreamChunk::Text(rest),
+            });
+            whole.clone_into(&mut self.received);
         }
         self.finished_part = Some(part);
         has_started
@@ -223,12 +239,10 @@ impl ItemAccumulator {
         if self.finished_part.is_some() {
             return self.finished_part;
         }
+        let call = self.to_call();
         let received = self.received;
-        let content = match (self.call, self.last_kind) {
-            (Some(StartedCall { id, name, .. }), _) => {
-                let arguments = self.finished_arguments.unwrap_or(received);
-                PartContent::ToolCall(ToolCall { id, name, arguments })
-            }
+        let content = match (call, self.last_kind) {
+            (Some(call), _) => PartContent::ToolCall(call),
             (None, Some(DeltaKind::Text | DeltaKind::Refusal)) => PartContent::Text(received),
             (None, Some(DeltaKind::ReasoningSummary(_) | DeltaKind::ReasoningText(_))) => {
                 PartContent::Reasoning(received)
@@ -237,4 +251,8 @@ impl ItemAccumulator {
         };
         Some(ContentPart::new(content))
     }
+}
+
+fn is_cut_call(content: &PartContent) -> bool {
+    matches!(content, PartContent::ToolCall(call) if call.is_cut)
 }

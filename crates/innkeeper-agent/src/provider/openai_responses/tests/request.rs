@@ -230,7 +230,7 @@ fn to_another_model_go_text_and_calls_alone() {
 fn a_call_of_another_provider_gets_the_name_of_this_api() {
     let call = |name: &str, arguments: &str| {
         let (id, name, arguments) = ("c1".to_owned(), name.to_owned(), arguments.to_owned());
-        ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments }))
+        ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false }))
     };
     for (name, arguments, alias, encoded_arguments) in [
         ("maps.find", "{}", "maps_find", "{}"),

@@ -88,6 +88,87 @@ fn an_item_that_the_last_event_lists_again_counts_once() {
     assert_eq!(calls(&stream(&[thought, call, &completed(again)])), [("c", "f", "{}")]);
 }
 
+/// A call as an item, with the ids `fc{id}` and `c{id}`.
+fn item(id: &str, name: &str, arguments: &str, status: &str) -> String {
+    let item = serde_json::json!({
+        "type": "function_call", "id": format!("fc{id}"), "call_id": format!("c{id}"),
+        "name": name, "arguments": arguments, "status": status,
+    });
+    item.to_string()
+}
+
+fn item_event(event: &str, index: u64, item: &str) -> String {
+    format!(r#"{{"type":"response.output_item.{event}","output_index":{index},"item":{item}}}"#)
+}
+
+fn completed_with(output: &str) -> String {
+    format!(r#"{{"type":"response.completed","response":{{"output":[{output}]}}}}"#)
+}
+
+/// Proves: G77
+#[test]
+fn a_call_that_the_provider_does_not_end_is_cut() {
+    let whole = r#"{"x":1}"#;
+    let added = item_event("added", 0, &item("1", "f", "", "in_progress"));
+    let added = added.as_str();
+    for status in ["incomplete", "in_progress"] {
+        for arguments in ["", r#"{"x""#, whole] {
+            let item = item("1", "f", arguments, status);
+            let (done, listed) = (item_event("done", 0, &item), completed_with(&item));
+            for data in
+                [&[listed.as_str()][..], &[added, done.as_str(), COMPLETED], &[added, &*listed]]
+            {
+                let response = stream(data);
+                assert!(response.message.calls().all(|call| call.is_cut), "{data:?}");
+                assert_eq!(response.message.calls().count(), 1, "{data:?}");
+                assert_eq!(response.finish_reason, FinishReason::Length, "{data:?}");
+            }
+            let body = format!(r#"{{"output":[{item}]}}"#);
+            let response = decode_body(ProviderApi::OpenAiResponses, &body).unwrap();
+            assert_eq!(response.finish_reason, FinishReason::Length);
+            // The last word counts.
+            let end = completed_with(&self::item("1", "f", whole, "completed"));
+            let response = stream(&[added, &done, &end]);
+            assert_eq!(calls(&response), [("c1", "f", whole)]);
+            assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+        }
+    }
+    let response = stream(&[added, COMPLETED]);
+    assert_eq!(response.finish_reason, FinishReason::Length, "only its start came");
+    assert!(response.message.calls().all(|call| call.is_cut));
+}
+
+#[test]
+fn a_call_with_another_place_id_and_spelling_at_the_end_is_the_same_call() {
+    let spelled = r#"{"a": 1, "b": 2}"#;
+    let added = item_event("added", 1, &item("1", "f", "", "in_progress"));
+    let arguments = format!(
+        r#"{{"type":"response.function_call_arguments.done","output_index":1,"item_id":"fc1","arguments":{spelled:?}}}"#
+    );
+    let delta = arguments.replace(".done", ".delta").replace(r#""arguments":"#, r#""delta":"#);
+    let done = item_event("done", 1, &item("1", "f", spelled, "completed"));
+    let again = item("9", "f", r#"{"b":2,"a":1}"#, "completed");
+    let other = item("8", "g", "{}", "completed");
+    let other_arguments = item("8", "f", r#"{"a":1,"b":3}"#, "completed");
+    for ended in [&arguments, &delta, &done] {
+        for (output, count) in [
+            (again.clone(), 1),
+            (format!("{again},{}", item("7", "f", spelled, "completed")), 2),
+            (other.clone(), 2),
+            (format!("{{}},{other}"), 2),
+            (format!("{other},{again}"), 2),
+            (other_arguments.clone(), 2),
+        ] {
+            // The chunks have the first spelling, the response has the last one.
+            let body = sse_events(&[&added, ended, &completed_with(&output)]);
+            let (response, _) =
+                decode_chunked(ProviderApi::OpenAiResponses, true, body.as_bytes(), &[64]);
+            let response = response.unwrap();
+            assert_eq!(response.message.calls().count(), count, "{ended} {output}");
+        }
+    }
+}
+
 #[test]
 fn a_thought_has_its_content_from_its_own_end_or_from_that_of_the_response() {
     let item = |content: &str| {
