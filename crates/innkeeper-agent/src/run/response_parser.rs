@@ -6,23 +6,25 @@
 //! call in the text is text: models repeat native calls in their text, and a call must not run
 //! twice.
 
+mod parsed_text;
+
 use std::ops::Range;
 
 use innkeeper_toolcall::event::{ParseEvent, TextEnd};
 use innkeeper_toolcall::prompt::FailedAttempt;
 use innkeeper_toolcall::{
-    Completeness, Format, IncompleteReason, ParserOptions, RawArguments, RejectedCall,
-    ResolvedCall, ToolCallParser, is_blank, resolve_call,
+    Completeness, Format, ParserOptions, RawArguments, RejectedCall, ResolvedCall, ToolCallParser,
+    resolve_call,
 };
 
 use super::quotation::{CallPlace, MarkedParts};
 use super::rejected_call::RejectedTextCall;
-use super::text_calls::{TextCallJudge, TextCallVerdict, TextCalls};
+use super::text_calls::{TextCallJudge, TextCallVerdict};
 use super::wrapped_call::is_wrapped_call;
 use super::{CallOrigin, RunConfig};
 use crate::conversation::{AssistantMessage, ContentPart, PartContent, ToolCall};
 use crate::provider::{FinishReason, Response, StreamChunk};
-use crate::safety::ToolBlocklist;
+use parsed_text::{CallPosition, ParsedText, SpanKind, TextSpan};
 
 /// An event of a response in progress, for the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,193 +80,6 @@ pub(super) struct ResponseParser {
     verdict: Option<TextCallVerdict>,
     /// The number of displayed spans.
     displayed: usize,
-}
-
-/// The text of a response with its classified spans.
-#[derive(Debug)]
-struct ParsedText {
-    text: String,
-    spans: Vec<TextSpan>,
-    /// The calls at the end of the model's reasoning, without a call or text after it.
-    reasoning_calls: Vec<ResolvedCall>,
-    blocklist: ToolBlocklist,
-}
-
-#[derive(Debug)]
-struct TextSpan {
-    range: Range<usize>,
-    kind: SpanKind,
-}
-
-#[derive(Debug)]
-enum SpanKind {
-    Text,
-    Reasoning,
-    Markup,
-    CallStart(String),
-    Call {
-        call: ResolvedCall,
-        position: CallPosition,
-    },
-    /// Text that was intended as a call but is none.
-    Problem(RejectedTextCall),
-    /// The end of a call that ended before, inside of an argument. Markdown around it says nothing,
-    /// because the argument may contain half of a block of code.
-    EarlyEnd(RejectedTextCall),
-}
-
-/// What stands around a call in the text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CallPosition {
-    OwnLine,
-    /// Something that may show the call: see [`CallPlace::Doubtful`].
-    Doubtful,
-    /// Other text before it on its line.
-    Inline,
-}
-
-impl ParsedText {
-    fn add(&mut self, text: &str, kind: SpanKind) {
-        let start = self.text.len();
-        self.text.push_str(text);
-        self.spans.push(TextSpan { range: start..self.text.len(), kind });
-    }
-
-    fn add_event(&mut self, event: &ParseEvent<'_>) {
-        let kind = match event {
-            ParseEvent::Text(_) => SpanKind::Text,
-            ParseEvent::Reasoning(_) => SpanKind::Reasoning,
-            ParseEvent::Markup(_) => SpanKind::Markup,
-            ParseEvent::CallStart { name, .. } => SpanKind::CallStart((*name).to_owned()),
-            ParseEvent::Arguments { .. } => return,
-            ParseEvent::Call { call, inline, .. } => {
-                let position = match inline {
-                    true => CallPosition::Inline,
-                    false => CallPosition::OwnLine,
-                };
-                SpanKind::Call { call: (*call).clone(), position }
-            }
-            ParseEvent::Rejected { rejected, .. } => {
-                let problem = self.blocklist.rejection_message(rejected);
-                SpanKind::Problem(RejectedTextCall::unreadable(&*rejected.name, problem))
-            }
-            ParseEvent::Incomplete { reason: IncompleteReason::EndedEarly, .. } => {
-                let problem = "an argument contains the end of a call, so it is unclear where the call \
-                               ends; write the argument without such text";
-                SpanKind::EarlyEnd(RejectedTextCall::unreadable(self.last_started_tool(), problem))
-            }
-            ParseEvent::Incomplete { index, .. } => {
-                let tool = if index.is_some() { self.last_started_tool() } else { "" };
-                SpanKind::Problem(RejectedTextCall::unreadable(tool, "the tool call is incomplete"))
-            }
-        };
-        self.add(event.text(), kind);
-    }
-
-    /// Returns the tool of the call that started last.
-    fn last_started_tool(&self) -> &str {
-        let tool = self.spans.iter().rev().find_map(|span| match &span.kind {
-            SpanKind::CallStart(tool) => Some(tool.as_str()),
-            _ => None,
-        });
-        tool.unwrap_or_default()
-    }
-
-    /// Finds out what the Markdown says about the calls: those in code, in a quotation or in a comment
-    /// become text.
-    fn place_calls(&mut self) {
-        let is_call =
-            |span: &TextSpan| matches!(span.kind, SpanKind::Call { .. } | SpanKind::Problem(_));
-        let calls: Vec<_> = self
-            .spans
-            .iter()
-            .filter(|span| is_call(span) && !span.range.is_empty())
-            .map(|span| trimmed(&self.text, &span.range))
-            .collect();
-        if calls.is_empty() {
-            return;
-        }
-        let others = self.spans.iter().filter(|span| span.kind.is_no_text());
-        let others: Vec<_> = others.map(|span| trimmed(&self.text, &span.range)).collect();
-        let parts = MarkedParts::new(&self.text, &calls, &others);
-        // The further calls of a list have no text and stand where the first one does.
-        let mut place = CallPlace::TopLevel;
-        for span in self.spans.iter_mut().filter(|span| is_call(span)) {
-            if !span.range.is_empty() {
-                place = parts.place(&trimmed(&self.text, &span.range));
-            }
-            match (&mut span.kind, place) {
-                (_, CallPlace::TopLevel) => {}
-                (kind, CallPlace::Quoted) => *kind = SpanKind::Text,
-                (SpanKind::Call { position, .. }, CallPlace::Doubtful) => {
-                    *position = (*position).max(CallPosition::Doubtful);
-                }
-                (_, CallPlace::Doubtful) => {}
-            }
-        }
-    }
-
-    fn text_calls(&self) -> TextCalls<'_> {
-        let mut found = TextCalls::default();
-        for span in &self.spans {
-            let text = self.text[span.range.clone()].trim();
-            if matches!(span.kind, SpanKind::Call { .. }) && !text.is_empty() {
-                found.texts.push(text);
-            }
-            match &span.kind {
-                SpanKind::Call { call, position: CallPosition::OwnLine } => {
-                    found.on_own_line.push(call);
-                }
-                SpanKind::Call { call, position: CallPosition::Doubtful } => {
-                    found.doubtful.push(call);
-                }
-                SpanKind::Call { call, position: CallPosition::Inline } => found.inline.push(call),
-                SpanKind::Problem(rejected) => found.problems.push(rejected),
-                SpanKind::EarlyEnd(_) => found.has_early_end = true,
-                SpanKind::Text => {
-                    found.has_prose |= !is_blank(text);
-                    found.has_words |= text.contains(char::is_alphabetic);
-                }
-                SpanKind::Reasoning | SpanKind::Markup | SpanKind::CallStart(_) => {}
-            }
-        }
-        found.on_own_line.extend(&self.reasoning_calls);
-        found
-    }
-
-    /// Returns the text behind the reasoning.
-    fn answer(&self) -> String {
-        let mut answer = String::new();
-        for span in &self.spans {
-            match span.kind {
-                SpanKind::Reasoning => answer.clear(),
-                SpanKind::Markup if answer.is_empty() => {}
-                _ => answer.push_str(&self.text[span.range.clone()]),
-            }
-        }
-        answer
-    }
-}
-
-impl SpanKind {
-    /// Whether the span is neither text for the user nor a call.
-    fn is_no_text(&self) -> bool {
-        match self {
-            Self::Reasoning | Self::Markup => true,
-            Self::Text
-            | Self::CallStart(_)
-            | Self::Call { .. }
-            | Self::Problem(_)
-            | Self::EarlyEnd(_) => false,
-        }
-    }
-}
-
-/// Returns the range without white space at its ends.
-fn trimmed(text: &str, range: &Range<usize>) -> Range<usize> {
-    let part = &text[range.clone()];
-    let start = range.start + part.len() - part.trim_start().len();
-    start..start + part.trim().len()
 }
 
 impl ResponseParser {
@@ -348,8 +163,8 @@ impl ResponseParser {
             true => TextCallVerdict::Text,
             false => {
                 let mut found = self.parsed.text_calls();
-                found.is_wrapped =
-                    found.is_empty() && is_wrapped_call(&self.parsed.answer(), judge.config);
+                found.is_wrapped = found.is_empty()
+                    && is_wrapped_call(&self.parsed.text_after_reasoning(), judge.config);
                 judge.judge(&found, &self.parsed.text)
             }
         });

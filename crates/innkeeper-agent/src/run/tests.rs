@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::content::{ContentBlock, ContentSupport, MediaContent};
 use crate::conversation::HistoryBudget;
-use crate::provider::{Capabilities, Usage};
+use crate::provider::{Capabilities, LlmError, LlmErrorKind, Usage};
 use crate::safety::ToolBlocklist;
 use crate::tools::UnavailableTool;
 
