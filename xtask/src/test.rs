@@ -29,11 +29,8 @@ pub(crate) use servers::{
 pub(crate) const BUILD_ARGS: &str =
     "build --locked --workspace --all-targets --features xtask/soak";
 
-/// The packages whose documentation has examples.
-const DOCTEST_ARGS: &str = "test --locked --doc --package innkeeper-config --package innkeeper-process \
-     --package innkeeper-host --package innkeeper-agent \
-     --package innkeeper-gateway --package innkeeper-toolcall --package innkeeper-schema \
-     --package innkeeper";
+/// The examples of the documentation, with the packages and features of the build.
+const DOCTEST_ARGS: &str = "test --locked --doc --workspace --features xtask/soak";
 
 /// The run of tests. Each step with tests has these arguments: another choice of packages has other
 /// features, and everything is built again.

@@ -202,8 +202,9 @@ impl Compaction {
         let text = text_without_reasoning(response);
         let text = text.trim();
         let is_complete = match response.finish_reason {
-            FinishReason::Stop | FinishReason::Other(_) => true,
-            FinishReason::ToolCalls
+            FinishReason::Stop => true,
+            FinishReason::Other(_)
+            | FinishReason::ToolCalls
             | FinishReason::Length
             | FinishReason::ContextFull
             | FinishReason::Refusal
