@@ -280,10 +280,7 @@ impl Run {
             && parsed.problems.is_empty()
             && let Some(problem) = empty_response_problem(response)
         {
-            if matches!(
-                response.finish_reason,
-                FinishReason::MalformedToolCall | FinishReason::ToolCalls
-            ) {
+            if response.finish_reason == FinishReason::MalformedToolCall {
                 parsed.rejected.push(RejectedTextCall::unreadable("", &*problem));
             }
             parsed.problems.push(FailedAttempt::new(problem));
