@@ -14,6 +14,10 @@ use crate::format::{LexerKind, Marker, MarkerKind};
 use crate::lexer::fence::FENCE;
 use crate::lexer::{MAX_LOOKAHEAD_BYTES, PrefixMatch, leading_whitespace_len, match_call_start};
 
+/// Number of end tokens in a row that prose never has: some models repeat theirs until they are
+/// stopped, and each one is looked at with those behind it.
+const MAX_END_TOKENS: usize = 4;
+
 impl ToolCallParser {
     pub(super) fn parse_text(
         &mut self,
@@ -164,7 +168,7 @@ impl ToolCallParser {
     /// turn. `Partial` if more text decides; at the end of the text, the token counts.
     fn match_end(&self, after: &str) -> PrefixMatch {
         let mut rest = after;
-        loop {
+        for _ in 0..MAX_END_TOKENS {
             rest = &rest[leading_whitespace_len(rest)..];
             if after.len() - rest.len() > MAX_LOOKAHEAD_BYTES {
                 return PrefixMatch::No;
@@ -181,6 +185,7 @@ impl ToolCallParser {
                 MarkerMatch::Nothing => return PrefixMatch::No,
             }
         }
+        PrefixMatch::Yes
     }
 
     /// Whether a marker at the start of `rest` has an effect. `fresh` is the preceding text that is

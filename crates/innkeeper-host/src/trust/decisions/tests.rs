@@ -171,7 +171,7 @@ fn the_settings_of_the_gateway_are_approved_until_one_of_them_changes() {
         gateway(json!({"listen": "0.0.0.0:7300", "auth": {"apiKeys": [key]}})).unwrap()
     };
     let spec = key("a");
-    assert_eq!(spec.settings.keys().collect::<Vec<_>>(), ["auth", "listen"]);
+    assert_eq!(spec.settings.keys().collect::<Vec<_>>(), ["listen", "auth"]);
     assert!(!json!(spec.settings).to_string().contains("aaaa"), "{:?}", spec.settings);
     assert!(!test_project.open().is_approved(&spec));
     test_project.open().approve_gateway(&spec).unwrap();
