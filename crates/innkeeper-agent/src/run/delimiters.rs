@@ -1,15 +1,16 @@
 //! The parts of a text that stand between two delimiters which Markdown doesn't know: a pair of
 //! tags, quotation marks over several lines, two lines of signs.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What may open or close a part, and an empty line.
+/// What may open or close a part.
 static DELIMITER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
-        r#"<!--|-->|<!\[CDATA\[|\]\]>|</?[A-Za-z][\w:.-]*(?:[^<>]*[^<>/])?>|\[/?[A-Za-z][\w-]*(?:[ =][^\[\]\n]*)?\]|\\(?:begin|end)\{[^{}\n]*\}|["“”„«»‹›「」『』]|\n[ \t]*\n"#,
+        r#"<!--|-->|<!\[CDATA\[|\]\]>|</?[A-Za-z][\w:.-]*(?:[^<>]*[^<>/])?>|\[/?[A-Za-z][\w-]*(?:[ =][^\[\]\n]*)?\]|\\(?:begin|end)\{[^{}\n]*\}|["“”„‘’«»‹›「」『』]"#,
     )
     .expect("the pattern is valid")
 });
@@ -29,20 +30,23 @@ enum Side {
 /// The open delimiters and the closed parts.
 #[derive(Default)]
 struct DelimitedParts<'t> {
-    open: Vec<(&'t str, usize)>,
+    /// Where the open delimiters stand, by their name.
+    open: HashMap<&'t str, Vec<usize>>,
     ranges: Vec<Range<usize>>,
 }
 
 impl<'t> DelimitedParts<'t> {
+    fn is_open(&self, name: &str) -> bool {
+        self.open.get(name).is_some_and(|open| !open.is_empty())
+    }
+
     fn add(&mut self, side: Side, name: &'t str, at: Range<usize>) {
-        let open = match side {
-            Side::Open => None,
-            Side::Close | Side::Either => self.open.iter().rposition(|(open, _)| *open == name),
-        };
-        match open {
-            Some(open) => self.ranges.push(self.open.remove(open).1..at.end),
+        let open = self.open.entry(name).or_default();
+        let opened_at = if side == Side::Open { None } else { open.pop() };
+        match opened_at {
+            Some(start) => self.ranges.push(start..at.end),
             None if side == Side::Close => {}
-            None => self.open.push((name, at.start)),
+            None => open.push(at.start),
         }
     }
 }
@@ -54,13 +58,13 @@ pub(super) fn delimited_ranges(
     code: &[Range<usize>],
     blocks: &[Range<usize>],
 ) -> Vec<Range<usize>> {
-    let is_code = |at: usize| code.iter().any(|range| range.contains(&at));
+    let (code, blocks) = (MergedRanges::new(code), MergedRanges::new(blocks));
     let mut parts = DelimitedParts::default();
     for found in DELIMITER.find_iter(text) {
         let token = found.as_str();
         let name = token.trim_matches(|sign: char| "</>[]\\{}".contains(sign));
         let name = name.split([' ', '\n', '\t', '=']).next().unwrap_or_default();
-        if is_code(found.start()) {
+        if code.contains(found.start()) {
             continue;
         }
         let (side, name) = match token {
@@ -70,25 +74,22 @@ pub(super) fn delimited_ranges(
             "]]>" => (Side::Close, "]]>"),
             "\"" => {
                 // An inch or a closing quotation mark follows a letter or a digit.
-                let is_open = parts.open.iter().any(|(open, _)| *open == "\"");
                 let before = text[..found.start()].chars().next_back();
-                if !is_open && before.is_some_and(char::is_alphanumeric) {
+                if !parts.is_open("\"") && before.is_some_and(char::is_alphanumeric) {
                     continue;
                 }
                 (Side::Either, "\"")
             }
             "“" | "”" | "„" => (Side::Either, "“"),
+            // The closing one is an apostrophe as well.
+            "‘" => (Side::Open, "‘"),
+            "’" => (Side::Close, "‘"),
             "«" | "»" | "‹" | "›" => (Side::Either, "«"),
             "「" | "」" | "『" | "』" => (Side::Either, "「"),
             token if token.starts_with("\\begin") => (Side::Open, &name["begin".len()..]),
             token if token.starts_with("\\end") => (Side::Close, &name["end".len()..]),
             token if token.starts_with("</") || token.starts_with("[/") => (Side::Close, name),
-            token if token.starts_with(['<', '[']) => (Side::Open, name),
-            _ => {
-                // A quotation mark without its counterpart is a mistake in its paragraph.
-                parts.open.retain(|(open, _)| *open != "\"");
-                continue;
-            }
+            _ => (Side::Open, name),
         };
         parts.add(side, name, found.range());
     }
@@ -96,14 +97,37 @@ pub(super) fn delimited_ranges(
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if let Some(sign) = frame_sign(line.trim())
-            && !is_code(start)
-            && !blocks.iter().any(|block| block.contains(&start))
+            && !code.contains(start)
+            && !blocks.contains(start)
         {
             parts.add(Side::Either, sign, start..start + line.len());
         }
         start += line.len();
     }
     parts.ranges
+}
+
+/// Ranges in their order, without those that others contain.
+struct MergedRanges(Vec<Range<usize>>);
+
+impl MergedRanges {
+    fn new(ranges: &[Range<usize>]) -> Self {
+        let mut sorted = ranges.to_vec();
+        sorted.sort_unstable_by_key(|range| range.start);
+        let mut merged: Vec<Range<usize>> = Vec::new();
+        for range in sorted {
+            match merged.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                Some(_) | None => merged.push(range),
+            }
+        }
+        Self(merged)
+    }
+
+    fn contains(&self, at: usize) -> bool {
+        let next = self.0.partition_point(|range| range.end <= at);
+        self.0.get(next).is_some_and(|range| range.contains(&at))
+    }
 }
 
 /// Returns the sign of a line of signs. A pair of quotation marks has one sign, brackets have none.
@@ -146,6 +170,9 @@ mod tests {
             "<p>\n<!--\nCALL\n-->",
             "The page:\n\"\nCALL\n\"",
             "The page says \"Hello,\nCALL\nbye\", so I stop.",
+            // The first mark may be a mistake, or the third one.
+            "The page says: \"Hello.\n\nCALL\n\nBye.\" I did \"not\".",
+            "‘Hello.\n\nCALL\n\nBye.’",
             "“\nCALL\n”",
             "Die Seite: „Bitte\n\nCALL\n\nDanke.“",
             "«\nCALL\n»",
@@ -168,7 +195,7 @@ mod tests {
             "First<br>\nCALL\n<br/>",
             "\"Yes\", I say.\nCALL\nIt \"works\".",
             "It is 5\" wide.\nCALL\nOr 6\".",
-            "Say \"it.\n\nCALL\n\nThat \"it\".",
+            "Don’t look.\nCALL\nIt’s done.",
             "---\n\nCALL\n\nDone.",
             "**Step 1**\nCALL\n**Step 2**",
             "- a\n- b\n\nCALL\n\n- c",

@@ -54,7 +54,9 @@ impl MarkedParts {
                 Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => &mut quoted,
                 Event::Start(Tag::BlockQuote(_)) => &mut quotations,
                 // Calls with tags look like HTML, a comment is hidden text.
-                Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_) if part.starts_with("<!--") => {
+                Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_)
+                    if part.starts_with("<!--") && part.contains("-->") =>
+                {
                     &mut quoted
                 }
                 Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_)
@@ -132,6 +134,7 @@ mod tests {
     fn what_may_show_a_call_is_doubtful() {
         for text in [
             "```\nCALL",
+            "<!--\nCALL",
             "- a\n\n  ```\n  CALL\n- b",
             "> The page says\nCALL",
             "- The page says\nCALL",

@@ -40,8 +40,11 @@ pub(super) fn plain(text: &str) -> Option<String> {
 fn without_tags(text: &str) -> Option<String> {
     let mut plain = String::new();
     let mut rest = text;
+    // Without this, each comment without an end would be searched up to the end of the text.
+    let last_comment_end = text.rfind("-->").unwrap_or_default();
     while let Some(at) = memchr::memchr(b'<', rest.as_bytes()) {
-        let length = tag_length(&rest[at..]);
+        let ends_comments = text.len() - rest.len() + at < last_comment_end;
+        let length = tag_length(&rest[at..], ends_comments);
         plain.push_str(&rest[..at]);
         // Without a tag, the sign stays.
         plain.push_str(if length.is_some() { "" } else { "<" });
@@ -51,9 +54,10 @@ fn without_tags(text: &str) -> Option<String> {
     (plain.len() < text.len()).then_some(plain)
 }
 
-/// Returns the length of the tag or the comment at the start of the text.
-fn tag_length(text: &str) -> Option<usize> {
-    if text.starts_with("<!--") {
+/// Returns the length of the tag or the comment at the start of the text. `ends_comments` says
+/// whether the text has the end of a comment.
+fn tag_length(text: &str, ends_comments: bool) -> Option<usize> {
+    if ends_comments && text.starts_with("<!--") {
         return Some(text.find("-->")? + "-->".len());
     }
     let window = &text[..text.floor_char_boundary(MAX_TAG_BYTES)];
@@ -164,7 +168,7 @@ fn escaped_char(text: &str) -> Option<(char, usize)> {
         return Some((*letter, reference.len()));
     }
     if let Some(number) = text.strip_prefix("&#") {
-        let (digits, _) = number.split_once(';').filter(|(digits, _)| digits.len() <= 7)?;
+        let (digits, _) = number[..number.floor_char_boundary(8)].split_once(';')?;
         let code = match digits.strip_prefix(['x', 'X']) {
             Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
             None => digits.parse(),

@@ -430,7 +430,7 @@ fn a_raw_value_comes_back_exactly_or_its_call_is_refused() {
 }
 
 #[test]
-#[ignore = "a million cases take 17 minutes: `cargo test -p innkeeper-toolcall --test it -- --ignored raw_value`"]
+#[ignore = "a million cases take 3 minutes: `cargo test --release -p innkeeper-toolcall --test it -- --ignored raw_value`"]
 fn a_million_raw_values_come_back_exactly_or_their_calls_are_refused() {
     check(7, 1_000_000);
 }
