@@ -144,7 +144,8 @@ fn index_at_start(text: &str) -> Option<usize> {
 fn is_named(text: &str, lower: &str, alias: &str) -> bool {
     const QUOTES: [char; 7] = ['\\', '\'', '"', '`', '\u{2018}', '\u{2019}', '\u{201C}'];
     text.match_indices(alias).any(|(at, _)| {
-        let (before, behind) = (&lower[..at], &lower[at + alias.len()..]);
+        let before = &lower[..at];
+        let behind = &lower[at + alias.len()..];
         let unquoted = before.trim_end_matches(QUOTES);
         let is_quoted = unquoted.len() < before.len();
         // Without quotes, a plain word such as `call` may belong to the sentence.

@@ -58,7 +58,8 @@ pub(super) fn delimited_ranges(
     code: &[Range<usize>],
     blocks: &[Range<usize>],
 ) -> Vec<Range<usize>> {
-    let (code, blocks) = (MergedRanges::new(code), MergedRanges::new(blocks));
+    let code = MergedRanges::new(code);
+    let blocks = MergedRanges::new(blocks);
     let mut parts = DelimitedParts::default();
     for found in DELIMITER.find_iter(text) {
         let token = found.as_str();
