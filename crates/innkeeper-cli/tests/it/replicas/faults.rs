@@ -180,10 +180,16 @@ async fn happen(fault: Fault, redis: &mut RedisSetup, cluster: &mut Cluster) {
 async fn no_call_is_lost_or_runs_twice_while_replicas_and_redis_fail() {
     let redis = RedisSetup::alone(&["--appendonly", "yes"]).await;
     let mut run = Run::start(redis, 1).await;
-    let summary = run.part(Fault::Several, 600).await;
-    assert_eq!(summary.violations, [""; 0], "{summary}");
-    let has_some = summary.resumed > 0 && summary.unknown > 0;
-    assert!(has_some && summary.acknowledged * 2 > summary.calls, "{summary}");
+    // A stream breaks off only if its replica has one just then: the faults go on until that happened.
+    for _ in 0..5 {
+        let summary = run.part(Fault::Several, 600).await;
+        assert_eq!(summary.violations, [""; 0], "{summary}");
+        assert!(summary.acknowledged * 2 > summary.calls, "{summary}");
+        if summary.resumed > 0 && summary.unknown > 0 {
+            return;
+        }
+    }
+    panic!("no fault broke a stream or left a call unknown: {}", run.check_all());
 }
 
 /// The head of the table of the long form.
