@@ -99,6 +99,16 @@ impl<'t> RawCall<'t> {
     }
 }
 
+/// What a complete call with raw values shows.
+#[derive(Debug)]
+pub(crate) struct RawEnd {
+    /// The tags that end a value or its call. Such a tag after the call, without its opening tag,
+    /// shows that a value contained the end of the call.
+    pub(crate) closers: Vec<String>,
+    /// Whether the call has all its tags, and its values have none of them.
+    pub(crate) is_regular: bool,
+}
+
 /// The calls of a complete text, or the reason why decoding failed.
 pub(crate) type DecodeResult<'t> = Result<Vec<RawCall<'t>>, RejectReason>;
 
@@ -139,10 +149,10 @@ pub(crate) trait Lexer: Send {
         0
     }
 
-    /// The tags that end a raw value or its call. Such a tag after the call, without its opening
-    /// tag, shows that a value contained the end of the call. Empty for a syntax with escapes.
-    fn raw_closers(&self) -> Vec<String> {
-        Vec::new()
+    /// What a complete call shows if its syntax has raw values; `None` for a syntax with escapes.
+    /// `text` is the complete input of this lexer.
+    fn raw_end(&self, _text: &str) -> Option<RawEnd> {
+        None
     }
 
     /// Whether text that is not a valid call was intended as a call.

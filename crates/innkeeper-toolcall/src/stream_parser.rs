@@ -142,6 +142,8 @@ pub struct ToolCallParser {
     lead_ins: &'static [(&'static str, &'static str)],
     /// The calls whose syntax has raw values, one for each syntax.
     raw_calls: Vec<EndedCall>,
+    /// Whether all calls with raw values so far were regular; see [`RawEnd`](crate::lexer::RawEnd).
+    raw_calls_are_regular: bool,
 }
 
 /// A complete call whose syntax has raw values.
@@ -192,6 +194,7 @@ impl ToolCallParser {
             saw_text: false,
             lead_ins: options.format.lead_ins(),
             raw_calls: Vec::new(),
+            raw_calls_are_regular: true,
         }
     }
 

@@ -6,7 +6,7 @@ use super::tag_syntax::TagSyntax;
 use super::tagged_parameters::TaggedParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    leading_whitespace_len, match_prefix,
+    RawEnd, leading_whitespace_len, match_prefix,
 };
 use crate::event::TextEnd;
 use crate::parse::Completeness;
@@ -104,11 +104,11 @@ impl LexerDispatch {
         }
     }
 
-    fn raw_closers(&self) -> Vec<String> {
+    fn raw_end(&self, text: &str) -> Option<RawEnd> {
         match &self.target {
-            DispatchTarget::TaggedParameters(lexer) => lexer.raw_closers(),
+            DispatchTarget::TaggedParameters(lexer) => lexer.raw_end(text),
             DispatchTarget::Unknown | DispatchTarget::Json(_) | DispatchTarget::NameFirst(_) => {
-                Vec::new()
+                None
             }
         }
     }
@@ -173,8 +173,8 @@ impl Lexer for ToolCallTag {
         self.0.depth()
     }
 
-    fn raw_closers(&self) -> Vec<String> {
-        self.0.raw_closers()
+    fn raw_end(&self, text: &str) -> Option<RawEnd> {
+        self.0.raw_end(text)
     }
 
     fn was_intended(&self) -> bool {
@@ -229,8 +229,8 @@ impl Lexer for FunctionTag {
         self.0.depth()
     }
 
-    fn raw_closers(&self) -> Vec<String> {
-        self.0.raw_closers()
+    fn raw_end(&self, text: &str) -> Option<RawEnd> {
+        self.0.raw_end(text)
     }
 
     fn was_intended(&self) -> bool {

@@ -11,7 +11,7 @@ use super::gemma_value::GemmaDecoder;
 use super::tool_parameters::ToolParameters;
 use super::{
     DecodeResult, LexStatus, LexUpdate, Lexer, MAX_LOOKAHEAD_BYTES, MAX_NAME_BYTES, PrefixMatch,
-    RawCall, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
+    RawCall, RawEnd, is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::call::{RawArguments, RejectReason};
 use crate::event::TextEnd;
@@ -67,7 +67,10 @@ pub(crate) struct Gemma {
     /// The number of quote tokens that are part of the current string. An odd one may be its end.
     inner_quotes: usize,
     is_ambiguous: bool,
+    /// Whether the last bracket was read.
     done: bool,
+    /// Whether the token that ends the call was read.
+    is_closed: bool,
 }
 
 impl Gemma {
@@ -88,6 +91,7 @@ impl Gemma {
             inner_quotes: 0,
             is_ambiguous: false,
             done: false,
+            is_closed: false,
         }
     }
 
@@ -388,6 +392,7 @@ impl Lexer for Gemma {
         match match_after_whitespace(&input[at..], &[self.tokens.close], text_end.map(|_| false)) {
             PrefixMatch::Yes => {
                 let blank = leading_whitespace_len(&input[at..]);
+                self.is_closed = true;
                 LexStatus::Done { used: at + blank + self.tokens.close.len() }
             }
             PrefixMatch::Partial if input.len() - at <= MAX_LOOKAHEAD_BYTES => {
@@ -417,8 +422,14 @@ impl Lexer for Gemma {
         self.brackets.len()
     }
 
-    fn raw_closers(&self) -> Vec<String> {
-        vec![self.tokens.quote.to_owned(), self.tokens.close.to_owned()]
+    fn raw_end(&self, text: &str) -> Option<RawEnd> {
+        let GemmaTokens { call_start, quote, close } = self.tokens;
+        let is_regular = |range: &Range<usize>| {
+            let value = text.get(range.clone()).unwrap_or_default();
+            ![call_start, quote, close].iter().any(|token| value.contains(token))
+        };
+        let is_regular = self.is_closed && self.strings.iter().all(is_regular);
+        Some(RawEnd { closers: vec![quote.to_owned(), close.to_owned()], is_regular })
     }
 
     fn was_intended(&self) -> bool {

@@ -7,8 +7,8 @@ use super::tag_syntax::{HeadEnd, TagSyntax, ValueEnd};
 use super::tagged_value::{ValueScan, is_key_char};
 use super::tool_parameters::ToolParameters;
 use super::{
-    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_NAME_BYTES, PrefixMatch, RawCall, is_name,
-    leading_whitespace_len, match_after_whitespace, match_prefix,
+    DecodeResult, LexStatus, LexUpdate, Lexer, MAX_NAME_BYTES, PrefixMatch, RawCall, RawEnd,
+    is_name, leading_whitespace_len, match_after_whitespace, match_prefix,
 };
 use crate::Json;
 use crate::call::{RawArguments, RejectReason};
@@ -218,6 +218,7 @@ impl TaggedParameters {
                 HeadMatch::End { length, phase: ParameterPhase::BeforeValue }
             }
             ([_, PrefixMatch::Yes], _) if is_without_arguments(tools, self.head.trim()) => {
+                self.is_damaged = true;
                 let phase = ParameterPhase::BetweenArguments;
                 HeadMatch::End { length: value_end.len(), phase }
             }
@@ -493,12 +494,20 @@ impl Lexer for TaggedParameters {
         Ok(vec![RawCall::new(self.name(), arguments)])
     }
 
-    fn raw_closers(&self) -> Vec<String> {
+    fn raw_end(&self, text: &str) -> Option<RawEnd> {
         let value_end = match &self.syntax.value_end {
             ValueEnd::Tag(tag) => tag.clone(),
             ValueEnd::Named(start) => (*start).to_owned(),
         };
-        vec![value_end, self.syntax.call_end.clone()]
+        let closers = vec![value_end, self.syntax.call_end.clone()];
+        let starts = [&self.syntax.call_start, &self.syntax.argument_start];
+        let is_regular = |argument: &Argument| {
+            let value = text.get(argument.range.clone()).unwrap_or_default();
+            let mut tags = closers.iter().chain(starts);
+            argument.is_closed && !tags.any(|tag| value.contains(tag.as_str()))
+        };
+        let is_regular = !self.is_damaged && self.arguments.iter().all(is_regular);
+        Some(RawEnd { closers, is_regular })
     }
 
     fn was_intended(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::call::{RejectReason, RejectedCall, resolve_call};
 use crate::event::{IncompleteReason, ParseEvent, TextEnd};
 use crate::format::LexerKind;
 use crate::lexer::fence::FENCE;
-use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, new_lexer};
+use crate::lexer::{LexStatus, LexUpdate, Lexer, OpaqueJson, RawCall, RawEnd, new_lexer};
 use crate::parse::Completeness;
 use crate::resolve::resolve;
 
@@ -355,18 +355,30 @@ impl ToolCallParser {
                         self.call_count - 1
                     });
                     self.after_call = true;
-                    let closers = open.lexer.raw_closers();
-                    if !closers.is_empty() {
-                        self.raw_calls.retain(|call| call.closers != closers);
-                        self.raw_calls.push(EndedCall { index, closers, is_reported: false });
-                    }
                     sink(ParseEvent::Call { index, call: &call, inline: open.inline, text });
+                    if let Some(end) = open.lexer.raw_end(open.body()) {
+                        self.end_raw_call(index, end, sink);
+                    }
                 }
                 Err(rejected) => {
                     sink(ParseEvent::Rejected { index: index.take(), rejected: &rejected, text });
                 }
             }
             text = "";
+        }
+    }
+
+    /// Remembers a complete call with raw values. Of several such calls, all have to be regular:
+    /// otherwise the value of one may contain the end of its own call and the start of the next.
+    fn end_raw_call(&mut self, index: usize, end: RawEnd, sink: &mut ParseEventSink<'_>) {
+        let RawEnd { closers, is_regular } = end;
+        self.raw_calls_are_regular &= is_regular;
+        let is_certain = self.raw_calls.is_empty() || self.raw_calls_are_regular;
+        self.raw_calls.retain(|call| call.closers != closers);
+        self.raw_calls.push(EndedCall { index, closers, is_reported: !is_certain });
+        if !is_certain {
+            let index = Some(index);
+            sink(ParseEvent::Incomplete { index, reason: IncompleteReason::EndedEarly, text: "" });
         }
     }
 

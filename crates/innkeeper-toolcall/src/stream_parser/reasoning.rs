@@ -252,6 +252,9 @@ impl ToolCallParser {
                     let marker = *marker;
                     section.noise.push_str(&input[..at]);
                     if let MarkerKind::Call(lexer_kind) = marker.kind {
+                        // Text between two calls of a section may be the value of the first.
+                        self.raw_calls_are_regular &=
+                            !section.has_calls || section.noise.trim().is_empty();
                         section.flush_noise(false, &self.raw_calls, sink);
                         section.has_calls = true;
                         let inline = section.inline;
