@@ -16,6 +16,7 @@ mod empty_response;
 mod iteration_calls;
 mod last_request;
 mod loop_detection;
+mod made_up_turn;
 mod next_request;
 mod plan;
 mod quotation;

@@ -3,29 +3,38 @@
 //! Reasoning is not an answer, however it arrived: as a part of its own, between tags that only the
 //! model's family uses, or behind an opening tag that is never closed.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use innkeeper_toolcall::event::{ParseEvent, TextEnd};
-use innkeeper_toolcall::{ParserOptions, ToolCallParser, Tools};
+use innkeeper_toolcall::{ParserOptions, ToolCallParser, Tools, is_blank};
+use regex::Regex;
 
 use crate::provider::{FinishReason, Response};
 
 /// The markup that ends reasoning. Without a start before it, all text before it is reasoning.
 const REASONING_ENDS: [&str; 3] = ["</think>", "<|close|>think<|sep|>", "<channel|>"];
 
+/// Elements for reasoning that no model's own format has, and empty elements.
+static NO_ANSWER: LazyLock<Regex> = LazyLock::new(|| {
+    let names = ["thoughts?", "reasoning", "reflection", "scratchpad", "inner_monologue"];
+    let element = |name| format!(r"<{name}>.*?(?:</{name}>|\z)");
+    let elements = names.map(element).join("|");
+    Regex::new(&format!(r"(?is){elements}|<\w+>\s*</\w+>")).expect("the pattern is valid")
+});
+
 /// Returns whether a response has text for the user, besides reasoning and markup.
 pub(super) fn has_answer(response: &Response) -> bool {
     let mut parser = ToolCallParser::new(Arc::new(Tools::default()), &ParserOptions::default());
-    let mut has_text = false;
+    let mut text = String::new();
     let mut look = |event: ParseEvent<'_>| match event {
         // The template has written the opening tag into the prompt.
-        ParseEvent::Markup(markup) if REASONING_ENDS.contains(&markup) => has_text = false,
+        ParseEvent::Markup(markup) if REASONING_ENDS.contains(&markup) => text.clear(),
         ParseEvent::Reasoning(_) | ParseEvent::Markup(_) => {}
-        event => has_text |= !event.text().trim().is_empty(),
+        event => text.push_str(event.text()),
     };
     parser.push(&response.message.visible_text(), &mut look);
     parser.finish(TextEnd::Stop, &mut look);
-    has_text
+    !is_blank(&NO_ANSWER.replace_all(&text, ""))
 }
 
 /// Returns the problem of a response without an answer or calls.
@@ -34,9 +43,8 @@ pub(super) fn empty_response_problem(response: &Response) -> Option<String> {
         FinishReason::MalformedToolCall => "the tool call is malformed",
         FinishReason::ToolCalls => "the response announces a tool call but contains none",
         FinishReason::Stop | FinishReason::Other(_) if !has_answer(response) => {
-            let is_blank = |text: String| text.trim().is_empty();
             let message = &response.message;
-            match is_blank(message.reasoning()) && is_blank(message.visible_text()) {
+            match is_blank(&message.reasoning()) && is_blank(&message.visible_text()) {
                 true => "the response is empty",
                 false => "the response has reasoning but no answer; write the answer after it",
             }
@@ -71,6 +79,10 @@ mod tests {
             "<|channel|>analysis<|message|>Hmm.",
             "[THINK]Hmm.[/THINK]",
             "<seed:think>Hmm.</seed:think>",
+            "<thought>\nHmm.\n</thought>\n",
+            "<reasoning>Hmm.",
+            "<response>\n</response>",
+            "<thought>Hmm.</thought>\u{200b}",
         ] {
             let response = Response::from_text(text);
             assert!(!has_answer(&response), "{text}");
@@ -81,7 +93,13 @@ mod tests {
 
     #[test]
     fn text_behind_reasoning_is_an_answer_and_a_reasoning_part_is_none() {
-        for text in ["It is 5.", "<think>Hmm.</think>It is 5.", "Hmm.</think>It is 5."] {
+        for text in [
+            "It is 5.",
+            "<think>Hmm.</think>It is 5.",
+            "Hmm.</think>It is 5.",
+            "<thought>Hmm.</thought> 5",
+            "<br>",
+        ] {
             assert_eq!(empty_response_problem(&Response::from_text(text)), None, "{text}");
         }
         let reasoning = PartContent::Reasoning("Hmm.".to_owned());

@@ -76,6 +76,16 @@ impl MarkedParts {
         Self { masked, quoted, quotations, doubtful }
     }
 
+    /// Returns the ranges of code and comments.
+    pub(super) fn code(&self) -> &[Range<usize>] {
+        &self.quoted
+    }
+
+    /// Adds a part whose calls are doubtful.
+    pub(super) fn add_doubt(&mut self, range: Range<usize>) {
+        self.doubtful.push(range);
+    }
+
     /// Returns the place of one of the calls.
     pub(super) fn place(&self, call: &Range<usize>) -> CallPlace {
         let is_in = |ranges: &[Range<usize>]| {

@@ -70,8 +70,7 @@ pub(super) struct ParsedCall {
 /// The parser of one response.
 #[derive(Debug)]
 pub(super) struct ResponseParser {
-    /// `None` if there are no tools, so that no text can be a call.
-    parser: Option<ToolCallParser>,
+    parser: ToolCallParser,
     parsed: ParsedText,
     has_native_call: bool,
     has_text: bool,
@@ -89,11 +88,12 @@ impl ResponseParser {
         let options = ParserOptions { format, ..ParserOptions::default() };
         let tools = &config.tools.known;
         Self {
-            parser: (!tools.is_empty()).then(|| ToolCallParser::new(tools.clone(), &options)),
+            parser: ToolCallParser::new(tools.clone(), &options),
             parsed: ParsedText {
                 text: String::new(),
                 spans: Vec::new(),
                 reasoning_calls: Vec::new(),
+                has_tools: !tools.is_empty(),
                 blocklist: config.blocklist.clone(),
             },
             has_native_call: false,
@@ -129,10 +129,7 @@ impl ResponseParser {
     fn push_text(&mut self, text: &str) {
         self.has_text = true;
         let Self { parser, parsed, .. } = self;
-        match parser {
-            Some(parser) => parser.push(text, &mut |event| parsed.add_event(&event)),
-            None => parsed.add(text, SpanKind::Text),
-        }
+        parser.push(text, &mut |event| parsed.add_event(&event));
     }
 
     /// Ends the parse with the complete response, whose text is parsed here if it was not streamed.
@@ -151,14 +148,12 @@ impl ResponseParser {
         let is_truncated = is_truncated(&response.finish_reason);
         let text_end = if is_truncated { TextEnd::Length } else { TextEnd::Stop };
         let Self { parser, parsed, .. } = self;
-        if let Some(parser) = parser {
-            parser.finish(text_end, &mut |event| parsed.add_event(&event));
-        }
+        parser.finish(text_end, &mut |event| parsed.add_event(&event));
         self.has_native_call |= has_native_call(response);
         if !self.has_native_call && !is_truncated && self.parsed.text.trim().is_empty() {
             self.parsed.reasoning_calls = calls_in_reasoning(response, judge.config);
         }
-        self.parsed.place_calls();
+        self.parsed.place_calls(judge.mode);
         self.verdict = Some(match self.has_native_call {
             true => TextCallVerdict::Text,
             false => {

@@ -166,6 +166,19 @@ fn a_correction_follows_a_question_with_an_image_in_one_message() {
 }
 
 #[test]
+fn reasoning_is_no_part_of_the_answer_of_a_run_without_tools() {
+    let config = RunConfig { tools: OfferedTools::default(), ..config() };
+    let mut run = started(config);
+    let effect = run.on_response(&Response::from_text("<think>Hm.</think>5.<|im_end|>"), 0.0);
+    assert!(matches!(effect, Effect::Finish(RunOutcome::Completed)), "{effect:?}");
+    let conversation = run.into_conversation();
+    let Some(Message::Assistant(message)) = conversation.messages().last() else {
+        panic!("{conversation:?}")
+    };
+    assert_eq!((message.visible_text().as_str(), message.reasoning().as_str()), ("5.", "Hm."));
+}
+
+#[test]
 fn a_server_that_read_fewer_tokens_than_the_tools_have_gets_them_in_the_prompt() {
     let thoughts = Response::from_text("<think>I have no tools.</think>");
     let usage = Some(Usage { prompt_tokens: 10, ..Usage::default() });

@@ -5,6 +5,8 @@ use std::ops::Range;
 use innkeeper_toolcall::event::ParseEvent;
 use innkeeper_toolcall::{IncompleteReason, ResolvedCall, is_blank};
 
+use crate::run::ToolCallMode;
+use crate::run::made_up_turn::find_made_up_turn;
 use crate::run::quotation::{CallPlace, MarkedParts};
 use crate::run::rejected_call::RejectedTextCall;
 use crate::run::text_calls::TextCalls;
@@ -17,6 +19,8 @@ pub(super) struct ParsedText {
     pub(super) spans: Vec<TextSpan>,
     /// The calls at the end of the model's reasoning, without a call or text after it.
     pub(super) reasoning_calls: Vec<ResolvedCall>,
+    /// Without tools, no text can be a call.
+    pub(super) has_tools: bool,
     pub(super) blocklist: ToolBlocklist,
 }
 
@@ -54,7 +58,7 @@ pub(super) enum CallPosition {
 }
 
 impl ParsedText {
-    pub(super) fn add(&mut self, text: &str, kind: SpanKind) {
+    fn add(&mut self, text: &str, kind: SpanKind) {
         let start = self.text.len();
         self.text.push_str(text);
         self.spans.push(TextSpan { range: start..self.text.len(), kind });
@@ -65,6 +69,9 @@ impl ParsedText {
             ParseEvent::Text(_) => SpanKind::Text,
             ParseEvent::Reasoning(_) => SpanKind::Reasoning,
             ParseEvent::Markup(_) => SpanKind::Markup,
+            ParseEvent::Rejected { .. } | ParseEvent::Incomplete { .. } if !self.has_tools => {
+                SpanKind::Text
+            }
             ParseEvent::CallStart { name, .. } => SpanKind::CallStart((*name).to_owned()),
             ParseEvent::Arguments { .. } => return,
             ParseEvent::Call { call, inline, .. } => {
@@ -79,8 +86,9 @@ impl ParsedText {
                 SpanKind::Problem(RejectedTextCall::unreadable(&*rejected.name, problem))
             }
             ParseEvent::Incomplete { reason: IncompleteReason::EndedEarly, .. } => {
-                let problem = "an argument contains the end of a call, so it is unclear where the call \
-                               ends; write the argument without such text";
+                let problem = "an argument may contain the end of a call, so it is unclear where the call \
+                               ends; send only this call in one response, or write the argument \
+                               without such text";
                 SpanKind::EarlyEnd(RejectedTextCall::unreadable(self.last_started_tool(), problem))
             }
             ParseEvent::Incomplete { index, .. } => {
@@ -102,7 +110,10 @@ impl ParsedText {
 
     /// Finds out what the Markdown says about the calls: those in code, in a quotation or in a comment
     /// become text.
-    pub(super) fn place_calls(&mut self) {
+    ///
+    /// A model that made a call in its text and goes on with its result, or with the user's next
+    /// message, made all of that up: it is dropped.
+    pub(super) fn place_calls(&mut self, mode: ToolCallMode) {
         let is_call =
             |span: &TextSpan| matches!(span.kind, SpanKind::Call { .. } | SpanKind::Problem(_));
         let calls: Vec<_> = self
@@ -116,7 +127,21 @@ impl ParsedText {
         }
         let others = self.spans.iter().filter(|span| span.kind.is_no_text());
         let others: Vec<_> = others.map(|span| trimmed(&self.text, &span.range)).collect();
-        let parts = MarkedParts::new(&self.text, &calls, &others);
+        let mut parts = MarkedParts::new(&self.text, &calls, &others);
+        let reasoning = self.spans.iter().filter(|span| matches!(span.kind, SpanKind::Reasoning));
+        let reasoning: Vec<_> = reasoning.map(|span| span.range.clone()).collect();
+        let ignored = [&*calls, &*reasoning, parts.code()];
+        if let Some(start) = find_made_up_turn(&self.text, &ignored) {
+            let is_before = |span: &TextSpan| {
+                matches!(span.kind, SpanKind::Call { .. })
+                    && span.range.end <= start
+                    && parts.place(&trimmed(&self.text, &span.range)) == CallPlace::TopLevel
+            };
+            if mode == ToolCallMode::Prompt && self.spans.iter().any(is_before) {
+                self.drop_from(start);
+            }
+            parts.add_doubt(start..self.text.len());
+        }
         // The further calls of a list have no text and stand where the first one does.
         let mut place = CallPlace::TopLevel;
         for span in self.spans.iter_mut().filter(|span| is_call(span)) {
@@ -132,6 +157,21 @@ impl ParsedText {
                 (_, CallPlace::Doubtful) => {}
             }
         }
+    }
+
+    /// Takes everything from `start` on out of the answer.
+    fn drop_from(&mut self, start: usize) {
+        let mut dropped = Vec::new();
+        for span in &mut self.spans {
+            if span.range.start >= start {
+                span.kind = SpanKind::Markup;
+            } else if span.range.end > start {
+                dropped.push(TextSpan { range: start..span.range.end, kind: SpanKind::Markup });
+                span.range.end = start;
+            }
+        }
+        let at = self.spans.partition_point(|span| span.range.start < start);
+        self.spans.splice(at..at, dropped);
     }
 
     pub(super) fn text_calls(&self) -> TextCalls<'_> {

@@ -208,8 +208,7 @@ fn prose_or_data_that_looks_like_a_call_is_the_answer_after_one_correction() {
     }
 }
 
-/// Whether a call of the answer is run or asked about as a call.
-fn is_taken(answer: &str) -> bool {
+fn parse_prompted(answer: &str) -> ParsedResponse {
     let config = Arc::new(crate::run::tests::config());
     let judge = TextCallJudge {
         config: &config,
@@ -218,12 +217,46 @@ fn is_taken(answer: &str) -> bool {
         can_ask: true,
         last_attempt: None,
     };
-    let parsed = ResponseParser::new(&config, false).into_parsed(
-        &judge,
-        &Response::from_text(answer),
-        false,
-    );
+    let response = Response::from_text(answer);
+    ResponseParser::new(&config, false).into_parsed(&judge, &response, false)
+}
+
+/// Whether a call of the answer is run or asked about as a call.
+fn is_taken(answer: &str) -> bool {
+    let parsed = parse_prompted(answer);
     parsed.verdict == TextCallVerdict::Accepted && !parsed.calls.is_empty()
+}
+
+const MADE_UP_TURNS: [&str; 5] = [
+    "Observation: all is well.",
+    "<tool_response>\n{}\n</tool_response>",
+    "<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant",
+    "### User:\nGo on.",
+    "**Tool result:**\n```json\n{}\n```",
+];
+
+#[test]
+fn what_a_model_makes_up_behind_its_call_is_dropped() {
+    for turn in MADE_UP_TURNS {
+        for call in CALLS {
+            let parsed = parse_prompted(&format!("I look.\n{call}\n{turn}\nNow:\n{call}\nDone."));
+            assert_eq!(parsed.verdict, TextCallVerdict::Accepted, "{turn}");
+            assert_eq!(parsed.calls.len(), 1, "{turn}");
+            assert_eq!(parsed.message.visible_text().trim(), "I look.", "{turn}");
+        }
+    }
+}
+
+#[test]
+fn a_call_behind_a_made_up_turn_of_someone_else_is_asked_about() {
+    for turn in MADE_UP_TURNS {
+        for call in CALLS {
+            let answer = format!("Hello.\n\n{turn}\n\n{call}");
+            for mode in [ToolCallMode::Native, ToolCallMode::Prompt] {
+                assert!(is_question(&verdict(&answer, mode, None)), "{mode:?} {answer}");
+            }
+        }
+    }
 }
 
 proptest! {
