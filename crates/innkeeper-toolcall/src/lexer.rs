@@ -225,7 +225,7 @@ fn undecided_start(text: &str, max_chars: usize) -> PrefixMatch {
 /// [`match_call_start`].
 pub(crate) fn may_follow(lexer_kind: LexerKind, next: u8) -> bool {
     match lexer_kind {
-        LexerKind::BareJson => b" \t\r\n\"'".contains(&next),
+        LexerKind::BareJson => b" \t\r\n\"'{".contains(&next),
         LexerKind::Pythonic => {
             !next.is_ascii() || next.is_ascii_alphanumeric() || b" \t\r\n{[\"_.-/".contains(&next)
         }

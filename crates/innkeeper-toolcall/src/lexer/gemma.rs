@@ -69,7 +69,7 @@ pub(crate) struct Gemma {
     is_ambiguous: bool,
     /// Whether the last bracket was read.
     done: bool,
-    /// Whether the token that ends the call was read.
+    /// Whether the token that ends the call was read, or the text ended before or in it.
     is_closed: bool,
 }
 
@@ -308,8 +308,10 @@ impl Gemma {
         if matches!(sign, b':' | b'=') && container != b'[' && !b":=".contains(&self.last_sign) {
             return AfterQuote::End;
         }
-        if sign == closing_bracket(container) {
-            return match self.match_after_bracket(&rest[1..], text_end) {
+        let closer = closing_bracket(container) as char;
+        let before_closer = rest.strip_prefix(',').map_or(rest, str::trim_start);
+        if let Some(after) = before_closer.strip_prefix(closer) {
+            return match self.match_after_bracket(after, text_end) {
                 PrefixMatch::Yes => AfterQuote::End,
                 PrefixMatch::Partial => undecided,
                 PrefixMatch::No => part,
@@ -342,6 +344,7 @@ impl Gemma {
             Some(b'<') if self.brackets.len() == 1 => {
                 match match_prefix(first, self.tokens.close) {
                     PrefixMatch::No => match_prefix(first, self.tokens.call_start),
+                    PrefixMatch::Partial if text_end.is_some() => PrefixMatch::Yes,
                     decided => decided,
                 }
             }
@@ -388,6 +391,11 @@ impl Lexer for Gemma {
             if let Some(status) = status {
                 return status;
             }
+        }
+        let end = input[at..].trim_start();
+        if text_end.is_some() && match_prefix(end, self.tokens.close) == PrefixMatch::Partial {
+            self.is_closed = true;
+            return LexStatus::Done { used: if end.is_empty() { at } else { input.len() } };
         }
         match match_after_whitespace(&input[at..], &[self.tokens.close], text_end.map(|_| false)) {
             PrefixMatch::Yes => {

@@ -24,15 +24,17 @@ const ARGUMENTS_KEYS: &[&str] =
 /// Names of other members that a call may have.
 const METADATA_KEYS: &[&str] = &["type", "id", "call_id", "tool_call_id", "index"];
 
-/// Whether `{` can start a call: a quoted key follows.
+/// Whether `{` can start a call: a quoted key follows, also after a second bracket.
 pub(super) fn match_object_start(text: &str, max_chars: usize) -> PrefixMatch {
     let bytes = text.as_bytes();
-    let after = 1 + bytes
-        .iter()
-        .take(max_chars)
-        .skip(1)
-        .take_while(|byte| b" \t\r\n".contains(byte))
-        .count();
+    let brackets = 1 + usize::from(bytes.get(1) == Some(&b'{'));
+    let after = brackets
+        + bytes
+            .iter()
+            .take(max_chars)
+            .skip(brackets)
+            .take_while(|byte| b" \t\r\n".contains(byte))
+            .count();
     match bytes.get(after) {
         None => undecided_start(text, max_chars),
         Some(b'"' | b'\'') => PrefixMatch::Yes,
@@ -107,6 +109,8 @@ pub(crate) struct JsonCalls {
     scan: JsonScanner,
     /// Whether the value is a list. Calls of a list are reported only after its end.
     is_list: bool,
+    /// Whether the value has a second pair of brackets around it.
+    is_doubled: bool,
     last_key: CallKey,
     name: Option<String>,
     /// The depth at which the arguments end, while the lexer is inside the arguments.
@@ -147,6 +151,7 @@ impl JsonCalls {
             phase: JsonPhase::Before,
             scan: JsonScanner::new(close),
             is_list: false,
+            is_doubled: false,
             last_key: CallKey::Metadata,
             name: None,
             arguments_depth: None,
@@ -168,6 +173,9 @@ impl JsonCalls {
                 self.phase = JsonPhase::Inside;
                 self.value_start = self.base_offset + *at;
                 self.is_list = rest.starts_with('[');
+                // Models copy the doubled brackets of templates.
+                self.is_doubled = self.placement == JsonPlacement::Bare && rest.starts_with("{{");
+                *at += usize::from(self.is_doubled);
                 if self.placement == JsonPlacement::Bare {
                     self.scan.set_strict_depth(self.key_depth());
                 }
@@ -295,6 +303,17 @@ impl JsonCalls {
         let rest = &input[*at..];
         let ended = text_end.map(|_| false);
         match self.placement {
+            JsonPlacement::Bare if self.is_doubled => match match_prefix(rest, "}") {
+                PrefixMatch::Partial if text_end.is_none() => Some(self.need_more(input, *at)),
+                PrefixMatch::Partial | PrefixMatch::No => Some(LexStatus::Done { used: *at }),
+                PrefixMatch::Yes => {
+                    *at += 1;
+                    if let Some(range) = self.value_ranges.last_mut() {
+                        range.end += 1;
+                    }
+                    Some(LexStatus::Done { used: *at })
+                }
+            },
             JsonPlacement::Bare => Some(LexStatus::Done { used: *at }),
             JsonPlacement::Tagged(close) | JsonPlacement::Keyed(close) => {
                 let fenced = &["```", close];

@@ -466,6 +466,24 @@ fn the_end_of_a_call_after_its_call_says_that_the_call_ended_too_early() {
     assert_eq!(parse_at_every_cut("qwen3-coder", text).text, text);
 }
 
+#[test]
+fn doubled_brackets_a_last_comma_and_a_cut_closer_lose_no_call() {
+    for (model, text) in [
+        ("m", r#"{{"name": "run", "arguments": {"command": "a"}}}"#),
+        ("m", r#"{{"name": "run", "arguments": {{"command": "a"}}}}"#),
+        ("gemma-4", r#"<|tool_call>call:run{command:<|"|>a<|"|>,}<tool_call|>"#),
+        ("gemma-4", r#"<|tool_call>call:run{command:<|"|>a<|"|>, }"#),
+        ("gemma-4", r#"<|tool_call>call:run{command:<|"|>a<|"|>}<tool"#),
+    ] {
+        let output = parse_at_every_cut(model, text);
+        assert_eq!(output.calls, [r#"run{"command":"a"}"#], "{text}");
+        assert!(output.text.is_empty() && output.refusals.is_empty(), "{text} {output:?}");
+    }
+    for text in ["{{x}}", r#"{{"a": 1}}"#, r#"{{"name": "run"}}"#] {
+        assert_eq!(parse_at_every_cut("m", text).calls, [""; 0], "{text}");
+    }
+}
+
 /// Attack: model | a value contains the end of its own call and the start of another one that swallows
 /// the rest | both calls are doubted | No guessed call
 #[test]
