@@ -9,6 +9,7 @@ mod bytes;
 mod context;
 mod encodings;
 mod harmony;
+mod lead_ins;
 mod markers;
 mod occurrence;
 mod open_call;
@@ -25,6 +26,7 @@ use crate::lexer::OpaqueJson;
 use crate::sanitize::is_blank;
 use context::TextContext;
 use harmony::HarmonyHeader;
+use lead_ins::LeadIns;
 use markers::Markers;
 pub use occurrence::CallSearch;
 use open_call::OpenCall;
@@ -138,8 +140,7 @@ pub struct ToolCallParser {
     saw_reasoning: bool,
     /// Whether text for the user was emitted.
     saw_text: bool,
-    /// See [`Format::lead_ins`].
-    lead_ins: &'static [(&'static str, &'static str)],
+    lead_ins: LeadIns,
     /// The calls whose syntax has raw values, one for each syntax.
     raw_calls: Vec<EndedCall>,
     /// Whether all calls with raw values so far were regular; see [`RawEnd`](crate::lexer::RawEnd).
@@ -192,7 +193,7 @@ impl ToolCallParser {
             after_call: false,
             saw_reasoning: false,
             saw_text: false,
-            lead_ins: options.format.lead_ins(),
+            lead_ins: LeadIns::new(options.format),
             raw_calls: Vec::new(),
             raw_calls_are_regular: true,
         }
@@ -357,9 +358,10 @@ impl ToolCallParser {
             return;
         }
         self.context.push(text);
-        let is_blank = is_blank(text);
-        self.after_call = self.after_call && is_blank;
-        self.saw_text |= !is_blank;
+        if (self.after_call || !self.saw_text) && !is_blank(text) {
+            self.after_call = false;
+            self.saw_text = true;
+        }
         sink(ParseEvent::Text(text));
     }
 }

@@ -245,11 +245,6 @@ pub(super) const KIMI: &[Marker] = &[
         MarkerKind::ReasoningStart { end_texts: XTML_REASONING_ENDS, allows_calls: false },
     ),
     special_marker("<|close|>think<|sep|>", MarkerKind::StrayReasoningEnd),
-    prose_marker(
-        "◁think▷",
-        MarkerKind::ReasoningStart { end_texts: &["◁/think▷"], allows_calls: true },
-    ),
-    prose_marker("◁/think▷", MarkerKind::StrayReasoningEnd),
     special_marker(
         "<|open|>tools<|sep|>",
         MarkerKind::CallSection { end_text: "<|close|>tools<|sep|>" },

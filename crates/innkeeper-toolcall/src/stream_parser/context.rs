@@ -77,19 +77,26 @@ impl TextContext {
 
     /// Whether only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self, fresh: &str) -> bool {
-        self.line(fresh).into_iter().all(|part| is_blank(&String::from_utf8_lossy(part)))
+        self.line(fresh).into_iter().all(is_blank_line)
     }
 
     /// Whether the line up to this position contains `text`.
     pub(super) fn line_contains(&self, fresh: &str, text: &str) -> bool {
-        memchr::memmem::find(&self.line(fresh).concat(), text.as_bytes()).is_some()
+        let line = self.line(fresh);
+        // Most lines have not even its first byte.
+        line.iter().any(|part| memchr::memchr(text.as_bytes()[0], part).is_some())
+            && memchr::memmem::find(&line.concat(), text.as_bytes()).is_some()
     }
 
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
         let is_block_mark = |mark: char| ">-*+.)0123456789".contains(mark);
-        let is_block_start =
-            |part| is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "));
+        // Most lines have a letter among their first bytes.
+        let is_block_start = |part: &[u8]| {
+            part.is_empty()
+                || !part.iter().any(u8::is_ascii_alphabetic)
+                    && is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "))
+        };
         self.line(fresh).into_iter().all(is_block_start)
     }
 
@@ -98,6 +105,14 @@ impl TextContext {
         let line = self.line(fresh);
         in_code(line) || in_quotes(line)
     }
+}
+
+/// Whether the part of a line has only white space and invisible characters.
+fn is_blank_line(part: &[u8]) -> bool {
+    let visible = part.iter().position(|byte| !byte.is_ascii_whitespace());
+    visible.is_none_or(|from| {
+        !part[from].is_ascii_graphic() && is_blank(&String::from_utf8_lossy(&part[from..]))
+    })
 }
 
 /// A line that starts with a fence.
@@ -125,17 +140,17 @@ const MAX_FENCE_LINE_BYTES: usize = 128;
 /// Reads a line from its fence on; `None` if more text decides.
 pub(super) fn fence_line(text: &str, is_ended: bool) -> Option<FenceLine> {
     let ticks = text.bytes().take_while(|byte| *byte == b'`').count();
-    let rest = &text[ticks..];
+    let rest = &text.as_bytes()[ticks..];
     // The decision must not depend on how much text happens to be there.
-    let window = &rest[..rest.floor_char_boundary(MAX_FENCE_LINE_BYTES)];
-    let line = match window.find('\n') {
+    let window = &rest[..rest.len().min(MAX_FENCE_LINE_BYTES)];
+    let line = match memchr::memchr(b'\n', window) {
         Some(end) => &window[..end],
         None if is_ended || window.len() < rest.len() => window,
         None => return None,
     };
-    let after = match line.trim() {
-        "" => FenceText::Blank,
-        info if info.contains('`') => FenceText::Code,
+    let after = match line.trim_ascii() {
+        [] => FenceText::Blank,
+        info if memchr::memchr(b'`', info).is_some() => FenceText::Code,
         _ => FenceText::Language,
     };
     Some(FenceLine { ticks, after })
@@ -184,7 +199,7 @@ fn in_quotes(line: [&[u8]; 2]) -> bool {
 }
 
 /// Returns the last `count` bytes, or all.
-pub(super) fn last_bytes(bytes: &[u8], count: usize) -> &[u8] {
+fn last_bytes(bytes: &[u8], count: usize) -> &[u8] {
     &bytes[bytes.len().saturating_sub(count)..]
 }
 

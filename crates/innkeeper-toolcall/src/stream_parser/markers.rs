@@ -14,7 +14,7 @@ use crate::lexer::{PrefixMatch, match_prefix, may_follow};
 const MAX_SINGLES: usize = 3;
 
 /// Maximum number of first bytes whose markers all have the same second byte.
-const MAX_PAIRS: usize = 3;
+const MAX_PAIRS: usize = 2;
 
 /// A byte that never occurs in UTF-8, for unused slots.
 const UNUSED_BYTE: u8 = 0xff;

@@ -2,7 +2,7 @@
 
 use std::cell::LazyCell;
 
-use super::context::{fence_line, last_bytes};
+use super::context::fence_line;
 use super::markers::{Candidates, MarkerMatch, Markers};
 use super::open_call::OpenCall;
 use super::reasoning::{CallSection, ReasoningState};
@@ -47,13 +47,14 @@ impl ToolCallParser {
         while let Some(at) = candidate {
             let markers = self.text_markers();
             let (fresh, rest) = input.split_at(at);
-            let (shown, lead_in) = fresh.split_at(at - self.lead_in_len(fresh, rest));
+            let lead_in = || fresh.split_at(at - self.lead_ins.len_before(fresh, rest));
             // A short rest can be the start of many markers.
             let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
             let matters = |marker: &Marker| self.is_significant(marker, fresh, rest, || *quoted);
             match markers.match_start(rest, text_end.is_some(), matters) {
                 MarkerMatch::Nothing => {}
                 MarkerMatch::Partial => {
+                    let (shown, _) = lead_in();
                     self.emit_visible_text(shown, sink);
                     return ParseProgress::wait_after(shown.len());
                 }
@@ -64,16 +65,19 @@ impl ToolCallParser {
                             candidates = Candidates::from(at + line.ticks);
                         }
                         None => {
+                            let (shown, _) = lead_in();
                             self.emit_visible_text(shown, sink);
                             return ParseProgress::wait_after(shown.len());
                         }
                     },
                     PrefixMatch::Partial if text_end.is_none() => {
+                        let (shown, _) = lead_in();
                         self.emit_visible_text(shown, sink);
                         return ParseProgress::wait_after(shown.len());
                     }
                     PrefixMatch::Partial | PrefixMatch::Yes => {
                         let marker = *marker;
+                        let (shown, lead_in) = lead_in();
                         self.emit_visible_text(shown, sink);
                         let read = self.enter_marker(marker, lead_in, sink);
                         return ParseProgress::continue_after(at + read);
@@ -92,26 +96,10 @@ impl ToolCallParser {
         text_end: Option<TextEnd>,
         sink: &mut ParseEventSink<'_>,
     ) -> ParseProgress {
-        let mut held = 0;
-        for (text, _) in self.lead_ins.iter().filter(|_| text_end.is_none()) {
-            let text = text.as_bytes();
-            let end = last_bytes(input.as_bytes(), text.len());
-            // Most texts have no such byte near their end, so nothing is compared.
-            let mut starts = memchr::memchr_iter(text[0], end).map(|start| &end[start..]);
-            held = held.max(starts.find(|start| text.starts_with(start)).map_or(0, <[u8]>::len));
-        }
+        let held = if text_end.is_none() { self.lead_ins.held_len(input) } else { 0 };
         let shown = input.len() - held;
         self.emit_visible_text(&input[..shown], sink);
         ParseProgress::wait_after(shown)
-    }
-
-    /// Returns the length of the end of `fresh` that belongs to the marker that `rest` starts with,
-    /// or may start with.
-    fn lead_in_len(&self, fresh: &str, rest: &str) -> usize {
-        let belongs = |(text, start): &&(&str, &str)| {
-            fresh.ends_with(text) && (rest.starts_with(start) || start.starts_with(rest))
-        };
-        self.lead_ins.iter().find(belongs).map_or(0, |(text, _)| text.len())
     }
 
     /// Emits JSON data as text, without a search for calls.
@@ -164,6 +152,14 @@ impl ToolCallParser {
         }
     }
 
+    /// Whether an end token at the start of `rest` may end a turn. A function of its own, because end
+    /// tokens are rare.
+    #[inline(never)]
+    fn may_end_here(&self, marker: &Marker, fresh: &str, rest: &str) -> bool {
+        let after = rest.get(marker.text.len()..).unwrap_or_default();
+        self.match_end(after) != PrefixMatch::No && !self.context.line_contains(fresh, "<s>")
+    }
+
     /// Whether the text after an end token is over, or goes on with markup, so that the token ends a
     /// turn. `Partial` if more text decides; at the end of the text, the token counts.
     fn match_end(&self, after: &str) -> PrefixMatch {
@@ -176,7 +172,7 @@ impl ToolCallParser {
             let is_markup =
                 |marker: &Marker| matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken);
             match self.markers.match_start(rest, false, is_markup) {
-                MarkerMatch::Marker(marker) if marker.kind == MarkerKind::EndToken => {
+                MarkerMatch::Marker(marker) if matches!(marker.kind, MarkerKind::EndToken) => {
                     rest = &rest[marker.text.len()..];
                 }
                 MarkerMatch::Marker(_) => return PrefixMatch::Yes,
@@ -197,11 +193,11 @@ impl ToolCallParser {
         rest: &str,
         quoted: impl Fn() -> bool,
     ) -> bool {
-        if marker.kind == MarkerKind::CallCloser {
+        if matches!(marker.kind, MarkerKind::CallCloser) {
             // Quotes and fences don't matter: they may be part of the value that was cut.
             return self.raw_calls.iter().any(|call| call.ended_early(marker.text));
         }
-        if !marker.in_prose && marker.kind != MarkerKind::EndToken {
+        if !marker.in_prose && !matches!(marker.kind, MarkerKind::EndToken) {
             return true;
         }
         if self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_)) {
@@ -218,12 +214,7 @@ impl ToolCallParser {
                 self.context.is_at_line_start(fresh)
             }
             MarkerKind::StrayReasoningEnd => !self.saw_reasoning && !quoted(),
-            MarkerKind::EndToken => {
-                let after = rest.get(marker.text.len()..).unwrap_or_default();
-                self.match_end(after) != PrefixMatch::No
-                    && !self.context.line_contains(fresh, "<s>")
-                    && !quoted()
-            }
+            MarkerKind::EndToken => !quoted() && self.may_end_here(marker, fresh, rest),
             MarkerKind::Call(_)
             | MarkerKind::Markup
             | MarkerKind::CallCloser

@@ -575,7 +575,6 @@ fn end_tokens_and_wrappers_of_a_model_are_not_shown() {
         ("gemma3", "Fine.<end_of_turn><eos>"),
         ("kimi-k2", "Fine.<|im_end|>[EOS]"),
         ("qwen3:8b", "Fine.<|im_end|><|im_start|>"),
-        ("Kimi-VL", "◁think▷I know.◁/think▷Fine."),
         ("Hy3", "<think:opensource>I know.</think:opensource>Fine."),
         ("nobody-knows-1", "Fine.<|im_end|>"),
         ("nobody-knows-1", "Fine.<|im_end|><|endoftext|></s>"),
