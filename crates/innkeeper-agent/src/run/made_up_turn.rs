@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn what_is_ignored_has_no_turn() {
         let text = "`User: a`\nUser: b";
-        assert_eq!(find_made_up_turn(text, &[&[0..9], &[]]), Some(10));
+        let code = 0..9;
+        assert_eq!(find_made_up_turn(text, &[std::slice::from_ref(&code), &[]]), Some(10));
         assert_eq!(find_made_up_turn("x User: a", &[]), None);
     }
 }
