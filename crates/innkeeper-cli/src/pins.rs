@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use innkeeper_host::lock::LOCK_FILE_NAME;
 use innkeeper_host::{Lock, LockError};
 
 use crate::exit::CliError;
-
-/// Name of the lock file.
-const LOCK_FILE_NAME: &str = "mcp.lock";
 
 /// Returns the path of the lock: beside the first configuration file.
 pub(crate) fn lock_path(files: &[PathBuf]) -> PathBuf {

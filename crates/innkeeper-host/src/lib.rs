@@ -40,6 +40,8 @@ pub mod catalog;
 
 pub mod lock;
 
+mod own_files;
+
 mod server;
 pub mod trust;
 
@@ -94,6 +96,7 @@ pub use host::{Host, HostBuilder, RunnerCheck, ServerStatus};
 pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};
 pub use metrics::ServerMetrics;
+pub use own_files::writable_own_files;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use remote_session::{RemoteSession, RemoteSessions};
 pub use server::{ConnectFuture, Connector, ServerStream};

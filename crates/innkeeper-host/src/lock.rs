@@ -37,6 +37,9 @@ pub use package::Package;
 pub(crate) use package::{RunnerPackages, packages_for_transport as fetched};
 pub(crate) use pin_verifier::PinVerifier;
 
+/// Name of the lock, which lies beside the first configuration file.
+pub const LOCK_FILE_NAME: &str = "mcp.lock";
+
 /// Maximum size of a lock file in bytes: two full tool lists, pretty-printed.
 pub const MAX_LOCK_BYTES: u64 = 64 << 20;
 

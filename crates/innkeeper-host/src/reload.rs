@@ -15,6 +15,7 @@ use crate::audit::AuditEvent;
 use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
 use crate::guard;
+use crate::own_files::OwnFiles;
 use crate::registry::{self, Registry};
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
@@ -221,11 +222,14 @@ impl Reloader {
                 report.not_trusted.push(server.name.as_str().into());
             }
         }
-        let prepared =
-            endpoint_resolution::prepare_start(launched, &self.environment, &self.connectors)?
-                .into_iter();
+        let prepared = endpoint_resolution::prepare_start(
+            launched,
+            &self.environment,
+            &self.connectors,
+            &OwnFiles::of(config),
+        )?;
         let mut prepared: HashMap<String, ServerSettings> =
-            prepared.map(|settings| (settings.config.name.clone(), settings)).collect();
+            prepared.into_iter().map(|settings| (settings.config.name.clone(), settings)).collect();
         let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());
         for config in config.servers.values() {
             let start = prepared.remove(&config.name);

@@ -1,6 +1,6 @@
 //! Resource limits and sandbox of a server's processes.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use innkeeper_config::{ResourceLimits, SandboxConfig};
 
@@ -31,6 +31,15 @@ impl Confinement {
             base_dir: std::path::absolute(from).unwrap_or_else(|_| from.to_owned()),
         });
         Self { limits, sandbox }
+    }
+
+    /// Returns the path of the sandbox that lets the server write a file. The path of the file is
+    /// absolute and has no links.
+    pub fn write_path_of(&self, file: &Path) -> Option<&str> {
+        let spec = self.sandbox.as_ref()?;
+        let mut write = spec.sandbox.write.iter().map(String::as_str);
+        let contains = |dir: PathBuf| file.starts_with(dir);
+        write.find(|path| permitted_path(spec, path).is_some_and(contains))
     }
 
     /// Returns the reason if the requested sandbox is unavailable on this system.
@@ -72,14 +81,25 @@ impl Confinement {
 }
 
 impl SandboxSpec {
-    fn unapplied_settings(&self) -> Vec<UnappliedSetting> {
-        let SandboxConfig { read, write, network } = &self.sandbox;
-        let mut unapplied = Vec::new();
-        for (key, paths) in [("sandbox.read", read), ("sandbox.write", write)] {
-            let missing = paths.iter().filter(|path| !self.base_dir.join(path).exists());
-            unapplied.extend(missing.map(|path| (key, format!("`{path}` does not exist"))));
+    /// Returns the absolute form of a path. `..` takes the name before it back: what lies behind a
+    /// link may be the choice of the server.
+    pub(crate) fn absolute(&self, path: &str) -> PathBuf {
+        let mut absolute = PathBuf::new();
+        for component in self.base_dir.join(path).components() {
+            match component {
+                Component::ParentDir => drop(absolute.pop()),
+                Component::CurDir => {}
+                Component::Normal(_) | Component::RootDir | Component::Prefix(_) => {
+                    absolute.push(component);
+                }
+            }
         }
-        if !network && !restricts_network() {
+        absolute
+    }
+
+    fn unapplied_settings(&self) -> Vec<UnappliedSetting> {
+        let mut unapplied = path_problems(self);
+        if !self.sandbox.network && !restricts_network() {
             let reason = "blocking network connections requires Linux 6.7 or later";
             unapplied.push(("sandbox.network", reason.to_owned()));
         }
@@ -88,8 +108,16 @@ impl SandboxSpec {
 }
 
 #[cfg(target_os = "linux")]
-fn restricts_network() -> bool {
-    crate::unix::sandbox::restricts_network()
+use crate::unix::sandbox::{path_problems, permitted_path, restricts_network};
+
+#[cfg(not(target_os = "linux"))]
+fn permitted_path(spec: &SandboxSpec, path: &str) -> Option<PathBuf> {
+    std::fs::canonicalize(spec.absolute(path)).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn path_problems(_spec: &SandboxSpec) -> Vec<UnappliedSetting> {
+    Vec::new()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,6 +1,6 @@
 //! Applies the Landlock rules of a sandbox to the process that becomes the server.
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::{self, Errno};
 
 use crate::launch_request::{HandledRights, PathRule, Sandbox};
@@ -25,7 +25,8 @@ fn handled_rights(sandbox: &Sandbox<'_>, version: usize) -> Option<HandledRights
     sandbox.handled.get(version.min(newest).checked_sub(1)?).copied()
 }
 
-/// Adds a rule. A missing path is skipped: access is denied unless allowed.
+/// Adds a rule. A missing path is skipped: access is denied unless allowed. So is a path with a link:
+/// the host has resolved all links, so someone has replaced a part of the path since.
 fn permit(
     ruleset: &Ruleset,
     handled: HandledRights,
@@ -33,7 +34,12 @@ fn permit(
     rule: &PathRule<'_>,
 ) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let Ok(path) = rustix::fs::open(rule.path, flags, Mode::empty()) else { return Ok(()) };
+    let without_links = ResolveFlags::NO_SYMLINKS;
+    let path = match openat2(CWD, rule.path, flags, Mode::empty(), without_links) {
+        Ok(path) => path,
+        Err(Errno::NOSYS) => return Err(Errno::NOSYS),
+        Err(_) => return Ok(()),
+    };
     let mode = rustix::fs::fstat(&path)?.st_mode;
     let is_directory = FileType::from_raw_mode(mode) == FileType::Directory;
     let of_kind = if is_directory { u64::MAX } else { file_rights };

@@ -2,7 +2,7 @@
 
 use innkeeper_host::config::{Diagnostic, Severity};
 use innkeeper_host::lock::Package;
-use innkeeper_host::{Config, LaunchSpec};
+use innkeeper_host::{Config, LaunchSpec, writable_own_files};
 use serde_json::json;
 
 use super::CommandContext;
@@ -15,6 +15,7 @@ pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let (problems, servers) = match source.load(&context.environment) {
         Ok(mut config) => {
             config.warnings.extend(unpinned_packages(&config));
+            config.warnings.extend(writable_own_files(&config));
             (config.warnings, config.servers.len())
         }
         Err(error) => (error.0, 0),

@@ -1,5 +1,8 @@
 //! The command `check`.
 
+#[cfg(target_os = "linux")]
+use serde_json::json;
+
 use crate::program::{innkeeper, run};
 
 /// Proves: FR1.7, TR8.2
@@ -57,4 +60,30 @@ fn a_file_of_vs_code_is_correct_and_no_value_of_a_variable_is_printed() {
     for key in ["local.args[2]", "local.env.TOKEN", "remote.url", "remote.headers.Authorization"] {
         assert!(problems.contains(&format!("servers.{key}: ")), "{key}: {problems}");
     }
+}
+
+/// Attack: sandbox | a server whose workspace holds the configuration and the lock may write the
+/// workspace | the server does not start, and `check` names the file | Confinement holds
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_may_write_its_configuration_does_not_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = innkeeper_testkit::fixture_program();
+    let server = |sandbox| json!({ "command": fixture, "sandbox": sandbox });
+    let servers = json!({ "open": server(json!({ "write": ["."] })), "closed": server(json!({})) });
+    let text = json!({ "servers": servers }).to_string();
+    std::fs::write(dir.path().join("mcp.json"), text).unwrap();
+
+    let output = run(&["check"], dir.path());
+    let problems = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{problems}");
+    let reason = "servers.open.sandbox.write: `.` lets the server write `mcp.json` and `mcp.lock`";
+    assert!(problems.contains(reason), "{problems}");
+    assert!(!problems.contains("servers.closed.sandbox"), "{problems}");
+
+    let output = run(&["tools"], dir.path());
+    let [tools, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(errors.contains(reason), "{errors}");
+    assert!(tools.contains("closed.echo") && !tools.contains("open.echo"), "{tools}");
 }

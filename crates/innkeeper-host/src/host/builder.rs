@@ -21,6 +21,7 @@ use crate::error::StartError;
 use crate::event::{EventPublisher, HostEvent};
 use crate::guard;
 use crate::lock::{Lock, PinPolicy, PinVerifier};
+use crate::own_files::OwnFiles;
 use crate::registry::{self, Registry};
 use crate::reload::Reloader;
 use crate::remote_session::RemoteSession;
@@ -317,7 +318,8 @@ impl HostBuilder {
         let servers = config.servers.values();
         let mut problems: Vec<Diagnostic> =
             config.invalid.values().flat_map(|server| server.problems.clone()).collect();
-        match endpoint_resolution::prepare(servers, environment, &self.connectors) {
+        let own_files = OwnFiles::of(&config);
+        match endpoint_resolution::prepare(servers, environment, &self.connectors, &own_files) {
             Ok(prepared) => problems.extend(
                 prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
             ),
@@ -352,8 +354,10 @@ impl HostBuilder {
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
+        let own_files = OwnFiles::of(&config);
+        let servers = config.servers.values();
         let servers =
-            endpoint_resolution::prepare_start(config.servers.values(), &environment, &connectors)?;
+            endpoint_resolution::prepare_start(servers, &environment, &connectors, &own_files)?;
         guard::prepare(config.servers.values());
         let servers = servers.into_iter().map(|settings| {
             let server = Server::new(settings);

@@ -19,6 +19,7 @@ use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
 use crate::connection::timeout_streak::TimeoutStreak;
 use crate::connection::{Connection, ConnectionNumber, Instruments, Negotiated, RequestLimits};
+use crate::own_files::OwnFiles;
 use crate::server::connector::Connectors;
 use crate::server::endpoint_resolution;
 use crate::session::{Session, SessionContext, SessionLimits};
@@ -81,7 +82,9 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
 
 fn server(config: &Config) -> Arc<Server> {
     let (environment, connectors) = (Environment::default(), Connectors::default());
-    let settings = endpoint_resolution::prepare(config.servers.values(), &environment, &connectors);
+    let own_files = OwnFiles::default();
+    let servers = config.servers.values();
+    let settings = endpoint_resolution::prepare(servers, &environment, &connectors, &own_files);
     Arc::new(Server::new(settings.unwrap().remove(0)))
 }
 

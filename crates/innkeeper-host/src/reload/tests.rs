@@ -13,8 +13,9 @@ fn config(level: &str) -> Config {
 
 fn settings(config: &Config) -> ServerSettings {
     let (environment, connectors) = (Environment::default(), Connectors::default());
+    let own_files = OwnFiles::default();
     let servers = config.servers.values();
-    let prepared = endpoint_resolution::prepare(servers, &environment, &connectors);
+    let prepared = endpoint_resolution::prepare(servers, &environment, &connectors, &own_files);
     prepared.unwrap().remove(0)
 }
 

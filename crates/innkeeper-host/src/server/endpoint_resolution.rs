@@ -14,6 +14,7 @@ use super::connector::Connectors;
 use super::launch::Endpoint;
 use crate::audit::AuditEvent;
 use crate::error::{ConnectorError, StartFailureReason};
+use crate::own_files::OwnFiles;
 use crate::transport::RemoteEndpoint;
 
 /// The endpoint of a server, as far as known before its start.
@@ -84,11 +85,12 @@ pub(crate) fn prepare<'c>(
     servers: impl IntoIterator<Item = &'c ServerConfig>,
     parent: &Environment,
     connectors: &Connectors,
+    own_files: &OwnFiles,
 ) -> Result<Vec<ServerSettings>, ConfigError> {
     let mut prepared = Vec::new();
     let mut problems = Vec::new();
     for server in servers {
-        match resolve_endpoint(server, parent, connectors) {
+        match resolve_endpoint(server, parent, connectors, own_files) {
             Ok(server_endpoint) => {
                 problems.extend(server_endpoint.diagnostic().cloned());
                 prepared.push(ServerSettings {
@@ -118,12 +120,13 @@ pub(crate) fn prepare_start<'c>(
     servers: impl IntoIterator<Item = &'c ServerConfig>,
     parent: &Environment,
     connectors: &Connectors,
+    own_files: &OwnFiles,
 ) -> Result<Vec<ServerSettings>, ConfigError> {
     let servers: Vec<_> = servers.into_iter().collect();
-    let prepared = prepare(servers.iter().copied(), parent, connectors);
+    let prepared = prepare(servers.iter().copied(), parent, connectors, own_files);
     if prepared.is_err() {
         for server in servers.into_iter().filter(|server| server.required) {
-            let problem = match resolve_endpoint(server, parent, connectors) {
+            let problem = match resolve_endpoint(server, parent, connectors, own_files) {
                 Ok(endpoint) => endpoint.diagnostic().filter(|problem| problem.is_error()).cloned(),
                 Err(problem) => Some(problem),
             };
@@ -140,6 +143,7 @@ fn resolve_endpoint(
     server: &ServerConfig,
     parent: &Environment,
     connectors: &Connectors,
+    own_files: &OwnFiles,
 ) -> Result<EndpointResolution, Diagnostic> {
     let problem = |key: &str, message: String, hint: Option<String>| Diagnostic {
         severity: Severity::Error,
@@ -174,6 +178,9 @@ fn resolve_endpoint(
     let TransportConfig::Stdio { command, args, env, unset_env, cwd } = &server.transport else {
         return Err(problem("type", "unsupported server type".to_owned(), None));
     };
+    if let Some(problem) = own_files.problem(server, parent) {
+        return Err(problem);
+    }
     let declared = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     let env = innkeeper_process::child_environment(
         parent,
@@ -254,7 +261,12 @@ mod tests {
         let entry = json!({"command": "sh", "inheritEnv": true, "env": {"ONE": null, "K": "v"}});
         let file = json!({"servers": {"one": entry}});
         let config = Config::from_value(&file, "mcp.json", Path::new("/"), &parent).unwrap();
-        let resolved = resolve_endpoint(&config.servers["one"], &parent, &Connectors::default());
+        let resolved = resolve_endpoint(
+            &config.servers["one"],
+            &parent,
+            &Connectors::default(),
+            &OwnFiles::default(),
+        );
         let Ok(EndpointResolution::Found(endpoint)) = resolved else { panic!("not found") };
         let Endpoint::Child(spec) = &*endpoint else { panic!("{endpoint:?}") };
         let value = |name: &str| {

@@ -43,7 +43,6 @@ impl Outside {
         let pid = self.victim.id();
         let file = self.dir.path().join("file").to_str().unwrap().to_owned();
         let node = self.dir.path().join("inside/node").to_str().unwrap().to_owned();
-        let call = |number: i64, arguments: &str| format!("call({number}, {arguments})");
         let on_pidfd = |number: i64, arguments: &str| {
             let open = libc::SYS_pidfd_open;
             format!(
@@ -125,6 +124,11 @@ impl Outside {
     }
 }
 
+/// Returns a system call as an expression of Perl.
+fn call(number: i64, arguments: &str) -> String {
+    format!("call({number}, {arguments})")
+}
+
 type Errors = BTreeMap<String, i32>;
 
 impl Drop for Outside {
@@ -177,7 +181,6 @@ async fn a_sandboxed_server_changes_no_priority_of_all_processes_of_its_user() {
     for (user, supervisor, _dir) in supervisors() {
         let outside = Outside::new(user);
         let id = user.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-        let call = |number: i64, arguments: &str| format!("call({number}, {arguments})");
         let attempts = [
             ("setpriority of the own user", call(libc::SYS_setpriority, "2, 0, 0")),
             ("setpriority of a user", call(libc::SYS_setpriority, &format!("2, {id}, 0"))),
@@ -208,6 +211,101 @@ async fn a_writable_path_lets_a_server_change_modes_and_times_and_make_no_device
         assert_eq!(changes, [0; 3], "user {user:?}");
         for refused in ["setxattr", "chown to a user", "prlimit", "kill", "block device node"] {
             assert_ne!(errors[refused], 0, "{refused}, user {user:?}");
+        }
+    }
+}
+
+/// Attack: sandbox | a server with a writable path makes set-id files and user namespaces, as root and
+/// as a user | each attempt is refused | Confinement holds
+#[tokio::test]
+async fn a_sandboxed_server_makes_no_set_id_file_and_no_user_namespace() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let inside = outside.dir.path().join("inside");
+        std::fs::write(inside.join("file"), "").unwrap();
+        chown(inside.join("file"), user, user).unwrap();
+        let path = |name: &str| format!("'{}'", inside.join(name).to_str().unwrap());
+        let create = libc::O_CREAT | libc::O_WRONLY;
+        let directory = inside.to_str().unwrap();
+        let openat = |mode: u32| {
+            call(libc::SYS_openat, &format!("-100, {}, {create}, {mode}", path(&mode.to_string())))
+        };
+        let attempts = [
+            ("chmod", format!("chmod(04755, {})", path("file"))),
+            ("fchmodat", call(libc::SYS_fchmodat, &format!("-100, {}, 02755", path("file")))),
+            ("openat with setuid", openat(0o4755)),
+            ("openat with setgid", openat(0o2755)),
+            ("openat with both", openat(0o6755)),
+            (
+                "temporary file",
+                call(
+                    libc::SYS_openat,
+                    &format!("-100, '{directory}', {}, 04755", libc::O_TMPFILE | 1),
+                ),
+            ),
+            ("mknodat", call(libc::SYS_mknodat, &format!("-100, {}, 0104755, 0", path("node")))),
+            (
+                "openat2",
+                call(
+                    libc::SYS_openat2,
+                    &format!("-100, {}, pack('Q3', {create}, 04755, 0), 24", path("x")),
+                ),
+            ),
+            ("unshare", call(libc::SYS_unshare, &0x1000_0000.to_string())),
+            ("clone3", call(libc::SYS_clone3, "pack('Q8', 0x10000000, 0, 0, 0, 17, 0, 0, 0), 64")),
+            ("setns", call(libc::SYS_setns, "0, 0")),
+        ];
+        let sandbox =
+            SandboxConfig { write: vec!["inside".to_owned()], ..SandboxConfig::default() };
+        let errors = outside.run_attempts(&attempts, &supervisor, Some(&sandbox)).await;
+        for (name, _) in &attempts {
+            let missing = ["openat2", "clone3"].contains(name);
+            let expected = if missing { libc::ENOSYS } else { libc::EPERM };
+            assert_eq!(errors[*name], expected, "{name}, user {user:?}");
+        }
+        // What other programs do with modes stays possible.
+        let modes = [
+            ("plain mode", format!("chmod(0755, {})", path("file"))),
+            ("sticky", format!("chmod(01777, {})", path("file"))),
+            ("new file", openat(0o644)),
+            // Without `O_CREAT`, the last argument is whatever the register has.
+            ("open", call(libc::SYS_openat, &format!("-100, {}, 0, 04755", path("file")))),
+            ("fork", "defined($child = fork()) && ($child || exit)".to_owned()),
+        ];
+        let errors = outside.run_attempts(&modes, &supervisor, Some(&sandbox)).await;
+        for (name, _) in &modes {
+            assert_eq!(errors[*name], 0, "{name}, user {user:?}");
+        }
+    }
+}
+
+/// Attack: sandbox | a server replaces a permitted path in a directory that it may write by a link |
+/// its next start does not open the target | Confinement holds
+#[tokio::test]
+async fn a_link_that_a_server_made_is_no_door_at_its_next_start() {
+    for (user, supervisor, _dir) in supervisors() {
+        let outside = Outside::new(user);
+        let file = outside.dir.path().join("file").to_str().unwrap().to_owned();
+        std::os::unix::fs::symlink("../file", outside.dir.path().join("inside/link")).unwrap();
+        let read = |path: &str| vec![("read", format!("open(my $opened, '<', '{path}')"))];
+        let attempts = read(&file);
+        let open = |read: &[&str], write: &[&str]| {
+            let owned = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+            SandboxConfig { read: owned(read), write: owned(write), ..SandboxConfig::default() }
+        };
+        for (sandbox, is_reached) in [
+            (open(&["inside/link"], &["inside"]), false),
+            (open(&[], &["inside", "inside/link"]), false),
+            (open(&["inside/../inside/link"], &["inside/."]), false),
+            // The link is the user's if the server can't write next to it.
+            (open(&["inside/link"], &[]), true),
+        ] {
+            let errors = outside.run_attempts(&attempts, &supervisor, Some(&sandbox)).await;
+            assert_eq!(errors["read"] == 0, is_reached, "{sandbox:?}, user {user:?}");
+            let confinement =
+                Confinement::new(ResourceLimits::default(), Some(&sandbox), outside.dir.path());
+            let problems = confinement.unapplied_settings(&supervisor);
+            assert_eq!(problems.is_empty(), is_reached, "{problems:?}");
         }
     }
 }

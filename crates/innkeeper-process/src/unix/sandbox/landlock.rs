@@ -1,5 +1,7 @@
 //! The Landlock rules of a sandbox, which restrict the file and network access of a server.
 
+use std::path::Path;
+
 use innkeeper_supervisor::launch_request::HandledRights;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, Scope,
@@ -96,10 +98,10 @@ pub(super) fn file_rights() -> u64 {
 }
 
 /// Returns the permitted paths of every sandbox, with their rights, and whether root is excepted.
-pub(super) fn default_paths() -> impl Iterator<Item = (&'static str, u64, bool)> {
-    let readable = READABLE_PATHS.iter().map(|path| (*path, read_rights(), false));
-    let writable = WRITABLE_PATHS.iter().map(|path| (*path, write_rights(), false));
-    readable.chain([(PROC_DIR, read_rights(), true)]).chain(writable)
+pub(super) fn default_paths<'p>() -> impl Iterator<Item = (&'p Path, u64, bool)> {
+    let readable = READABLE_PATHS.iter().map(|path| (Path::new(*path), read_rights(), false));
+    let writable = WRITABLE_PATHS.iter().map(|path| (Path::new(*path), write_rights(), false));
+    readable.chain([(Path::new(PROC_DIR), read_rights(), true)]).chain(writable)
 }
 
 /// Returns the rights on a path that a server may read.

@@ -69,6 +69,42 @@ const FILE_CALLS: &[i64] = &[
     libc::SYS_futimesat,
 ];
 
+/// `S_ISUID` and `S_ISGID`: another user who executes such a file has the rights of this one.
+const SET_ID_BITS: u64 = 0o6000;
+
+/// The calls that set the mode of a file, with the position of the mode among their arguments. A
+/// directory never gets these bits from `mkdir`.
+const MODE_CALLS: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+];
+
+/// The calls that set the mode of a file if their flags create it, with the position of the flags.
+const OPEN_CALLS: &[(i64, u8)] = &[
+    (libc::SYS_openat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+];
+
+/// `O_CREAT`, and the bit of its own that `O_TMPFILE` has.
+const CREATING_FLAGS: [u64; 2] = [0o100, 0o20_000_000];
+
+/// Calls whose arguments are behind a pointer, where no filter sees a mode or a namespace. Programs
+/// use `clone` and `openat` without them.
+const MISSING_CALLS: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
+
+/// In a user namespace, a process has all capabilities, and reaches parts of the kernel that are
+/// closed otherwise.
+const CLONE_NEWUSER: u64 = 0x1000_0000;
+
 /// Changes of the extended attributes and the flags of a file.
 const ATTRIBUTE_CALLS: &[i64] = &[
     libc::SYS_setxattr,
@@ -100,6 +136,7 @@ pub(super) fn compile_filters(writes: bool) -> Result<Vec<BpfProgram>, BackendEr
     Ok(vec![
         compile(refused_calls(writes)?, libc::EPERM)?,
         compile(attribute_calls()?, libc::EOPNOTSUPP)?,
+        compile(MISSING_CALLS.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS)?,
     ])
 }
 
@@ -139,10 +176,40 @@ fn refused_calls(writes: bool) -> Result<Rules, BackendError> {
     // `NETLINK_ROUTE`, protocol 0, lists the addresses of the machine.
     let netlink = [is(0, libc::AF_NETLINK.unsigned_abs().into())?, is_process(2)?];
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(netlink.to_vec())?]);
+    for (call, mode) in MODE_CALLS {
+        rules.insert(*call, set_id_rules(*mode, None)?);
+    }
+    for (call, flags) in OPEN_CALLS {
+        let of_flag = |flag| set_id_rules(flags + 1, Some(&masked(*flags, flag, flag)?));
+        let of_flags = CREATING_FLAGS.into_iter().map(of_flag).collect::<Result<Vec<_>, _>>()?;
+        rules.insert(*call, of_flags.concat());
+    }
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
+        let new_user = masked(0, CLONE_NEWUSER, CLONE_NEWUSER)?;
+        rules.insert(call, vec![SeccompRule::new(vec![new_user])?]);
+    }
+    rules.insert(libc::SYS_setns, Vec::new());
     let file_calls = if writes { &[][..] } else { FILE_CALLS };
     let calls = PATHLESS_CALLS.iter().chain(file_calls);
     rules.extend(calls.map(|call| (*call, Vec::new())));
     Ok(rules)
+}
+
+/// Returns the rules for a mode with one of the bits, or with both.
+fn set_id_rules(
+    mode: u8,
+    condition: Option<&SeccompCondition>,
+) -> Result<Vec<SeccompRule>, BackendError> {
+    let bits = [0o2000, 0o4000, SET_ID_BITS];
+    let rules = bits.into_iter().map(|bits| {
+        let has_bits = masked(mode, SET_ID_BITS, bits)?;
+        SeccompRule::new(condition.cloned().into_iter().chain([has_bits]).collect())
+    });
+    rules.collect()
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+    condition(argument, SeccompCmpOp::MaskedEq(mask), value)
 }
 
 fn attribute_calls() -> Result<Rules, BackendError> {
