@@ -22,7 +22,7 @@ struct OwnFile {
 }
 
 impl OwnFiles {
-    pub(crate) fn of(config: &Config) -> Self {
+    pub(crate) fn from_config(config: &Config) -> Self {
         let files = config.origin.files();
         let lock = files.first().map(|first| first.with_file_name(LOCK_FILE_NAME));
         Self(files.iter().cloned().chain(lock).filter_map(|file| OwnFile::new(&file)).collect())
@@ -76,7 +76,7 @@ impl OwnFile {
 /// Returns the problem of each server whose sandbox may write a file of the configuration or the lock
 /// beside it. Such a server does not start.
 pub fn writable_own_files(config: &Config) -> Vec<Diagnostic> {
-    let own = OwnFiles::of(config);
+    let own = OwnFiles::from_config(config);
     let servers = config.servers.values();
     servers.filter_map(|server| own.problem(server, &config.environment)).collect()
 }

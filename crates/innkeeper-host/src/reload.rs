@@ -226,7 +226,7 @@ impl Reloader {
             launched,
             &self.environment,
             &self.connectors,
-            &OwnFiles::of(config),
+            &OwnFiles::from_config(config),
         )?;
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.into_iter().map(|settings| (settings.config.name.clone(), settings)).collect();

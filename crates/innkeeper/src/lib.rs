@@ -170,6 +170,7 @@ pub use innkeeper_host::{
 /// The configuration of a host: servers, transports, and diagnostics with their positions.
 pub mod config {
     pub use innkeeper_host::config::*;
+    pub use innkeeper_host::writable_own_files;
 }
 
 /// The tools, prompts and resources of the servers, by public name.

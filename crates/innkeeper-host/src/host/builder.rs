@@ -318,7 +318,7 @@ impl HostBuilder {
         let servers = config.servers.values();
         let mut problems: Vec<Diagnostic> =
             config.invalid.values().flat_map(|server| server.problems.clone()).collect();
-        let own_files = OwnFiles::of(&config);
+        let own_files = OwnFiles::from_config(&config);
         match endpoint_resolution::prepare(servers, environment, &self.connectors, &own_files) {
             Ok(prepared) => problems.extend(
                 prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
@@ -354,7 +354,7 @@ impl HostBuilder {
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
-        let own_files = OwnFiles::of(&config);
+        let own_files = OwnFiles::from_config(&config);
         let servers = config.servers.values();
         let servers =
             endpoint_resolution::prepare_start(servers, &environment, &connectors, &own_files)?;
