@@ -109,10 +109,10 @@ pub(super) fn delimited_ranges(
 }
 
 /// Ranges in their order, without those that others contain.
-struct MergedRanges(Vec<Range<usize>>);
+pub(super) struct MergedRanges(Vec<Range<usize>>);
 
 impl MergedRanges {
-    fn new(ranges: &[Range<usize>]) -> Self {
+    pub(super) fn new(ranges: &[Range<usize>]) -> Self {
         let mut sorted = ranges.to_vec();
         sorted.sort_unstable_by_key(|range| range.start);
         let mut merged: Vec<Range<usize>> = Vec::new();
@@ -125,7 +125,7 @@ impl MergedRanges {
         Self(merged)
     }
 
-    fn contains(&self, at: usize) -> bool {
+    pub(super) fn contains(&self, at: usize) -> bool {
         let next = self.0.partition_point(|range| range.end <= at);
         self.0.get(next).is_some_and(|range| range.contains(&at))
     }

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::delimiters::MergedRanges;
+
 /// The start of a turn of the user, of a tool or of the system: a token of a chat template, or a label
 /// at the start of a line.
 static TURN: LazyLock<Regex> = LazyLock::new(|| {
@@ -17,9 +19,9 @@ static TURN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns where the first turn of someone else starts, outside of the ignored ranges.
-pub(super) fn find_made_up_turn(text: &str, ignored: &[&[Range<usize>]]) -> Option<usize> {
-    let is_ignored = |at: usize| ignored.iter().any(|part| part.iter().any(|it| it.contains(&at)));
-    TURN.find_iter(text).map(|found| found.start()).find(|start| !is_ignored(*start))
+pub(super) fn find_made_up_turn(text: &str, ignored: &[Range<usize>]) -> Option<usize> {
+    let ignored = MergedRanges::new(ignored);
+    TURN.find_iter(text).map(|found| found.start()).find(|start| !ignored.contains(*start))
 }
 
 #[cfg(test)]
@@ -71,7 +73,7 @@ mod tests {
     fn what_is_ignored_has_no_turn() {
         let text = "`User: a`\nUser: b";
         let code = 0..9;
-        assert_eq!(find_made_up_turn(text, &[std::slice::from_ref(&code), &[]]), Some(10));
+        assert_eq!(find_made_up_turn(text, std::slice::from_ref(&code)), Some(10));
         assert_eq!(find_made_up_turn("x User: a", &[]), None);
     }
 }

@@ -24,7 +24,9 @@ impl LeadIns {
         let of_text = |text: &'static str| (1..=text.len()).map(|end| &text.as_bytes()[..end]);
         let starts: Vec<_> = texts.iter().flat_map(|(text, _)| of_text(text)).collect();
         debug_assert!(starts.len() <= 32, "a bit per start");
-        let (mut by_last, mut by_second_last, mut complete) = ([0; 256], [0; 256], 0);
+        let mut by_last = [0; 256];
+        let mut by_second_last = [0; 256];
+        let mut complete = 0;
         for (bit, start) in starts.iter().enumerate() {
             let is_complete = texts.iter().any(|(text, _)| text.as_bytes() == *start);
             complete |= u32::from(is_complete) << bit;

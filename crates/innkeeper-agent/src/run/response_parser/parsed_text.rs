@@ -130,7 +130,7 @@ impl ParsedText {
         let mut parts = MarkedParts::new(&self.text, &calls, &others);
         let reasoning = self.spans.iter().filter(|span| matches!(span.kind, SpanKind::Reasoning));
         let reasoning: Vec<_> = reasoning.map(|span| span.range.clone()).collect();
-        let ignored = [&*calls, &*reasoning, parts.code()];
+        let ignored = [&*calls, &*reasoning, parts.code()].concat();
         if let Some(start) = find_made_up_turn(&self.text, &ignored) {
             let is_before = |span: &TextSpan| {
                 matches!(span.kind, SpanKind::Call { .. })
