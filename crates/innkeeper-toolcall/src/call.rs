@@ -6,6 +6,8 @@ mod tests;
 use std::collections::HashSet;
 use std::fmt;
 
+use memchr::memmem;
+
 use crate::coerce::{coerce, coerce_text};
 use crate::json::Json;
 use crate::parse::{Completeness, MAX_DEPTH, ParseError, parse_embedded, parse_lenient};
@@ -220,29 +222,38 @@ const CALL_MARKUP: &[&str] =
 /// such syntaxes themselves make this mistake as well. In JSON, balanced markup is code.
 fn find_swallowed_argument(tool: &Tool, arguments: &Json, is_raw: bool) -> Option<RejectReason> {
     let Json::Object(members) = arguments else { return None };
+    let is_missing = |name: &&str| members.iter().all(|(key, _)| key != name);
+    let missing_names: Vec<&str> = tool.property_names().filter(is_missing).collect();
+    if missing_names.is_empty() {
+        return None;
+    }
     for (argument, value) in members {
         let Json::String(text) = value else { continue };
         if !text.contains('<') {
             continue;
         }
-        let example = CALL_MARKUP.iter().filter_map(|start| text.find(start)).min();
+        let example = CALL_MARKUP.iter().filter_map(|start| find(text, start)).min();
         let text = &text[..example.unwrap_or(text.len())];
         let markup: Vec<_> =
-            ARGUMENT_MARKUP.iter().filter(|(before, _)| text.contains(before)).collect();
-        for missing in tool.property_names() {
-            let is_given = members.iter().any(|(key, _)| key == missing);
+            ARGUMENT_MARKUP.iter().filter(|(before, _)| find(text, before).is_some()).collect();
+        for missing in &missing_names {
             let is_marked = markup.iter().any(|(before, after)| {
-                let start = text.find(&format!("{before}{missing}{after}"));
+                let start = find(text, &format!("{before}{missing}{after}"));
                 start.is_some_and(|start| is_raw || is_unbalanced(text, start))
             });
-            if !is_given && is_marked {
+            if is_marked {
                 let argument = argument.clone();
-                let missing = missing.to_owned();
+                let missing = (*missing).to_owned();
                 return Some(RejectReason::SwallowedArgument { argument, missing });
             }
         }
     }
     None
+}
+
+/// Finds a text in a value, which may be long: several times faster than [`str::find`].
+fn find(text: &str, wanted: &str) -> Option<usize> {
+    memmem::find(text.as_bytes(), wanted.as_bytes())
 }
 
 /// The ends of arguments in the syntaxes with raw values.
@@ -252,7 +263,7 @@ const ARGUMENT_ENDS: &[&str] = &["</parameter>", "</param>", "</arg_value>", "<|
 /// one: as code, it would have both.
 fn is_unbalanced(text: &str, start: usize) -> bool {
     let (before, after) = text.split_at(start);
-    let has_end = |text: &str| ARGUMENT_ENDS.iter().any(|end| text.contains(end));
+    let has_end = |text: &str| ARGUMENT_ENDS.iter().any(|end| find(text, end).is_some());
     has_end(before) || !has_end(after)
 }
 

@@ -15,6 +15,7 @@ mod occurrence;
 mod open_call;
 mod reasoning;
 mod text;
+mod text_markers;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -26,11 +27,11 @@ use crate::lexer::OpaqueJson;
 use crate::sanitize::is_blank;
 use context::TextContext;
 use harmony::HarmonyHeader;
-use lead_ins::LeadIns;
 use markers::Markers;
 pub use occurrence::CallSearch;
 use open_call::OpenCall;
 use reasoning::{CallSection, HeldCall, ReasoningState};
+use text_markers::TextMarkers;
 
 /// Limits on the text that the parser stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +125,7 @@ enum ParseMode {
 #[derive(Debug)]
 pub struct ToolCallParser {
     tools: Arc<Tools>,
-    markers: Markers,
-    /// The markers that count in a fenced block that is not a call.
-    fence_markers: Markers,
+    markers: &'static TextMarkers,
     limits: ParserLimits,
     mode: ParseMode,
     context: TextContext,
@@ -140,7 +139,6 @@ pub struct ToolCallParser {
     saw_reasoning: bool,
     /// Whether text for the user was emitted.
     saw_text: bool,
-    lead_ins: LeadIns,
     /// The calls whose syntax has raw values, one for each syntax.
     raw_calls: Vec<EndedCall>,
     /// Whether all calls with raw values so far were regular; see [`RawEnd`](crate::lexer::RawEnd).
@@ -173,13 +171,12 @@ impl ToolCallParser {
     /// Creates a parser for one response of a model with these tools. `max_undecided_chars` is at
     /// least 1, and `max_call_bytes` at least four times `max_undecided_chars`.
     pub fn new(tools: Arc<Tools>, options: &ParserOptions) -> Self {
-        let markers = Markers::new(options.format.markers());
-        let mode = initial_mode(&markers, options);
+        let markers = TextMarkers::for_format(options.format);
+        let mode = initial_mode(&markers.all, options);
         let ParserLimits { max_undecided_chars, max_call_bytes } = options.limits;
         let max_undecided_chars = max_undecided_chars.clamp(1, usize::MAX / 4);
         Self {
             tools,
-            fence_markers: markers.in_fence(),
             markers,
             limits: ParserLimits {
                 max_call_bytes: max_call_bytes.max(4 * max_undecided_chars),
@@ -193,7 +190,6 @@ impl ToolCallParser {
             after_call: false,
             saw_reasoning: false,
             saw_text: false,
-            lead_ins: LeadIns::new(options.format),
             raw_calls: Vec::new(),
             raw_calls_are_regular: true,
         }
@@ -352,7 +348,9 @@ impl ToolCallParser {
         }
     }
 
-    /// Emits text for the user.
+    /// Emits text for the user. A function of its own, because it would be copied to each of its
+    /// callers.
+    #[inline(never)]
     fn emit_visible_text(&mut self, text: &str, sink: &mut ParseEventSink<'_>) {
         if text.is_empty() {
             return;

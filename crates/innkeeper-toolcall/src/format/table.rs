@@ -175,6 +175,11 @@ pub enum Format {
     Tagged,
 }
 
+impl Format {
+    /// Number of formats.
+    pub(crate) const COUNT: usize = Self::Tagged as usize + 1;
+}
+
 /// Format names for the command line.
 const FORMAT_NAMES: &[(&str, Format)] = &[
     ("detect", Format::Detect),

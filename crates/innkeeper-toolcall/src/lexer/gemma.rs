@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
+
 use super::gemma_key::{KeyMatch, closing_bracket, is_example_head, match_key};
 use super::gemma_value::GemmaDecoder;
 use super::tool_parameters::ToolParameters;
@@ -434,7 +436,8 @@ impl Lexer for Gemma {
         let GemmaTokens { call_start, quote, close } = self.tokens;
         let is_regular = |range: &Range<usize>| {
             let value = text.get(range.clone()).unwrap_or_default();
-            ![call_start, quote, close].iter().any(|token| value.contains(token))
+            let occurs = |token: &str| memmem::find(value.as_bytes(), token.as_bytes()).is_some();
+            ![call_start, quote, close].into_iter().any(occurs)
         };
         let is_regular = self.is_closed && self.strings.iter().all(is_regular);
         Some(RawEnd { closers: vec![quote.to_owned(), close.to_owned()], is_regular })

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
+use memchr::memmem;
+
 use super::tag_syntax::{HeadEnd, TagSyntax, ValueEnd};
 use super::tagged_value::{ValueScan, is_key_char};
 use super::tool_parameters::ToolParameters;
@@ -504,7 +506,8 @@ impl Lexer for TaggedParameters {
         let is_regular = |argument: &Argument| {
             let value = text.get(argument.range.clone()).unwrap_or_default();
             let mut tags = closers.iter().chain(starts);
-            argument.is_closed && !tags.any(|tag| value.contains(tag.as_str()))
+            argument.is_closed
+                && !tags.any(|tag| memmem::find(value.as_bytes(), tag.as_bytes()).is_some())
         };
         let is_regular = !self.is_damaged && self.arguments.iter().all(is_regular);
         Some(RawEnd { closers, is_regular })

@@ -21,21 +21,30 @@ pub(super) struct TextContext {
 
 impl TextContext {
     /// Adds emitted text.
+    #[inline]
     pub(super) fn push(&mut self, text: &str) {
-        let bytes = text.as_bytes();
+        if self.follows_inline_call || self.tail.len() + text.len() > MAX_TAIL_BYTES {
+            return self.push_to_full(text.as_bytes());
+        }
+        self.tail.extend_from_slice(text.as_bytes());
+    }
+
+    /// Adds text and removes what is further back than the limit. A function of its own, because most
+    /// chunks fit.
+    #[inline(never)]
+    fn push_to_full(&mut self, bytes: &[u8]) {
         if self.follows_inline_call && bytes.contains(&b'\n') {
             self.follows_inline_call = false;
         }
-        if bytes.len() >= MAX_LINE_BYTES {
-            self.tail.clear();
-            self.tail.extend_from_slice(&bytes[bytes.len() - MAX_LINE_BYTES..]);
-            return;
-        }
-        if self.tail.len() + bytes.len() > MAX_TAIL_BYTES {
-            let excess = self.tail.len() - MAX_LINE_BYTES;
-            self.tail.drain(..excess);
-        }
-        self.tail.extend_from_slice(bytes);
+        let fresh = last_bytes(bytes, MAX_LINE_BYTES);
+        let excess = self.tail.len().saturating_sub(MAX_LINE_BYTES - fresh.len());
+        self.tail.drain(..excess);
+        self.tail.extend_from_slice(fresh);
+    }
+
+    /// Returns the last byte of the emitted text.
+    pub(super) fn last_byte(&self) -> Option<u8> {
+        self.tail.last().copied()
     }
 
     /// Starts a new section. The previous text is not on the same line.
@@ -77,7 +86,18 @@ impl TextContext {
 
     /// Whether only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self, fresh: &str) -> bool {
-        self.line(fresh).into_iter().all(is_blank_line)
+        match self.last_byte_before(fresh, |byte| byte.is_ascii_whitespace()) {
+            None | Some(b'\n') => true,
+            Some(byte) if byte.is_ascii_graphic() => false,
+            Some(_) => self.line(fresh).into_iter().all(is_blank_line),
+        }
+    }
+
+    /// Returns the last byte before this position that ends a line or is not passed over; `None` at
+    /// the start of the text and where the limit of a line is reached.
+    fn last_byte_before(&self, fresh: &str, is_passed: impl Fn(u8) -> bool) -> Option<u8> {
+        let before = fresh.bytes().rev().chain(self.tail.iter().rev().copied());
+        before.take(MAX_LINE_BYTES).find(|byte| *byte == b'\n' || !is_passed(*byte))
     }
 
     /// Whether the line up to this position contains `text`.
@@ -90,14 +110,16 @@ impl TextContext {
 
     /// Whether a fenced block may start here: after white space, list markers or quotation markers.
     pub(super) fn is_at_block_start(&self, fresh: &str) -> bool {
-        let is_block_mark = |mark: char| ">-*+.)0123456789".contains(mark);
-        // Most lines have a letter among their first bytes.
-        let is_block_start = |part: &[u8]| {
-            part.is_empty()
-                || !part.iter().any(u8::is_ascii_alphabetic)
-                    && is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "))
-        };
-        self.line(fresh).into_iter().all(is_block_start)
+        const BLOCK_MARKS: &str = ">-*+.)0123456789";
+        let is_mark = |byte: u8| BLOCK_MARKS.as_bytes().contains(&byte);
+        match self.last_byte_before(fresh, |byte| byte.is_ascii_whitespace() || is_mark(byte)) {
+            None | Some(b'\n') => true,
+            Some(byte) if byte.is_ascii_graphic() => false,
+            Some(_) => self.line(fresh).into_iter().all(|part| {
+                let is_block_mark = |mark: char| BLOCK_MARKS.contains(mark);
+                is_blank(&String::from_utf8_lossy(part).replace(is_block_mark, " "))
+            }),
+        }
     }
 
     /// Whether this position is in back-ticks or in a quotation.
@@ -143,17 +165,20 @@ pub(super) fn fence_line(text: &str, is_ended: bool) -> Option<FenceLine> {
     let rest = &text.as_bytes()[ticks..];
     // The decision must not depend on how much text happens to be there.
     let window = &rest[..rest.len().min(MAX_FENCE_LINE_BYTES)];
-    let line = match memchr::memchr(b'\n', window) {
-        Some(end) => &window[..end],
-        None if is_ended || window.len() < rest.len() => window,
-        None => return None,
-    };
-    let after = match line.trim_ascii() {
-        [] => FenceText::Blank,
-        info if memchr::memchr(b'`', info).is_some() => FenceText::Code,
-        _ => FenceText::Language,
-    };
-    Some(FenceLine { ticks, after })
+    let mut after = FenceText::Blank;
+    // Most lines have a short word or nothing here, so a loop is faster than a search.
+    for byte in window {
+        match byte {
+            b'\n' => return Some(FenceLine { ticks, after }),
+            b'`' => after = FenceText::Code,
+            _ if after == FenceText::Blank && !byte.is_ascii_whitespace() => {
+                after = FenceText::Language;
+            }
+            _ => {}
+        }
+    }
+    let is_decided = is_ended || window.len() < rest.len();
+    is_decided.then_some(FenceLine { ticks, after })
 }
 
 /// Whether the end of a line is in back-ticks.

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::format::{LexerKind, Marker, MarkerKind};
+use crate::format::{Marker, MarkerKind};
 use crate::lexer::{PrefixMatch, match_prefix, may_follow};
 
 /// Maximum number of first bytes whose markers have different second bytes or no second byte.
@@ -15,6 +15,10 @@ const MAX_SINGLES: usize = 3;
 
 /// Maximum number of first bytes whose markers all have the same second byte.
 const MAX_PAIRS: usize = 2;
+
+/// Maximum number of groups whose markers are asked about for a single byte at the end of a chunk. With
+/// more of them, as for `<`, it costs less to wait for the next byte.
+const MAX_ASKED_GROUPS: u32 = 4;
 
 /// A byte that never occurs in UTF-8, for unused slots.
 const UNUSED_BYTE: u8 = 0xff;
@@ -28,9 +32,6 @@ const WIDE_BLOCKS: usize = 4;
 /// The same byte in each place of a block, so that a comparison needs no preparation.
 type Block = [u8; BLOCK_BYTES];
 
-/// Number of slots by which groups of markers are found. Several bytes share a slot.
-const GROUP_SLOTS: usize = 64;
-
 /// The markers of one parser mode.
 #[derive(Debug, Clone)]
 pub(super) struct Markers {
@@ -42,10 +43,10 @@ pub(super) struct Markers {
     pairs: [[Block; 2]; MAX_PAIRS],
     /// The ranges in `all` of the markers with the same first two bytes.
     groups: Vec<Range<usize>>,
-    /// A bit per group that a first byte may belong to.
-    groups_by_first: [u32; GROUP_SLOTS],
-    /// A bit per group that a second byte may belong to.
-    groups_by_second: [u32; GROUP_SLOTS],
+    /// A bit per group that a first byte belongs to.
+    groups_by_first: [u32; 256],
+    /// A bit per group that a second byte belongs to.
+    groups_by_second: [u32; 256],
 }
 
 /// The result of a marker comparison at a position.
@@ -72,7 +73,7 @@ impl Markers {
             (first, second.is_none(), second, Reverse(marker.text.len()))
         });
         let mut groups: Vec<Range<usize>> = Vec::new();
-        let [mut groups_by_first, mut groups_by_second] = [[0; GROUP_SLOTS]; 2];
+        let [mut groups_by_first, mut groups_by_second] = [[0; 256]; 2];
         let (mut singles, mut pairs) = (Vec::new(), Vec::new());
         for same_first in all.chunk_by(|current, next| start(current).0 == start(next).0) {
             let single = singles.len();
@@ -81,8 +82,8 @@ impl Markers {
                 let bit = 1 << groups.len();
                 groups.push(from..from + group.len());
                 let (first, second) = start(&group[0]);
-                groups_by_first[group_slot(first)] |= bit;
-                let mut add = |second: u8| groups_by_second[group_slot(second)] |= bit;
+                groups_by_first[usize::from(first)] |= bit;
+                let mut add = |second: u8| groups_by_second[usize::from(second)] |= bit;
                 match (second, group[0].kind) {
                     (Some(second), _) => add(second),
                     (None, MarkerKind::Call(lexer_kind)) => {
@@ -130,13 +131,6 @@ impl Markers {
         Self::new(retained.copied().chain(end_markers).collect())
     }
 
-    /// Returns the markers that have an effect in a fenced block that is not a call.
-    pub(super) fn in_fence(&self) -> Self {
-        let fence = MarkerKind::Call(LexerKind::Fence);
-        let retained = self.all.iter().filter(|marker| !marker.in_prose || marker.kind == fence);
-        Self::new(retained.copied().collect())
-    }
-
     /// Returns a bit per byte of at most `BLOCK_BYTES` bytes. The last byte has no successor yet and
     /// may start a marker that continues in the next chunk.
     #[inline]
@@ -175,8 +169,8 @@ impl Markers {
     /// Returns a bit per group that the first two bytes may belong to.
     #[inline]
     fn groups_of(&self, bytes: &[u8]) -> u32 {
-        let groups = |by_byte: &[u32; GROUP_SLOTS], byte: Option<&u8>| {
-            byte.map_or(u32::MAX, |byte| by_byte[group_slot(*byte)])
+        let groups = |by_byte: &[u32; 256], byte: Option<&u8>| {
+            byte.map_or(u32::MAX, |byte| by_byte[usize::from(*byte)])
         };
         groups(&self.groups_by_first, bytes.first()) & groups(&self.groups_by_second, bytes.get(1))
     }
@@ -190,6 +184,9 @@ impl Markers {
         matters: impl Fn(&Marker) -> bool,
     ) -> MarkerMatch<'_> {
         let mut groups = self.groups_of(text.as_bytes());
+        if text.len() == 1 && !ended && groups.count_ones() > MAX_ASKED_GROUPS {
+            return MarkerMatch::Partial;
+        }
         while let Some(range) = self.groups.get(groups.trailing_zeros() as usize) {
             groups &= groups - 1;
             for marker in &self.all[range.clone()] {
@@ -219,11 +216,6 @@ fn flag_bits(flags: u128) -> u64 {
     const GATHER: u64 = 0x0102_0408_1020_4080;
     let gather = |half: u64| (half & LOWEST_BITS).wrapping_mul(GATHER) >> 56;
     gather(flags as u64) | gather((flags >> 64) as u64) << 8
-}
-
-/// Returns the slot of a byte.
-fn group_slot(byte: u8) -> usize {
-    usize::from(byte) % GROUP_SLOTS
 }
 
 /// The positions in a text at which a marker may start, as far as two bytes show.

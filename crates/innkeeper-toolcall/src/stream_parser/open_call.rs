@@ -301,7 +301,7 @@ impl ToolCallParser {
     /// Whether `text` starts the answer, with a marker that never occurs in prose. Such an answer
     /// is meant as a call, even if no call can be read.
     fn starts_with_special(&self, text: &str) -> bool {
-        let mut markers = self.markers.iter().filter(|marker| !marker.in_prose);
+        let mut markers = self.markers.all.iter().filter(|marker| !marker.in_prose);
         !self.saw_text && markers.any(|marker| text.starts_with(marker.text))
     }
 

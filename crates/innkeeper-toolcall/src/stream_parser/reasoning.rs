@@ -193,7 +193,7 @@ impl ToolCallParser {
         if skipped == input.len() && pending.trailing_text.len() <= max_bytes {
             return ParseProgress::wait_after(skipped);
         }
-        match self.markers.match_start(&input[skipped..], text_end.is_some(), |_| true) {
+        match self.markers.all.match_start(&input[skipped..], text_end.is_some(), |_| true) {
             MarkerMatch::Partial => return ParseProgress::wait_after(skipped),
             MarkerMatch::Marker(marker)
                 if matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken)
@@ -205,7 +205,7 @@ impl ToolCallParser {
             MarkerMatch::Marker(_) | MarkerMatch::Nothing => {}
         }
         let goes_on = !matches!(
-            self.markers.match_start(&input[skipped..], text_end.is_some(), |_| true),
+            self.markers.all.match_start(&input[skipped..], text_end.is_some(), |_| true),
             MarkerMatch::Marker(marker) if starts_marked_call(marker.kind)
         );
         if let ParseMode::HeldCall(pending) = std::mem::replace(&mut self.mode, ParseMode::Text) {

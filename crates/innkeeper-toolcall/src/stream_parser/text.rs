@@ -28,7 +28,13 @@ impl ToolCallParser {
         let mut candidates = Candidates::from(0);
         match candidates.next(self.text_markers(), input) {
             Some(at) => self.parse_candidates(input, at, candidates, text_end, sink),
-            None => self.emit_rest(input, text_end, sink),
+            None if text_end.is_none() && self.markers.lead_ins.may_end(input) => {
+                self.emit_before_lead_in(input, sink)
+            }
+            None => {
+                self.emit_visible_text(input, sink);
+                ParseProgress::wait_after(input.len())
+            }
         }
     }
 
@@ -47,7 +53,7 @@ impl ToolCallParser {
         while let Some(at) = candidate {
             let markers = self.text_markers();
             let (fresh, rest) = input.split_at(at);
-            let lead_in = || fresh.split_at(at - self.lead_ins.len_before(fresh, rest));
+            let lead_in = || fresh.split_at(at - self.lead_in_len(fresh, rest));
             // A short rest can be the start of many markers.
             let quoted = LazyCell::new(|| self.context.is_quoted(fresh));
             let matters = |marker: &Marker| self.is_significant(marker, fresh, rest, || *quoted);
@@ -86,20 +92,26 @@ impl ToolCallParser {
             }
             candidate = candidates.next(self.text_markers(), input);
         }
-        self.emit_rest(input, text_end, sink)
+        if text_end.is_none() {
+            return self.emit_before_lead_in(input, sink);
+        }
+        self.emit_visible_text(input, sink);
+        ParseProgress::wait_after(input.len())
     }
 
-    /// Emits text without markers, except for an end that may belong to a marker.
-    fn emit_rest(
-        &mut self,
-        input: &str,
-        text_end: Option<TextEnd>,
-        sink: &mut ParseEventSink<'_>,
-    ) -> ParseProgress {
-        let held = if text_end.is_none() { self.lead_ins.held_len(input) } else { 0 };
+    /// Emits text without markers, except for an end that may belong to a marker. A function of its
+    /// own, because most chunks have no such end and do not need its stack frame.
+    #[inline(never)]
+    fn emit_before_lead_in(&mut self, input: &str, sink: &mut ParseEventSink<'_>) -> ParseProgress {
+        let held = self.markers.lead_ins.held_len(input, self.context.last_byte());
         let shown = input.len() - held;
         self.emit_visible_text(&input[..shown], sink);
         ParseProgress::wait_after(shown)
+    }
+
+    /// Returns the length of the end of `fresh` that belongs to the marker at the start of `rest`.
+    fn lead_in_len(&self, fresh: &str, rest: &str) -> usize {
+        self.markers.lead_ins.len_before(fresh, rest, self.context.last_byte())
     }
 
     /// Emits JSON data as text, without a search for calls.
@@ -126,8 +138,8 @@ impl ToolCallParser {
     }
 
     /// Returns the markers that may have an effect at the current position.
-    fn text_markers(&self) -> &Markers {
-        if self.context.open_fence.is_some() { &self.fence_markers } else { &self.markers }
+    fn text_markers(&self) -> &'static Markers {
+        self.markers.at(self.context.open_fence.is_some(), !self.raw_calls.is_empty())
     }
 
     /// Whether the text that starts with a marker can be a call, as far as the text shows. A fence
@@ -171,7 +183,7 @@ impl ToolCallParser {
             }
             let is_markup =
                 |marker: &Marker| matches!(marker.kind, MarkerKind::Markup | MarkerKind::EndToken);
-            match self.markers.match_start(rest, false, is_markup) {
+            match self.markers.all.match_start(rest, false, is_markup) {
                 MarkerMatch::Marker(marker) if matches!(marker.kind, MarkerKind::EndToken) => {
                     rest = &rest[marker.text.len()..];
                 }
@@ -193,11 +205,8 @@ impl ToolCallParser {
         rest: &str,
         quoted: impl Fn() -> bool,
     ) -> bool {
-        if matches!(marker.kind, MarkerKind::CallCloser) {
-            // Quotes and fences don't matter: they may be part of the value that was cut.
-            return self.raw_calls.iter().any(|call| call.ended_early(marker.text));
-        }
-        if !marker.in_prose && !matches!(marker.kind, MarkerKind::EndToken) {
+        if !marker.in_prose && !matches!(marker.kind, MarkerKind::EndToken | MarkerKind::CallCloser)
+        {
             return true;
         }
         if self.tools.is_empty() && matches!(marker.kind, MarkerKind::Call(_)) {
@@ -215,9 +224,12 @@ impl ToolCallParser {
             }
             MarkerKind::StrayReasoningEnd => !self.saw_reasoning && !quoted(),
             MarkerKind::EndToken => !quoted() && self.may_end_here(marker, fresh, rest),
+            // Quotes and fences don't matter: they may be part of the value that was cut.
+            MarkerKind::CallCloser => {
+                self.raw_calls.iter().any(|call| call.ended_early(marker.text))
+            }
             MarkerKind::Call(_)
             | MarkerKind::Markup
-            | MarkerKind::CallCloser
             | MarkerKind::CallSection { .. }
             | MarkerKind::HarmonyHeader => !quoted(),
         }
@@ -238,7 +250,7 @@ impl ToolCallParser {
             MarkerKind::ReasoningStart { end_texts, allows_calls } => {
                 emit(marker.text, sink, ParseEvent::Markup);
                 self.mode = ParseMode::Reasoning(ReasoningState::new(
-                    &self.markers,
+                    &self.markers.all,
                     end_texts,
                     allows_calls,
                 ));
@@ -257,7 +269,7 @@ impl ToolCallParser {
                 emit(marker.text, sink, ParseEvent::Markup);
                 let inline = self.context.is_inline();
                 let is_certain = !marker.in_prose && !self.saw_text;
-                let section = CallSection::new(&self.markers, end_text, inline, is_certain);
+                let section = CallSection::new(&self.markers.all, end_text, inline, is_certain);
                 self.mode = ParseMode::CallSection(section);
             }
             MarkerKind::Call(lexer_kind) => {
