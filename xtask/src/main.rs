@@ -99,8 +99,8 @@ usage: cargo xtask COMMAND
   bench --gateway [--rounds N] [--seconds S] [--json] [--write]
   bench --toolcalls [--rounds N] [--seconds S] [--peers-only] [--json] [--write]
                             the tool-call parser beside a byte search and published parsers
-  bench [--toolcalls] --against DIR [--rounds N] [--seconds S] [--no-log] [--bound PERCENT]
-                            the host or the parser beside those of another checkout, in pairs of
+  bench [--toolcalls | --gateway] --against DIR [--rounds N] [--seconds S] [--no-log] [--bound PERCENT]
+                            the host, gateway or parser beside those of another checkout, in pairs of
                             runs; fails if a figure is worse by more than PERCENT, 10 by default
   function-order            the functions that a start calls, which the profile `dist` places side by
                             side; writes crates/innkeeper-cli/function-order.txt

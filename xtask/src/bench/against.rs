@@ -15,7 +15,7 @@ use super::report::{Samples, format_number, median};
 use super::runs::{BENCH_RUNS, BenchRun, FigureColumn, INNKEEPER, case_columns};
 use super::toolcalls::cases::{BenchParser, CASES};
 use super::toolcalls::{self, input};
-use super::{BenchArgs, build_client, measure, rust_client};
+use super::{BenchArgs, build_client, gateway, measure, rust_client};
 use crate::program::repository_root;
 use crate::{TaskResult, output};
 
@@ -33,9 +33,6 @@ const MAX_TAIL: f64 = 0.025;
 ///
 /// Another option does not go with `--against`, or a number is too small.
 pub(super) fn check(args: &BenchArgs) -> TaskResult {
-    if args.gateway {
-        return Err("`--against` does not support `--gateway`".to_owned());
-    }
     if args.json || args.write || !args.include_innkeeper {
         return Err("`--against` takes no `--json`, `--write` or `--peers-only`".to_owned());
     }
@@ -55,8 +52,13 @@ pub(super) fn check(args: &BenchArgs) -> TaskResult {
 /// A program does not build or run, no figure has both sides, or a figure is worse than the bound.
 pub(super) fn run(args: &BenchArgs, directory: &str) -> TaskResult {
     let other = fs::canonicalize(directory).map_err(|error| format!("`{directory}`: {error}"))?;
-    let rows =
-        if args.toolcalls { compare_parsers(args, &other)? } else { compare_hosts(args, &other)? };
+    let rows = if args.gateway {
+        compare_gateways(args, &other)?
+    } else if args.toolcalls {
+        compare_parsers(args, &other)?
+    } else {
+        compare_hosts(args, &other)?
+    };
     output::print_line(format_args!("\n{}", output::format_table(&table_rows(&rows))));
     if rows.iter().all(|row| row.outcome.verdict().is_none()) {
         return Err(format!("no figure could be compared with `{directory}`"));
@@ -123,6 +125,38 @@ fn compare_parsers(args: &BenchArgs, other: &Path) -> TaskResult<Vec<ComparedRow
     Ok(rows)
 }
 
+/// Measures the gateway's rows in both checkouts, each with its own client and server.
+fn compare_gateways(args: &BenchArgs, other: &Path) -> TaskResult<Vec<ComparedRow>> {
+    let directories =
+        Directories { ours: gateway::build(&repository_root())?, theirs: gateway::build(other)? };
+    let length = format!("{}s", args.seconds);
+    let entry = |case: &gateway::GatewayCase, server: gateway::BenchServer| BenchRun {
+        case: case.name,
+        peer: server.name(),
+        runtime: "",
+    };
+    let mut pairs = SamplePairs::default();
+    for round in 0..args.rounds() {
+        print_round(round, args);
+        for case in gateway::CASES {
+            for server in gateway::OWN_SERVERS {
+                pairs.measure(&entry(case, *server), round, |checkout| {
+                    gateway::measure(directories.get(checkout), case, *server, &length)
+                })?;
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for case in gateway::CASES {
+        for server in gateway::OWN_SERVERS {
+            let title = format!("{}, {}", case.name, server.name());
+            let entry = entry(case, *server);
+            rows.extend(pairs.compared_rows(&entry, &title, gateway::COLUMNS, args.bound_percent));
+        }
+    }
+    Ok(rows)
+}
+
 fn print_round(round: usize, args: &BenchArgs) {
     output::print_line(format_args!("round {} of {}", round + 1, args.rounds()));
 }
@@ -163,8 +197,8 @@ impl Directories {
 struct SamplePairs {
     ours: Samples,
     theirs: Samples,
-    /// The runs that the other checkout does not have, by case and runtime.
-    only_ours: BTreeSet<[&'static str; 2]>,
+    /// The runs that the other checkout does not have, by case, peer and runtime.
+    only_ours: BTreeSet<[&'static str; 3]>,
 }
 
 impl SamplePairs {
@@ -177,7 +211,7 @@ impl SamplePairs {
         round: usize,
         run: impl Fn(Checkout) -> TaskResult<Value>,
     ) -> TaskResult {
-        let key = [entry.case, entry.runtime];
+        let key = [entry.case, entry.peer, entry.runtime];
         for checkout in pair_order(round) {
             match checkout {
                 Checkout::This => self.ours.add(entry, &run(checkout)?),
@@ -185,8 +219,9 @@ impl SamplePairs {
                 Checkout::Other => match run(checkout) {
                     Ok(line) => self.theirs.add(entry, &line),
                     Err(problem) if round == 0 => {
-                        let [case, runtime] = key;
-                        output::print_line(format_args!("{case} {runtime}: only ours: {problem}"));
+                        let [case, peer, runtime] = key;
+                        let name = format!("{case} {peer} {runtime}");
+                        output::print_line(format_args!("{name}: only ours: {problem}"));
                         self.only_ours.insert(key);
                     }
                     Err(problem) => return Err(format!("the other checkout: {problem}")),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::report::{Samples, format_number};
-use super::runs::BenchRun;
+use super::runs::{BenchRun, FigureColumn};
 use super::{BenchArgs, interleave};
 use crate::program::{Program, relative_path, repository_root};
 use crate::test::{install_gateway_peers, install_python_clients};
@@ -17,8 +17,8 @@ use crate::{TaskResult, figures, output};
 pub(super) const DEFAULT_ROUNDS: usize = 7;
 
 /// A number of clients with the size of their messages.
-struct GatewayCase {
-    name: &'static str,
+pub(super) struct GatewayCase {
+    pub(super) name: &'static str,
     clients: usize,
     bytes: usize,
     servers: &'static [BenchServer],
@@ -26,7 +26,7 @@ struct GatewayCase {
 
 /// A program that answers calls over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BenchServer {
+pub(super) enum BenchServer {
     /// An HTTP handler that answers by itself.
     Echo,
     /// An HTTP handler before the pipe of the server: the limit.
@@ -50,7 +50,7 @@ enum BenchServer {
 }
 
 impl BenchServer {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Echo => "HTTP echo",
             Self::Pipe => "limit",
@@ -90,6 +90,17 @@ const LARGE_MESSAGE_SERVERS: &[BenchServer] = &[
     BenchServer::InnkeeperDropped,
 ];
 
+/// The ways in which Innkeeper answers.
+pub(super) const OWN_SERVERS: &[BenchServer] =
+    &[BenchServer::Innkeeper, BenchServer::InnkeeperEvents, BenchServer::InnkeeperDropped];
+
+/// The figures of each case.
+pub(super) const COLUMNS: &[FigureColumn] = &[
+    FigureColumn { key: "per_second", heading: "thousand calls/s", divisor: 1e3 },
+    FigureColumn { key: "p99_us", heading: "99th percentile ms", divisor: 1e3 },
+    FigureColumn { key: "peak_rss_kb", heading: "peak memory MB", divisor: 1024.0 },
+];
+
 /// The number of calls after which the memory of the gateway is compared with that before them.
 const MEMORY_CALLS: &str = "1000000";
 
@@ -97,7 +108,7 @@ const MEMORY_CALLS: &str = "1000000";
 const MEMORY_CASE: GatewayCase =
     GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, servers: ALL_SERVERS };
 
-const CASES: &[GatewayCase] = &[
+pub(super) const CASES: &[GatewayCase] = &[
     GatewayCase { name: "100 B, 1 client", clients: 1, bytes: 100, servers: ALL_SERVERS },
     GatewayCase { name: "100 B, 16 clients", clients: 16, bytes: 100, servers: ALL_SERVERS },
     GatewayCase { name: "100 B, 64 clients", clients: 64, bytes: 100, servers: ALL_SERVERS },
@@ -124,7 +135,9 @@ const CASES: &[GatewayCase] = &[
 ///
 /// A program does not build or run, or a response is not a result of the tool.
 pub(super) fn run(args: &BenchArgs) -> TaskResult<String> {
-    let programs = build()?;
+    install_python_clients()?;
+    install_gateway_peers()?;
+    let programs = build(&repository_root())?;
     let mut samples = Samples::default();
     for round in 0..args.rounds() {
         if !args.json {
@@ -167,11 +180,10 @@ fn memory_line(figures: &Value) -> String {
     )
 }
 
-/// Builds all programs and writes the configuration of the gateway; returns their directory.
-fn build() -> TaskResult<PathBuf> {
-    install_python_clients()?;
-    install_gateway_peers()?;
-    let target = repository_root().join("target/bench");
+/// Builds the programs of a checkout and writes the configuration of the gateway; returns their
+/// directory.
+pub(super) fn build(checkout: &Path) -> TaskResult<PathBuf> {
+    let target = checkout.join("target/bench");
     for package in [
         "--manifest-path bench/gateway/Cargo.toml --package innkeeper-bench-gateway",
         "--manifest-path bench/Cargo.toml --package innkeeper-bench --no-default-features --bins",
@@ -181,6 +193,7 @@ fn build() -> TaskResult<PathBuf> {
             .args(package)
             .arg("--target-dir")
             .path_arg(&target)
+            .current_dir(checkout)
             .run()?;
     }
     let directory = target.join("dist");
@@ -199,7 +212,7 @@ fn free_address() -> TaskResult<SocketAddr> {
 }
 
 /// Runs the load against one program.
-fn measure(
+pub(super) fn measure(
     programs: &Path,
     case: &GatewayCase,
     server: BenchServer,
@@ -262,17 +275,14 @@ fn table_rows(samples: &Samples) -> Vec<Vec<String>> {
     heading.extend(["÷ limit", "÷ rmcp proxy", "SSE ÷ JSON", "SSE ÷ dropped"].map(str::to_owned));
     let mut rows = vec![heading];
     for case in CASES {
-        for (key, title, divisor) in [
-            ("per_second", "thousand calls/s", 1e3),
-            ("p99_us", "99th percentile ms", 1e3),
-            ("peak_rss_kb", "peak memory MB", 1024.0),
-        ] {
-            let mut row = vec![format!("{}: {title}", case.name)];
+        for column in COLUMNS {
+            let mut row = vec![format!("{}: {}", case.name, column.heading)];
             row.extend(ALL_SERVERS.iter().map(|server| {
-                let median = samples.median(case.name, server.name(), "", key);
-                format_number(median.map(|median| median / divisor))
+                let median = samples.median(case.name, server.name(), "", column.key);
+                format_number(median.map(|median| median / column.divisor))
             }));
-            let ratio = |server: BenchServer| samples.ratio(case.name, server.name(), "", key);
+            let ratio =
+                |server: BenchServer| samples.ratio(case.name, server.name(), "", column.key);
             // The ratios of Innkeeper to its event streams, inverted.
             let events = ratio(BenchServer::InnkeeperEvents).map(f64::recip);
             let dropped = ratio(BenchServer::InnkeeperDropped).zip(events);

@@ -63,6 +63,7 @@ pub(super) enum MarkerMatch<'m> {
 impl Markers {
     pub(super) fn new(mut all: Vec<Marker>) -> Self {
         all.retain(|marker| !marker.text.is_empty());
+        all.shrink_to_fit();
         let start = |marker: &Marker| {
             let bytes = marker.text.as_bytes();
             (bytes[0], bytes.get(1).copied())
