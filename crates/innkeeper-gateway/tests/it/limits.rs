@@ -384,6 +384,58 @@ async fn one_client_has_at_most_half_of_the_sessions() {
     assert_eq!(status, StatusCode::UNAUTHORIZED, "only a client learns which endpoints exist");
 }
 
+/// Attack: remote | a client uses the session id of another client, to call, to listen and to end the
+/// session | each answer is that to an unknown id, and the session goes on | Isolation
+#[tokio::test]
+async fn a_session_belongs_to_the_client_that_opened_it() {
+    let test_env = TestEnv::new();
+    let gateway = gateway(&test_env, GatewayOptions::default()).await;
+    let router = gateway.gateway.router(access_with_keys());
+    let opened = as_client(0, request(None, initialize("2025-11-25", "")));
+    let response = router.clone().oneshot(opened).await.unwrap();
+    let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let unknown = "0".repeat(session.len());
+    for method in ["POST", "GET", "DELETE"] {
+        let mut answers = Vec::new();
+        for id in [&session, &unknown] {
+            let mut used = as_client(1, request(Some(id), ping(1)));
+            *used.method_mut() = method.parse().unwrap();
+            answers.push(send(&router, used).await);
+        }
+        assert_eq!(answers[0], answers[1], "{method}");
+        assert_eq!(answers[0].0, StatusCode::NOT_FOUND, "{method}");
+    }
+    let own = send(&router, as_client(0, request(Some(&session), ping(2)))).await;
+    assert_eq!(own.0, StatusCode::OK);
+}
+
+/// Attack: remote | a client without a key tries every route, and paths that other products leave
+/// open, with a call as its body | only health and sign-in metadata answer, and nothing is called |
+/// Complete checks
+#[tokio::test]
+async fn only_health_and_metadata_answer_without_a_key() {
+    let test_env = TestEnv::new();
+    let gateway = gateway(&test_env, GatewayOptions::default()).await;
+    let router = gateway.gateway.router(access_with_keys());
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "a.echo", "arguments": {} } });
+    let paths = "/mcp /mcp/a /mcp/ /tools /tools/a.echo /openapi.json /endpoints/a/tools \
+        /endpoints/a/tools/a.echo /endpoints/a/openapi.json /metrics /sse /sse/a \
+        /.well-known/x /.well-known/oauth-protected-resource/mcp /healthz /readyz /health /docs \
+        /mcp/../tools /mcp;x /mcp%2f /MCP //mcp";
+    for path in paths.split_whitespace() {
+        for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
+            let mut tried = request(None, call.to_string());
+            *tried.method_mut() = method.parse().unwrap();
+            *tried.uri_mut() = path.parse().unwrap();
+            let (status, body) = send(&router, tried).await;
+            let is_open = method == "GET" && ["/healthz", "/readyz"].contains(&path);
+            assert!(is_open == status.is_success(), "{method} {path}: {status} {body}");
+            assert!(body.get("result").is_none(), "{method} {path}: {body}");
+        }
+    }
+}
+
 /// Opens sessions and returns the memory of each in bytes.
 async fn memory_of_idle_sessions(count: usize) -> u64 {
     let test_env = TestEnv::new();
