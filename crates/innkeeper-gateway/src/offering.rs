@@ -6,7 +6,9 @@ mod capabilities;
 mod pages;
 mod search;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use innkeeper_host::{Catalog, CatalogServer, ListCacheHint};
@@ -200,7 +202,9 @@ impl Offering {
             candidates.add(catalog, upstream, endpoint);
         }
         candidates.sort();
-        let Candidates { servers, tools, prompts, resources, templates } = candidates;
+        let Candidates { servers, tools, prompts, mut resources, mut templates } = candidates;
+        keep_first(&mut resources, "resource", &mut omitted);
+        keep_first(&mut templates, "resource template", &mut omitted);
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
         let (tool_list, search) = search::listed_tools(tool_list, endpoint, &mut omitted);
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
@@ -238,17 +242,19 @@ impl Offering {
         self.prompts.get(name)
     }
 
-    /// Returns the only server that can have a resource: the server that lists the URI, else the
-    /// server with a matching template, else the only server with resources, because servers may
+    /// Returns the server of a resource: the server that lists the URI, else the server with the
+    /// matching template that says most, else the only server with resources, because servers may
     /// have resources that they do not list.
     pub(crate) fn resource_server(&self, uri: &str) -> Option<&Arc<OfferedServer>> {
         if let Some(server) = self.resources.get(uri) {
             return Some(server);
         }
-        let mut matching = self.templates.iter().filter(|(template, _)| uri_matches(template, uri));
-        if let Some((_, server)) = matching.next() {
-            let is_only = matching.all(|(_, other)| Arc::ptr_eq(other, server));
-            return is_only.then_some(server);
+        // The template with the longest fixed start: one that matches every URI takes none from others.
+        let fixed_len = |template: &str| template.find('{').unwrap_or(template.len());
+        let matching = self.templates.iter().filter(|(template, _)| uri_matches(template, uri));
+        let best = matching.min_by_key(|(template, _)| Reverse(fixed_len(template)));
+        if let Some((_, server)) = best {
+            return Some(server);
         }
         let mut with_resources = self.servers.iter().filter(|server| server.declares("resources"));
         let server = with_resources.next()?;
@@ -355,6 +361,27 @@ fn offered_server(
 
 fn with_name(raw: &RawValue, name: &str) -> String {
     json_text::replace_name(raw.get(), name)
+}
+
+/// Keeps the first item of each URI, in the order of the configuration: a server that lists the URI of
+/// another one must not hide it.
+fn keep_first(candidates: &mut Vec<Candidate<'_>>, kind: &str, omitted: &mut Vec<String>) {
+    let mut owners: HashMap<Box<str>, Arc<OfferedServer>> = HashMap::new();
+    candidates.retain(|candidate| match owners.entry(candidate.key.clone()) {
+        Entry::Vacant(free) => {
+            free.insert(candidate.server.clone());
+            true
+        }
+        Entry::Occupied(owner) => {
+            let Candidate { key, server, .. } = candidate;
+            omitted.push(format!(
+                "{kind} `{key}` of server `{}` is left out: server `{}` comes first",
+                server.name,
+                owner.get().name
+            ));
+            false
+        }
+    });
 }
 
 /// Leaves out every item whose name several items have. Returns the definitions for the list and

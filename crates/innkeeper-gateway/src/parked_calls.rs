@@ -161,6 +161,8 @@ pub(crate) struct CallIdentity {
     pub(crate) method: Arc<str>,
     pub(crate) item: Arc<str>,
     pub(crate) principal: Principal,
+    /// The position of the endpoint: the same item may be another one elsewhere.
+    pub(crate) endpoint: usize,
     /// SHA-256 of the arguments.
     pub(crate) digest: Arc<str>,
 }
@@ -409,7 +411,7 @@ impl ParkedCalls {
     }
 
     fn state(&self, call: u64, round: u32, identity: &CallIdentity) -> CallState {
-        let CallIdentity { server, method, item, principal, digest } = identity;
+        let CallIdentity { server, method, item, principal, endpoint, digest } = identity;
         CallState {
             call,
             round,
@@ -417,6 +419,7 @@ impl ParkedCalls {
             method: (**method).to_owned(),
             item: (**item).to_owned(),
             principal: (**principal.id()).to_owned(),
+            endpoint: *endpoint,
             digest: (**digest).to_owned(),
             expires: (self.started.elapsed() + MAX_PARKED).as_secs(),
         }

@@ -28,6 +28,8 @@ pub(crate) struct CallState {
     pub(crate) method: String,
     pub(crate) item: String,
     pub(crate) principal: String,
+    /// The position of the endpoint.
+    pub(crate) endpoint: usize,
     /// SHA-256 of the arguments.
     pub(crate) digest: String,
     /// Seconds since the start of the gateway at which the state expires.
@@ -155,8 +157,17 @@ pub fn fuzz_sealed_state(input: &[u8]) {
         let sealer = StateSealer::new(None).expect("random numbers");
         let [server, method, item] = ["notes", "tools/call", "notes.add"].map(str::to_owned);
         let (principal, digest) = ("ada".to_owned(), "0f".repeat(32));
-        let state =
-            CallState { call: 7, round: 1, server, method, item, principal, digest, expires: 60 };
+        let state = CallState {
+            call: 7,
+            round: 1,
+            server,
+            method,
+            item,
+            principal,
+            endpoint: 2,
+            digest,
+            expires: 60,
+        };
         let text = sealer.seal(&state, OWNER).expect("a sealed state");
         (sealer, state, text)
     });

@@ -13,6 +13,24 @@ const MAX_FILES: usize = 10_000;
 /// Extension of a file without a known MIME type.
 const DEFAULT_EXTENSION: &str = "bin";
 
+/// Extensions that a desktop opens without running anything. A server chooses the type of its blobs:
+/// with `text/html`, `image/svg+xml` or `application/x-sh`, a double click would run its code.
+const SAFE_EXTENSIONS: &[&str] = &[
+    "aac", "avif", "bmp", "csv", "epub", "flac", "gif", "ico", "jpeg", "jpg", "json", "m4a", "md",
+    "mid", "mp3", "mp4", "mpeg", "mpga", "oga", "ogg", "ogv", "opus", "pdf", "png", "tif", "tiff",
+    "tsv", "txt", "wav", "weba", "webm", "webp", "yaml", "zip",
+];
+
+/// Returns the extension for a type. Any other text is shown as text.
+fn extension(mime_type: Option<&str>) -> &'static str {
+    let known = mime_type.and_then(mime2ext::mime2ext);
+    match known.filter(|extension| SAFE_EXTENSIONS.contains(extension)) {
+        Some(extension) => extension,
+        None if stem(mime_type) == "text" => "txt",
+        None => DEFAULT_EXTENSION,
+    }
+}
+
 /// The directory of saved blobs. A file is readable by its owner only, and no file is overwritten.
 #[derive(Debug, Default)]
 pub(crate) struct BlobDirectory(Option<PathBuf>);
@@ -37,7 +55,7 @@ impl BlobDirectory {
     /// Writes a new file and returns its path. Only the extension depends on the MIME type: a name
     /// from a server could be the name of another file.
     pub(super) fn save(&self, bytes: &[u8], mime_type: Option<&str>) -> io::Result<PathBuf> {
-        let extension = mime_type.and_then(mime2ext::mime2ext).unwrap_or(DEFAULT_EXTENSION);
+        let extension = extension(mime_type);
         match &self.0 {
             Some(directory) => {
                 let (mut file, path) = create_file(directory, stem(mime_type), extension)?;
@@ -117,12 +135,40 @@ mod tests {
         assert_eq!(save(Some("image/png")), chosen.join("image-2.png"));
         assert_eq!(save(Some("../../x")), chosen.join("file.bin"));
         assert_eq!(save(None), chosen.join("file-2.bin"));
+        assert_eq!(save(Some("application/pdf")), chosen.join("file.pdf"));
         assert_eq!(fs::read(chosen.join("image.png")).unwrap(), b"bytes");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = fs::metadata(chosen.join("image.png")).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    /// Attack: files | a server names the type of a page, a drawing or a program for its blob | the file
+    /// has an extension that nothing runs | Foreign text stays text
+    #[test]
+    fn no_saved_file_has_an_extension_that_runs_code() {
+        for (mime_type, expected) in [
+            ("text/html", "txt"),
+            ("text/html; charset=utf-8", "txt"),
+            ("text/javascript", "txt"),
+            ("image/svg+xml", "bin"),
+            ("application/xhtml+xml", "bin"),
+            ("application/x-sh", "bin"),
+            ("application/x-msdownload", "bin"),
+            ("application/x-ms-shortcut", "bin"),
+            ("application/vnd.ms-excel.sheet.macroenabled.12", "bin"),
+            ("application/java-archive", "bin"),
+            ("application/x-desktop", "bin"),
+            ("text/plain", "txt"),
+            ("text/csv", "csv"),
+            ("image/jpeg", "jpg"),
+            ("audio/mpeg", "mp3"),
+        ] {
+            let found = extension(Some(mime_type));
+            let is_expected = found == expected || expected == "jpg" && found == "jpeg";
+            assert!(is_expected || found == "mpga", "{mime_type}: {found}");
         }
     }
 

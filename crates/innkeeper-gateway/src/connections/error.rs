@@ -182,6 +182,12 @@ impl ConnectionError {
         Self::new(ErrorCode::ConnectionNotFound, "Missing connection ID")
     }
 
+    /// A request with the id of several connections.
+    pub(crate) fn several_ids() -> Self {
+        let message = "The request has several connection IDs: send one header or one cookie";
+        Self::new(ErrorCode::ValidationError, message)
+    }
+
     /// A connection that expired or ended.
     pub(crate) fn expired() -> Self {
         Self::new(ErrorCode::ConnectionExpired, INVALID_OR_EXPIRED)

@@ -24,22 +24,29 @@ use crate::rejection::Rejection;
 ///
 /// # Errors
 ///
-/// Returns an error for a request without an id, and for a text that is not an id.
+/// Returns an error for a request without an id, for one with several in a header or in cookies, of
+/// which a proxy may check another one, and for a text that is not an id.
 pub(crate) fn connection_id(headers: &HeaderMap) -> Result<ConnectionId, ConnectionError> {
-    let text = match headers.get(CONNECTION_ID_HEADER) {
-        Some(value) => value.to_str().ok(),
-        None => Some(cookie(headers).ok_or_else(ConnectionError::missing_id)?),
+    let mut values = headers.get_all(CONNECTION_ID_HEADER).iter();
+    let text = match (values.next(), values.next()) {
+        (Some(_), Some(_)) => return Err(ConnectionError::several_ids()),
+        (Some(value), None) => value.to_str().ok(),
+        (None, _) => Some(cookie(headers)?.ok_or_else(ConnectionError::missing_id)?),
     };
     text.and_then(|text| text.parse().ok()).ok_or_else(ConnectionError::unknown)
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie(headers: &HeaderMap) -> Result<Option<&str>, ConnectionError> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| {
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
         Some((name.trim(), value.trim()))
     });
-    pairs.find(|(name, _)| *name == CONNECTION_ID_COOKIE).map(|(_, value)| value)
+    let mut ids = pairs.filter(|(name, _)| *name == CONNECTION_ID_COOKIE).map(|(_, value)| value);
+    match (ids.next(), ids.next()) {
+        (Some(_), Some(_)) => Err(ConnectionError::several_ids()),
+        (id, _) => Ok(id),
+    }
 }
 
 /// Finds the connections of requests to the routes of an application.

@@ -40,6 +40,16 @@ pub(super) enum LineKind {
     Boolean,
 }
 
+impl LineKind {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Number | Self::Integer => value.is_number(),
+            Self::Boolean => value.is_boolean(),
+        }
+    }
+}
+
 /// An argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FormField {
@@ -111,12 +121,17 @@ impl ToolForm {
                 let positions = values.iter().filter_map(|value| position(options, value));
                 return positions.map(|at| (key(index), at.to_string())).collect();
             }
-            (FieldKind::Lines(_), Value::Array(values)) => {
-                Some(values.iter().map(plain_text).collect::<Vec<_>>().join("\n"))
+            (FieldKind::Lines(kind), Value::Array(values)) => {
+                let lines = values.iter().filter(|value| kind.fits(value)).map(plain_text);
+                Some(lines.collect::<Vec<_>>().join("\n"))
             }
             (FieldKind::Text, Value::String(text)) => Some(text.clone()),
             (FieldKind::Json, value) => serde_json::to_string_pretty(value).ok(),
-            (_, value) => Some(plain_text(value)),
+            // A text of a server in place of a number would stand in the field as it is.
+            (FieldKind::Number, value @ Value::Number(_))
+            | (FieldKind::Integer, value @ Value::Number(_))
+            | (FieldKind::Boolean, value @ Value::Bool(_)) => Some(plain_text(value)),
+            _ => None,
         };
         text.map(|text| (key(index), text)).into_iter().collect()
     }

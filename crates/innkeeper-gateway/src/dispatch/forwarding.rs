@@ -140,6 +140,7 @@ impl GatewayInner {
             method: request.method.into(),
             item: target.item.into(),
             principal: request.caller.principal.clone(),
+            endpoint: request.caller.endpoint,
             digest: argument_digest(target.digest_of),
         };
         if request.param("requestState").is_some() {

@@ -7,7 +7,7 @@ use innkeeper_protocol::handshake::{
     CacheScope, DiscoverResponse, InitializeParams, InitializeResponse,
 };
 use innkeeper_protocol::request_meta::Implementation;
-use innkeeper_protocol::{Era, Revision};
+use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Caller, ClientRequest, Reply};
@@ -21,13 +21,34 @@ use crate::offering::aggregate_capabilities;
 const SERVER_INFO: Implementation<'static> =
     Implementation { name: "innkeeper", version: env!("CARGO_PKG_VERSION"), title: None };
 
+/// Maximum size in bytes of capabilities that stay with a session as they were sent: a client can have
+/// many sessions, and `experimental` is of any size.
+const MAX_KEPT_BYTES: usize = 2 << 10;
+
+/// The capabilities that servers or the gateway know.
+const KNOWN_CAPABILITIES: &[&str] = &["elicitation", "extensions", "roots", "sampling", "tasks"];
+
+/// Returns what stays of the capabilities. Of large ones, these are the known members, without their
+/// details where these are large.
+fn kept_capabilities(sent: &str) -> String {
+    if sent.len() <= MAX_KEPT_BYTES {
+        return sent.to_owned();
+    }
+    let known = KNOWN_CAPABILITIES.iter().filter_map(|name| {
+        let details = skim::member(sent, name).filter(|details| details.starts_with('{'))?;
+        let is_small = details.len() <= MAX_KEPT_BYTES / KNOWN_CAPABILITIES.len();
+        Some(format!("\"{name}\":{}", if is_small { details } else { "{}" }))
+    });
+    format!("{{{}}}", known.collect::<Vec<_>>().join(","))
+}
+
 /// Reads what a client declares in `initialize`.
 pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentity, RpcError> {
     let missing = || RpcError::invalid_params("`initialize` requires `params`");
     let params = InitializeParams::from_raw(params.ok_or_else(missing)?)
         .map_err(|error| RpcError::invalid_params(error.to_string()))?;
     let revision = Revision::negotiate(&params.protocol_version);
-    let capabilities = RawValue::from_string(params.capabilities.to_owned());
+    let capabilities = RawValue::from_string(kept_capabilities(params.capabilities));
     Ok(ClientIdentity { revision, capabilities: capabilities.map_err(internal)?.into() })
 }
 
@@ -88,4 +109,35 @@ pub(crate) fn supported_versions() -> Vec<Revision> {
 #[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]
 fn internal(error: serde_json::Error) -> RpcError {
     RpcError::new(code::INTERNAL_ERROR, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Attack: remote | a client opens sessions with capabilities of 60 KiB | a session keeps the known
+    /// ones in 2 KiB | No unbounded memory
+    #[test]
+    fn large_capabilities_do_not_stay_with_a_session() {
+        let filler = "x".repeat(60 << 10);
+        let sent = json!({
+            "experimental": { "filler": &filler },
+            "elicitation": { "form": {}, "url": {} },
+            "extensions": { "io.example/large": { "filler": &filler } },
+            "roots": { "listChanged": true },
+            "sampling": null,
+        });
+        let kept = kept_capabilities(&sent.to_string());
+        assert!(kept.len() <= MAX_KEPT_BYTES);
+        let expected = json!({
+            "elicitation": { "form": {}, "url": {} },
+            "extensions": {},
+            "roots": { "listChanged": true },
+        });
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&kept).unwrap(), expected);
+        let small = r#"{"experimental": {"a": 1.50}}"#;
+        assert_eq!(kept_capabilities(small), small);
+    }
 }

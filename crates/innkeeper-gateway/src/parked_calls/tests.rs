@@ -19,6 +19,7 @@ fn identity() -> CallIdentity {
         method: method::TOOLS_CALL.into(),
         item: "a.echo".into(),
         principal: Principal::local_user(),
+        endpoint: 0,
         digest: "0".into(),
     }
 }
@@ -63,6 +64,25 @@ async fn the_request_of_a_server_and_the_answer_of_the_client_pass_byte_for_byte
     let identity = identity();
     let resumed = parked_calls.resume(&state, Some(&responses), &identity, RequestStream::NONE);
     assert_eq!(resumed.await.unwrap().get(), ANSWER);
+}
+
+/// Attack: remote | a client sends the state of a parked call to another endpoint, where the name may
+/// belong to another tool | the call does not continue there, and does where it started | Isolation
+#[tokio::test]
+async fn a_parked_call_continues_at_its_own_endpoint_only() {
+    let responses = raw(r#"{"form":{"action":"decline"}}"#);
+    let parked_calls = ParkedCalls::new(None);
+    let required = parked_calls.start(asking_call()).await.unwrap();
+    let state = request_state(&required);
+    for (endpoint, is_own) in [(1, false), (0, true)] {
+        let identity = CallIdentity { endpoint, ..identity() };
+        let resumed =
+            parked_calls.resume(&state, Some(&responses), &identity, RequestStream::NONE).await;
+        match resumed {
+            Ok(_) => assert!(is_own),
+            Err(error) => assert!(!is_own && error.message.contains("another"), "{error:?}"),
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

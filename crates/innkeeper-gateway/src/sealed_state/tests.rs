@@ -16,6 +16,7 @@ fn state() -> CallState {
         method: "tools/call".into(),
         item: "notes.add".into(),
         principal: "ada".into(),
+        endpoint: 0,
         digest: "0f".into(),
         expires: 60,
     }
@@ -87,7 +88,9 @@ proptest! {
         cut in any::<prop::sample::Index>(),
     ) {
         let [server, method, item, principal, digest] = texts;
-        let state = CallState { call, round, server, method, item, principal, digest, expires };
+        let endpoint = usize::from(byte);
+        let state =
+            CallState { call, round, server, method, item, principal, endpoint, digest, expires };
         let sealer = StateSealer::new(None).unwrap();
         let text = sealer.seal(&state, b"").unwrap();
         prop_assert_eq!(open(&sealer, &text), Ok(state));

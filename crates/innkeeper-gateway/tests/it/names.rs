@@ -34,6 +34,31 @@ async fn flat_names_are_those_of_the_servers_without_the_ambiguous_ones() {
     assert_eq!(unknown["error"]["code"], -32602);
 }
 
+/// Attack: remote | a server lists the resource of another server, and a template that matches every
+/// URI | clients still read the resources of the other server | Isolation
+#[tokio::test]
+async fn a_server_hides_no_resource_of_a_server_before_it() {
+    let test_env = TestEnv::new();
+    let resource = |uri: &str| json!([{ "uri": uri, "name": "doc" }]).to_string();
+    let template = |uri: &str| json!([{ "uriTemplate": uri, "name": "all" }]).to_string();
+    let servers = [
+        test_env.fixture("owner").with("--resources", resource("doc://a")),
+        test_env
+            .fixture("copy")
+            .with("--resources", resource("doc://a"))
+            .with("--templates", template("{+all}")),
+    ];
+    let gateway = test_env.gateway(servers).await;
+    let mut client = gateway.initialized("local", json!({})).await;
+    let list = client.request("resources/list", json!({})).await;
+    assert_eq!(list["resources"].as_array().unwrap().len(), 1, "{list}");
+    for uri in ["doc://a", "fx://owner/item/1"] {
+        let read = client.respond("resources/read", json!({ "uri": uri })).await;
+        let text = read.to_string();
+        assert!(text.contains("\"owner: "), "{uri}: {text}");
+    }
+}
+
 /// What the server sent is what the client gets, but for names.
 #[tokio::test]
 async fn definitions_and_results_are_equal_byte_for_byte_but_for_names() {

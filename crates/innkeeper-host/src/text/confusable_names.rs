@@ -55,9 +55,17 @@ impl<'n> ConfusableNames<'n> {
 /// Returns a name without the differences that a reader overlooks: case, separators, hidden
 /// characters and the choice among look-alike letters.
 fn visual_skeleton(tool: &str) -> String {
-    let visible = tool.chars().filter(|c| !is_deceptive_char(*c) && !"_-.".contains(*c));
+    let visible = tool.chars().filter(|c| !is_hidden(*c) && !"_-.".contains(*c));
     let folded: String = visible.flat_map(char::to_lowercase).collect();
     unicode_security::confusable_detection::skeleton(&folded).collect()
+}
+
+/// Whether a reader doesn't see a character of a name: also the selectors and fillers that text may
+/// have, such as the one after a heart, and the blank of Braille.
+fn is_hidden(c: char) -> bool {
+    is_deceptive_char(c)
+        || c.is_whitespace()
+        || matches!(c, '\u{fe0f}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{2800}')
 }
 
 /// Returns the keys of a name: the name itself, and the name without each of its letters. Names
@@ -131,6 +139,12 @@ mod tests {
             "send_nail",
             "xsend_mail",
             "send\u{200b}_mail",
+            "send_mail\u{fe0f}",
+            "send\u{fe00}_mail",
+            "send_mail\u{e0101}",
+            "send\u{2800}mail",
+            "send\u{3000}mail",
+            "send_mail\u{180b}",
         ] {
             assert!(
                 are_confusable("send_mail", other) && are_confusable(other, "send_mail"),

@@ -26,6 +26,8 @@ pub(crate) struct QuestionPanel {
     pub(crate) scroll: usize,
     /// Whether the next frame scrolls to the current field.
     scrolls_to_field: bool,
+    /// Whether a frame has shown the last line.
+    has_shown_end: bool,
 }
 
 /// The values of a form so far.
@@ -79,6 +81,7 @@ impl QuestionPanel {
             form: FormState::default(),
             scroll: 0,
             scrolls_to_field: true,
+            has_shown_end: false,
         }
     }
 
@@ -104,7 +107,27 @@ impl QuestionPanel {
         PanelOutcome::Open
     }
 
+    /// Records that a frame has shown the last line.
+    pub(crate) fn set_end_shown(&mut self) {
+        if !std::mem::replace(&mut self.has_shown_end, true) {
+            self.problem = None;
+        }
+    }
+
+    /// Whether a key agrees to a question whose last lines nobody has seen.
+    fn is_too_early(&self, key: KeyEvent) -> bool {
+        let agrees = match &self.question {
+            Question::Approval(..) => matches!(key.code, KeyCode::Char('y' | 't' | 's' | 'a')),
+            Question::Sampling(..) | Question::Elicitation(..) => key.code == KeyCode::Char('y'),
+        };
+        agrees && self.editor.is_none() && !self.has_shown_end
+    }
+
     fn on_answer_key(&mut self, key: KeyEvent) -> PanelOutcome {
+        if self.is_too_early(key) {
+            self.problem = Some("read the question to its end first: PageDown".to_owned());
+            return PanelOutcome::Open;
+        }
         match &self.question {
             Question::Approval(..) if self.editor.is_some() => self.on_input_key(key),
             Question::Approval(..) => self.on_approval_key(key),

@@ -88,6 +88,23 @@ fn no_value_adds_a_member() {
     assert_eq!(value, json!({ "a\",\"b": 1 }));
 }
 
+/// Attack: remote | the default of a number is a text with direction marks | the field of the number is
+/// empty | Foreign text stays text
+#[test]
+fn a_default_of_another_type_than_its_field_is_not_shown() {
+    let text = "\u{202e}001";
+    for (schema, expected) in [
+        (json!({"type": "number", "default": text}), None),
+        (json!({"type": "integer", "default": [text]}), None),
+        (json!({"type": "boolean", "default": text}), None),
+        (json!({"type": "string", "default": {text: 1}}), None),
+        (json!({"type": "array", "items": {"type": "number"}, "default": [1, text]}), Some("1")),
+        (json!({"type": "number", "default": 1.5}), Some("1.5")),
+    ] {
+        assert_eq!(one(&schema, false).defaults().get("f0"), expected, "{schema}");
+    }
+}
+
 #[test]
 fn an_optional_text_is_absent_and_a_required_one_is_empty() {
     let text = json!({"type": "string"});

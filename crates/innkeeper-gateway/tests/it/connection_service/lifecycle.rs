@@ -258,6 +258,27 @@ async fn the_header_has_precedence_over_the_cookie() {
     assert_eq!(second.call("echo", json!({})).await.error().0, 401, "no way back to the cookie");
 }
 
+/// Attack: remote | a request has two connection ids, of which a proxy checks one and the gateway uses
+/// the other: two headers, or two cookies | the request is refused | Complete checks
+#[tokio::test]
+async fn a_request_with_two_connection_ids_is_refused() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let gateway = start(&test_env, &service).await;
+    let first = ServiceClient::active(&gateway).await;
+    let mut second = ServiceClient::active(&gateway).await;
+    let own = second.headers.clone();
+    second.headers.push(("x-mcp-connection-id".to_owned(), first.id().to_owned()));
+    let (status, _, message) = second.call("echo", json!({})).await.error();
+    assert_eq!(status, 400, "{message}");
+    assert!(message.contains("several connection IDs"), "{message}");
+    let cookie = format!("mcp_connection_id={}; mcp_connection_id={}", first.id(), second.id());
+    second.headers.clear();
+    second.set_header("cookie", &cookie);
+    assert_eq!(second.call("echo", json!({})).await.error().0, 400);
+    second.headers = own;
+    assert_eq!(second.call("echo", json!({})).await.status, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn each_use_of_the_cookie_renews_it_and_the_end_removes_it() {
     let (test_env, service) = (TestEnv::new(), service());

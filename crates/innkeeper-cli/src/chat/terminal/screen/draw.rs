@@ -186,13 +186,19 @@ impl Screen {
             panel.scroll = panel.scroll.min(drawn.lines.len() - shown);
             let below = drawn.lines.len() - shown - panel.scroll;
             let text = match below {
-                0 => "PageUp shows the start".to_owned(),
+                0 => {
+                    panel.set_end_shown();
+                    "PageUp shows the start".to_owned()
+                }
                 _ => format!("{below} more lines: PageDown"),
             };
             rows.draw_bottom(&Line::from(Span::styled(text, theme.style(Role::Warning))));
         } else {
             panel.show_current_field(drawn.current_field, shown);
             panel.scroll = panel.scroll.min(drawn.lines.len() - shown);
+            if panel.scroll + shown == drawn.lines.len() {
+                panel.set_end_shown();
+            }
         }
         let area = rows.take_bottom(u16::try_from(shown).unwrap_or(u16::MAX));
         rows.draw(area, &drawn.lines[panel.scroll..]);

@@ -56,6 +56,26 @@ async fn an_approval_says_that_it_shows_only_a_part_of_the_arguments() {
     assert_shown(&mut screen, (80, 24), &format!("of {} bytes", arguments.len()));
 }
 
+/// Attack: terminal | the arguments of a call are longer than the screen, with what matters at their
+/// end | no key allows the call before its last line was on the screen | Approval first
+#[tokio::test(start_paused = true)]
+async fn a_question_is_allowed_only_after_its_last_line_was_shown() {
+    let mut screen = Screen::new(Theme::Plain);
+    let lines: Vec<String> = (0..100).map(|line| format!("line {line}")).collect();
+    let (question, mut answer) = approval_of(&json!({ "lines": lines }).to_string());
+    ask(&mut screen, question);
+    type_text(&mut screen, "ytsa");
+    assert_shown(&mut screen, (80, 24), "read the question to its end first");
+    assert!(answer.try_recv().is_err(), "the question is answered");
+    for _ in 0..60 {
+        press(&mut screen, KeyCode::PageDown, KeyModifiers::NONE);
+        rows(&mut screen, 80, 24);
+    }
+    assert!(!rows(&mut screen, 80, 24).contains("to its end first"));
+    type_text(&mut screen, "y");
+    assert_eq!(answer.try_recv().unwrap(), ApprovalAnswer::Allow(DecisionScope::Call));
+}
+
 /// Attack: terminal | a tool describes itself with hundreds of lines | the arguments of the call are
 /// shown first | Approval first
 #[tokio::test(start_paused = true)]
