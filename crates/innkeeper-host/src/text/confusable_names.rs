@@ -140,8 +140,6 @@ mod tests {
             "xsend_mail",
             "send\u{200b}_mail",
             "send_mail\u{fe0f}",
-            "send\u{fe00}_mail",
-            "send_mail\u{e0101}",
             "send\u{2800}mail",
             "send\u{3000}mail",
             "send_mail\u{180b}",
