@@ -30,8 +30,9 @@ use serde_json::value::RawValue;
 use crate::client::{Client, ClientIdentity};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::gateway_tools::GatewayTool;
 use crate::metrics::ClientTransport;
-use crate::offering::{ListKind, Offering};
+use crate::offering::{ListKind, NamedItem, Offering};
 use crate::options::EndpointOptions;
 use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
@@ -135,6 +136,23 @@ impl GatewayInner {
         let view = self.view(&caller.principal, caller.client.as_ref(), caller.endpoint).await?;
         let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
         Ok(CallerOffering { view, offering })
+    }
+
+    /// Returns the tool of a server with an offered name, if the client may use it.
+    pub(crate) fn permitted_tool<'a>(
+        &self,
+        principal: &Principal,
+        offering: &'a Offering,
+        name: &str,
+    ) -> Option<&'a NamedItem> {
+        self.policy.find(principal, name, |name| offering.tool(name))
+    }
+
+    /// Returns whether an endpoint shows a listed tool to a client: a tool that the client may use, or
+    /// one of the gateway.
+    pub(crate) fn shows_tool(&self, caller: &Caller, offering: &Offering, name: &str) -> bool {
+        GatewayTool::find(self.endpoint(caller.endpoint), name).is_some()
+            || self.permitted_tool(&caller.principal, offering, name).is_some()
     }
 
     /// Handles one request of a client. Dropping the future cancels the request at its server.

@@ -23,14 +23,14 @@ use crate::call_monitor::CallMonitor;
 use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
-use crate::metrics::GatewayMetrics;
+use crate::metrics::{GatewayMetrics, RejectionReason};
 use crate::options::{ConsoleOptions, EndpointOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::pending_questions::PendingQuestions;
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
 use crate::quota::Quota;
-use crate::rate_limits::RateLimits;
+use crate::rate_limits::{RateExceeded, RateLimits};
 use crate::replicas::{OwnedKey, Replicas};
 use crate::router;
 use crate::server;
@@ -338,6 +338,20 @@ impl GatewayInner {
 
     fn endpoint_options(&self) -> impl ExactSizeIterator<Item = &EndpointOptions> {
         self.endpoints.iter().map(|endpoint| &endpoint.options)
+    }
+
+    /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
+    /// for the first message.
+    pub(crate) fn count_batched(
+        &self,
+        principal: &Principal,
+        index: usize,
+    ) -> Result<(), RateExceeded> {
+        if index == 0 {
+            return Ok(());
+        }
+        let counted = self.rate_limits.count_request(principal);
+        counted.inspect_err(|_| self.metrics.count_rejection(RejectionReason::Rate))
     }
 
     /// Waits until the gateway accepts no more requests.

@@ -6,6 +6,7 @@ use innkeeper_toolcall::search_tools::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::item_names::ItemNames;
 use crate::options::EndpointOptions;
 
 /// Number of bytes of a page of a stored result without a limit.
@@ -45,6 +46,11 @@ impl GatewayTool {
     /// Returns the tool of an endpoint with this name.
     pub(crate) fn find(endpoint: &EndpointOptions, name: &str) -> Option<Self> {
         Self::offered(endpoint).find(|tool| tool.name() == name)
+    }
+
+    /// Returns the names of the tool for rates.
+    pub(crate) fn names(self) -> ItemNames {
+        ItemNames::single(self.name())
     }
 
     pub(crate) fn name(self) -> &'static str {

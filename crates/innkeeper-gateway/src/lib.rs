@@ -17,6 +17,7 @@ pub mod origin;
 
 mod http_access;
 
+pub mod item_names;
 pub mod policy;
 pub mod rate_limits;
 

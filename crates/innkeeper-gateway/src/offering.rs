@@ -18,8 +18,9 @@ use innkeeper_protocol::view::{TasksCapability, uri_matches};
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::RawValue;
 
+use crate::item_names::ItemNames;
 use crate::json_text;
-use crate::options::{EndpointOptions, client_name};
+use crate::options::EndpointOptions;
 use crate::server_use::ServerUse;
 use crate::upstream::Upstream;
 
@@ -50,13 +51,18 @@ pub(crate) struct OfferedServer {
 /// A tool or a prompt.
 #[derive(Debug)]
 pub(crate) struct NamedItem {
-    /// The name for the host.
-    pub(crate) host_name: Box<str>,
+    pub(crate) names: ItemNames,
     pub(crate) server: Arc<OfferedServer>,
     /// The arguments that requests of the modern era repeat in headers; none for prompts.
     pub(crate) param_headers: ParamHeaders,
     /// Whether a call may run twice: its tool is read-only or idempotent, or the item is a prompt.
     pub(crate) may_repeat: bool,
+}
+
+impl AsRef<ItemNames> for NamedItem {
+    fn as_ref(&self) -> &ItemNames {
+        &self.names
+    }
 }
 
 /// The items of one endpoint.
@@ -107,8 +113,7 @@ pub(crate) struct CatalogSource {
 
 /// An item before the check for unique names.
 struct Candidate<'a> {
-    key: Box<str>,
-    host_name: Box<str>,
+    names: ItemNames,
     may_repeat: bool,
     raw: &'a RawValue,
     server: Arc<OfferedServer>,
@@ -125,8 +130,14 @@ struct Candidates<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Adds what an endpoint offers of a catalog.
-    fn add(&mut self, catalog: &'a Catalog, upstream: &Arc<Upstream>, endpoint: &EndpointOptions) {
+    /// Adds what an endpoint offers of a host. `is_server` knows the servers of all hosts.
+    fn add(
+        &mut self,
+        source: &'a CatalogSource,
+        endpoint: &EndpointOptions,
+        is_server: &dyn Fn(&str) -> bool,
+    ) {
+        let CatalogSource { catalog, upstream } = source;
         let mut by_name = HashMap::new();
         for (name, server) in catalog.servers().filter(|(name, _)| endpoint.has_server(name)) {
             let Some(offered) = offered_server(name, server, upstream) else { continue };
@@ -134,11 +145,13 @@ impl<'a> Candidates<'a> {
             self.servers.push(offered.clone());
             by_name.insert(name, offered.clone());
         }
+        let names = |server: &str, item: &str| {
+            ItemNames::new(endpoint.names, server, item).with_servers(is_server)
+        };
         for prompt in catalog.prompts() {
             let Some(offered) = by_name.get(prompt.server) else { continue };
             self.prompts.push(Candidate {
-                key: client_name(endpoint.names, prompt.server, &prompt.definition.view.name),
-                host_name: prompt.public_name.into(),
+                names: names(prompt.server, &prompt.definition.view.name),
                 may_repeat: true,
                 raw: &prompt.definition.raw,
                 server: offered.clone(),
@@ -147,8 +160,7 @@ impl<'a> Candidates<'a> {
         for resource in catalog.resources() {
             let Some(offered) = by_name.get(resource.server) else { continue };
             self.resources.push(Candidate {
-                key: resource.uri.into(),
-                host_name: resource.uri.into(),
+                names: ItemNames::single(resource.uri),
                 may_repeat: true,
                 raw: &resource.definition.raw,
                 server: offered.clone(),
@@ -157,8 +169,7 @@ impl<'a> Candidates<'a> {
         for template in catalog.resource_templates() {
             let Some(offered) = by_name.get(template.server) else { continue };
             self.templates.push(Candidate {
-                key: template.uri_template.into(),
-                host_name: template.uri_template.into(),
+                names: ItemNames::single(template.uri_template),
                 may_repeat: true,
                 raw: &template.definition.raw,
                 server: offered.clone(),
@@ -166,15 +177,14 @@ impl<'a> Candidates<'a> {
         }
         for tool in catalog.tools() {
             let Some(offered) = by_name.get(tool.server) else { continue };
-            let key = client_name(endpoint.names, tool.server, &tool.definition.view.name);
-            if !endpoint.has_tool(&key) {
+            let names = names(tool.server, &tool.definition.view.name);
+            if !endpoint.has_tool(&names) {
                 continue;
             }
             let annotations = &tool.definition.view.annotations;
             let hints = [annotations.read_only_hint, annotations.idempotent_hint];
             self.tools.push(Candidate {
-                key,
-                host_name: tool.public_name.into(),
+                names,
                 may_repeat: hints.contains(&Some(true)),
                 raw: &tool.definition.raw,
                 server: offered.clone(),
@@ -198,15 +208,21 @@ impl Offering {
     pub(crate) fn build(sources: &[CatalogSource], endpoint: &EndpointOptions) -> Self {
         let mut omitted = Vec::new();
         let mut candidates = Candidates::default();
-        for CatalogSource { catalog, upstream } in sources {
-            candidates.add(catalog, upstream, endpoint);
+        let is_server = |name: &str| sources.iter().any(|source| source.upstream.has_server(name));
+        for source in sources {
+            candidates.add(source, endpoint, &is_server);
         }
         candidates.sort();
         let Candidates { servers, tools, prompts, mut resources, mut templates } = candidates;
         keep_first(&mut resources, "resource", &mut omitted);
         keep_first(&mut templates, "resource template", &mut omitted);
         let (tool_list, tools) = unique(tools, "tool", &mut omitted, with_name);
-        let (tool_list, search) = search::listed_tools(tool_list, endpoint, &mut omitted);
+        let tools: HashMap<_, _> = tools.into_iter().collect();
+        let is_pinned = |tool: &ListItem| {
+            tools.get(&tool.name).is_some_and(|item: &NamedItem| endpoint.is_pinned(&item.names))
+        };
+        let (tool_list, search) =
+            search::listed_tools(tool_list, endpoint, is_pinned, &mut omitted);
         let (prompt_list, prompts) = unique(prompts, "prompt", &mut omitted, with_name);
         let as_is = |raw: &RawValue, _: &str| raw.get().to_owned();
         let (resource_list, resources) = unique(resources, "resource", &mut omitted, as_is);
@@ -217,7 +233,7 @@ impl Offering {
         };
         Self {
             servers,
-            tools: tools.into_iter().collect(),
+            tools,
             prompts: prompts.into_iter().collect(),
             resources: owners(resources).collect(),
             templates: owners(templates).collect(),
@@ -394,7 +410,7 @@ fn unique(
 ) -> (Vec<ListItem>, Vec<(Box<str>, NamedItem)>) {
     let mut counts: HashMap<&str, Vec<&str>> = HashMap::new();
     for candidate in &candidates {
-        counts.entry(&candidate.key).or_default().push(&candidate.server.name);
+        counts.entry(candidate.names.offered()).or_default().push(&candidate.server.name);
     }
     let mut ambiguous: Vec<_> = counts.iter().filter(|(_, owners)| owners.len() > 1).collect();
     ambiguous.sort();
@@ -403,18 +419,20 @@ fn unique(
     }));
     let ambiguous: std::collections::HashSet<Box<str>> =
         ambiguous.into_iter().map(|(key, _)| (*key).into()).collect();
-    let unique = candidates.into_iter().filter(|candidate| !ambiguous.contains(&candidate.key));
+    let unique =
+        candidates.into_iter().filter(|candidate| !ambiguous.contains(candidate.names.offered()));
     unique
-        .map(|Candidate { key, host_name, may_repeat, raw, server }| {
+        .map(|Candidate { names, may_repeat, raw, server }| {
             // The host excludes tools with invalid annotations.
             let param_headers = skim::member(raw.get(), "inputSchema")
                 .and_then(|schema| serde_json::from_str::<&RawValue>(schema).ok())
                 .and_then(|schema| ParamHeaders::from_schema(schema).ok())
                 .unwrap_or_default();
+            let key: Box<str> = names.offered().into();
             let text = render(raw, &key);
             (
                 ListItem { name: key.clone(), text },
-                (key, NamedItem { host_name, server, param_headers, may_repeat }),
+                (key, NamedItem { names, server, param_headers, may_repeat }),
             )
         })
         .unzip()

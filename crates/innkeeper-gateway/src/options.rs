@@ -2,16 +2,9 @@
 
 use std::time::Duration;
 
+use crate::item_names::ItemNames;
 use crate::principal::Principal;
 use innkeeper_host::config::{EndpointConfig, LargeResults, NameStyle, ServeConfig, ToolFilter};
-
-/// Returns the name of a tool or a prompt for clients.
-pub(crate) fn client_name(style: NameStyle, server: &str, item: &str) -> Box<str> {
-    match style {
-        NameStyle::Prefixed => format!("{server}.{item}").into(),
-        NameStyle::Flat => item.into(),
-    }
-}
 
 /// The options of one endpoint.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +13,7 @@ pub struct EndpointOptions {
     pub names: NameStyle,
     /// The servers of the endpoint. Default: all servers.
     pub servers: Option<Vec<String>>,
-    /// The tools of the endpoint, by their names on the endpoint. Default: all tools.
+    /// The tools of the endpoint, by any of their names. Default: all tools.
     pub tools: ToolFilter,
     /// Whether clients get a search in place of the tools. Default: false.
     pub search: bool,
@@ -41,12 +34,12 @@ impl EndpointOptions {
         self.servers.as_ref().is_none_or(|servers| servers.iter().any(|server| server == name))
     }
 
-    pub(crate) fn has_tool(&self, name: &str) -> bool {
-        self.tools.permits(name)
+    pub(crate) fn has_tool(&self, names: &ItemNames) -> bool {
+        names.are_permitted_by(&self.tools)
     }
 
-    pub(crate) fn is_pinned(&self, name: &str) -> bool {
-        self.pinned.iter().any(|pattern| ToolFilter::matches(pattern, name))
+    pub(crate) fn is_pinned(&self, names: &ItemNames) -> bool {
+        self.pinned.iter().any(|pattern| names.match_grant(pattern))
     }
 }
 

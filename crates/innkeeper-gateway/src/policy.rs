@@ -10,8 +10,9 @@ use std::sync::Arc;
 use innkeeper_host::config::{ServeConfig, ToolFilter};
 
 use crate::Principal;
+use crate::item_names::ItemNames;
 
-/// The tools that each client may use, by the names that the endpoint offers.
+/// The tools that each client may use, by any of their names.
 #[derive(Clone, Debug, Default)]
 pub struct ToolPolicy {
     clients: HashMap<Arc<str>, ToolFilter>,
@@ -42,26 +43,27 @@ impl ToolPolicy {
         self.clients.values().all(|rules| *rules == self.others)
     }
 
-    /// Returns whether the client may use a tool with this offered name.
-    pub fn permits(&self, client: &Principal, tool: &str) -> bool {
-        self.clients.get(client.id()).unwrap_or(&self.others).permits(tool)
+    /// Returns whether the client may use a tool with these names.
+    pub fn permits(&self, client: &Principal, tool: &ItemNames) -> bool {
+        tool.are_permitted_by(self.clients.get(client.id()).unwrap_or(&self.others))
     }
 
-    /// Looks up a tool for a client; `None` for an unknown tool and for a tool that the client may not
-    /// use.
-    pub fn find<T>(
+    /// Looks up a tool by its offered name for a client; `None` for an unknown tool and for a tool that
+    /// the client may not use.
+    pub fn find<T: AsRef<ItemNames>>(
         &self,
         client: &Principal,
         tool: &str,
         lookup: impl FnOnce(&str) -> Option<T>,
     ) -> Option<T> {
         // The lookup comes first, so that both cases do the same work.
-        lookup(tool).filter(|_| self.permits(client, tool))
+        lookup(tool).filter(|tool| self.permits(client, tool.as_ref()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use innkeeper_host::config::NameStyle;
     use serde_json::json;
 
     use super::*;
@@ -80,9 +82,13 @@ mod tests {
         ToolPolicy::new(clients, rules(None, &["files.write_all"]))
     }
 
+    fn names(tool: &str) -> ItemNames {
+        ItemNames::from_offered(NameStyle::Prefixed, tool.split('.').next().unwrap(), tool)
+    }
+
     fn permitted(client: &str) -> Vec<&'static str> {
         let client = Principal::new(client);
-        TOOLS.into_iter().filter(|tool| policy().permits(&client, tool)).collect()
+        TOOLS.into_iter().filter(|tool| policy().permits(&client, &names(tool))).collect()
     }
 
     #[test]
@@ -92,7 +98,7 @@ mod tests {
         assert_eq!(permitted("ann"), ["files.read", "files.write", "git.log"]);
         assert_eq!(permitted("Reader"), permitted("ann"));
         let all = ToolPolicy::default();
-        assert!(TOOLS.iter().all(|tool| all.permits(&Principal::local_user(), tool)));
+        assert!(TOOLS.iter().all(|tool| all.permits(&Principal::local_user(), &names(tool))));
     }
 
     #[test]
@@ -104,7 +110,8 @@ mod tests {
         }});
         let policy = ToolPolicy::from_config(&crate::test_config::serve(&serve));
         let permits = |client: &str| {
-            ["git.log", "files.read"].map(|tool| policy.permits(&Principal::new(client), tool))
+            ["git.log", "files.read"]
+                .map(|tool| policy.permits(&Principal::new(client), &names(tool)))
         };
         assert_eq!(permits("ci"), [true, false]);
         assert_eq!(permits("oauth:ci"), [false, true]);
@@ -115,11 +122,11 @@ mod tests {
     /// with the response to an unknown tool | the lookup finds neither | Isolation
     #[test]
     fn a_denied_tool_is_found_as_little_as_an_unknown_one() {
-        let known = |name: &str| TOOLS.iter().position(|tool| *tool == name);
+        let known = |name: &str| TOOLS.contains(&name).then(|| names(name));
         let find = |client: &str, tool: &str| policy().find(&Principal::new(client), tool, known);
         assert_eq!(find("reader", "files.write"), find("reader", "files.unknown"));
         assert_eq!(find("reader", "files.write"), None);
-        assert_eq!(find("reader", "files.read"), Some(0));
+        assert_eq!(find("reader", "files.read"), Some(names("files.read")));
         for spelling in ["files.Write", "files.write ", "FILES.write", "files.write\0", "write"] {
             assert_eq!(find("reader", spelling), None, "{spelling:?}");
         }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
-use innkeeper_host::config::{Rate, RateConfig, ServeConfig, ToolFilter};
+use innkeeper_host::config::{Rate, RateConfig, ServeConfig};
 use tokio::time::Instant;
 
+use crate::item_names::ItemNames;
 use crate::{Principal, Rejection};
 use bucket::{Bucket, token_time};
 
@@ -83,7 +84,8 @@ pub struct RateLimits {
     pending: OnceLock<Mutex<HashMap<BucketName, TakenTokens>>>,
 }
 
-/// The bucket of a client for its requests, or for its calls of a tool.
+/// The bucket of a client for its requests, or for its calls of a tool by the name with its server: calls
+/// at all endpoints share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BucketName {
     pub(crate) client: Arc<str>,
@@ -141,15 +143,17 @@ impl RateLimits {
         Ok(())
     }
 
-    /// Counts a call of an offered tool by the client, in addition to the request.
+    /// Counts a call of a tool by the client, in addition to the request. The rate is that of the first
+    /// pattern that matches one of the names.
     ///
     /// # Errors
     ///
     /// The call is above the maximum rate of the client for the tool.
-    pub fn count_call(&self, client: &Principal, tool: &str) -> Result<(), RateExceeded> {
+    pub fn count_call(&self, client: &Principal, tool: &ItemNames) -> Result<(), RateExceeded> {
         let mut tools = self.settings(client).tools.iter();
-        let matching = tools.find(|(pattern, _)| ToolFilter::matches(pattern, tool));
+        let matching = tools.find(|(pattern, _)| tool.match_pattern(pattern));
         let Some((_, rate)) = matching else { return Ok(()) };
+        let tool = tool.prefixed();
         self.with_buckets(client, |buckets, now| {
             let taken = buckets.tool(tool, now).take(*rate, now);
             taken.map_err(|retry_after| RateExceeded::Calls { rate: *rate, retry_after })

@@ -186,7 +186,7 @@ impl RestClient {
         let caller = self.caller();
         let offering = self.gateway().offering(&caller).await;
         let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
-        let known = self.gateway().policy.find(&self.principal, name, |name| offering.tool(name));
+        let known = self.gateway().permitted_tool(&self.principal, &offering, name);
         let is_of_gateway =
             || GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
         if known.is_none() && !is_of_gateway() {
@@ -223,7 +223,7 @@ impl RestClient {
         let offering = self.gateway().offering(&caller).await.map_err(Problem::from_error)?;
         let tools = offering.list(ListKind::Tools).items();
         let offered =
-            tools.iter().filter(|tool| self.gateway().policy.permits(&self.principal, &tool.name));
+            tools.iter().filter(|tool| self.gateway().shows_tool(&caller, &offering, &tool.name));
         Ok(openapi::description(&self.base_path(), offered, self.needs_credential).to_string())
     }
 }

@@ -90,10 +90,10 @@ pub(crate) struct ApiKey {
     pub(crate) sha256: Option<String>,
     /// The key itself, from a variable: `${NAME}`.
     pub(crate) key: Option<String>,
-    /// Offered names of the tools that the client may use; `*` matches any sequence of characters.
-    /// Default: all tools.
+    /// Tools that the client may use, by the offered name or as `SERVER.TOOL`; `*` matches any sequence
+    /// of characters. Default: all tools.
     pub(crate) allow: Option<Vec<StringElement>>,
-    /// Offered names of the tools that the client may not use, even if `allow` matches.
+    /// Tools that the client may not use, by any of their names, even if `allow` matches.
     pub(crate) deny: Option<Vec<StringElement>>,
     /// Maximum rate of the requests of this client, in place of `serve.rate`.
     pub(crate) rate: Option<RequestRate>,
@@ -118,10 +118,10 @@ pub(crate) struct ServeOauth {
     /// Claim with the identity of the client.
     #[schemars(extend("default" = "sub"))]
     pub(crate) principal_claim: Option<String>,
-    /// Offered names of the tools that clients with a token may use; `*` matches any sequence of
-    /// characters. Default: all tools.
+    /// Tools that clients with a token may use, by the offered name or as `SERVER.TOOL`; `*` matches any
+    /// sequence of characters. Default: all tools.
     pub(crate) allow: Option<Vec<StringElement>>,
-    /// Offered names of the tools that these clients may not use, even if `allow` matches.
+    /// Tools that these clients may not use, by any of their names, even if `allow` matches.
     pub(crate) deny: Option<Vec<StringElement>>,
     /// Maximum rate of the requests of each of these clients, in place of `serve.rate`.
     pub(crate) rate: Option<RequestRate>,
@@ -162,8 +162,8 @@ pub(crate) struct RequestRate {
     /// Requests that may come at once. Default: the value of `perMinute`.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) burst: Option<u32>,
-    /// Maximum rate of the calls of a tool, by its offered name; `*` matches any sequence of
-    /// characters, and the first name that matches counts.
+    /// Maximum rate of the calls of a tool, by any of its names; `*` matches any sequence of
+    /// characters, and the first entry that matches counts.
     pub(crate) tools: Option<IndexMap<String, CallRate>>,
 }
 
@@ -185,8 +185,8 @@ pub(crate) struct CallRate {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schemars(inline)]
 pub(crate) struct Approval {
-    /// Tools whose calls wait for an approval, as `SERVER.TOOL` or by the offered name; `*` matches any
-    /// sequence of characters.
+    /// Tools whose calls wait for an approval, by any of their names; `*` matches any sequence of
+    /// characters.
     pub(crate) tools: Option<Vec<StringElement>>,
     /// Seconds until an operator must answer.
     #[schemars(range(min = 1, max = 2_592_000), extend("default" = 3_600))]
@@ -235,7 +235,7 @@ pub(crate) struct ServeLimits {
 pub(crate) struct Endpoint {
     /// Offered servers. Default: all servers.
     pub(crate) servers: Option<Vec<StringElement>>,
-    /// Offered tools, by their names on this endpoint.
+    /// Offered tools: `allow` by the name on this endpoint or as `SERVER.TOOL`, `deny` by any name.
     pub(crate) tools: Option<EndpointTools>,
     /// Names of tools and prompts. Default: as in `serve.names`.
     pub(crate) names: Option<NameStyle>,

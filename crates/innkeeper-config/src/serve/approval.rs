@@ -10,7 +10,7 @@ use crate::seconds;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalConfig {
-    /// Tools whose calls wait for an approval, as `SERVER.TOOL` or by the offered name, with patterns.
+    /// Tools whose calls wait for an approval, by any of their names, with patterns.
     /// Default: none.
     pub tools: Vec<String>,
     /// Time for an answer. Default: 1 hour.

@@ -35,7 +35,7 @@ pub struct ApiKeyConfig {
     pub principal: String,
     /// Hash of the key.
     pub sha256: KeyDigest,
-    /// Offered names of the tools that the client may use.
+    /// The tools that the client may use, by any of their names.
     pub tools: ToolFilter,
     /// Maximum rates of this client; `None` for the rates of `serve.rate`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct ServeOauth {
     pub required_scopes: Vec<String>,
     /// Claim with the identity of the client. Default: `sub`.
     pub principal_claim: String,
-    /// Offered names of the tools that clients with a token may use.
+    /// The tools that clients with a token may use, by any of their names.
     pub tools: ToolFilter,
     /// Maximum rates of each client with a token; `None` for the rates of `serve.rate`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@ pub struct EndpointConfig {
     /// Offered servers; `None` for all servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
-    /// Offered tools, by their names on this endpoint.
+    /// Offered tools, by any of their names.
     pub tools: ToolFilter,
     /// Names of tools and prompts. Default: as in [`super::ServeConfig::names`].
     pub names: NameStyle,

@@ -122,8 +122,7 @@ impl ServiceClient {
         let replies = messages.into_iter().enumerate().map(|(index, message)| {
             let connection = &connection;
             async move {
-                // The gateway has counted the request of the first message.
-                let counted = if index == 0 { Ok(()) } else { self.count() };
+                let counted = self.count(index);
                 match (message, counted) {
                     (Err(malformed), _) => {
                         let error = malformed_request(&malformed);
@@ -161,8 +160,8 @@ impl ServiceClient {
     }
 
     /// Counts a message of a batch as a request of the client.
-    fn count(&self) -> Result<(), ConnectionError> {
-        let counted = self.transport.gateway.rate_limits.count_request(&self.principal);
+    fn count(&self, index: usize) -> Result<(), ConnectionError> {
+        let counted = self.transport.gateway.count_batched(&self.principal, index);
         counted.map_err(|exceeded| {
             let retry_after = exceeded.retry_after().as_secs_f64();
             ConnectionError::new(ErrorCode::TransportError, exceeded.to_string())

@@ -110,7 +110,7 @@ async fn find(request: &ConsoleRequest<'_>) -> Result<FoundTool, Page> {
     let offering =
         offering.map_err(|error| Page::message(StatusCode::BAD_GATEWAY, "Tool", &error.message))?;
     let unknown = || Page::not_found("No tool has this name.");
-    let found = request.gateway.policy.find(principal, name, |name| offering.tool(name));
+    let found = request.gateway.permitted_tool(principal, &offering, name);
     let server = found.ok_or_else(unknown)?.server.name.to_string();
     let mut items = offering.list(ListKind::Tools).items().iter();
     let item = items.find(|item| *item.name == *name).ok_or_else(unknown)?;

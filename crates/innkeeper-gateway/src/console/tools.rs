@@ -25,13 +25,12 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
             return Page::message(status, "Tools", &error.message).into();
         }
     };
-    let policy = &request.gateway.policy;
     let matches = |item: &&ListItem| {
         let of_server =
             || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server);
         let words = query.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
         let text = format!("{} {}", item.name, description(item)).to_lowercase();
-        policy.permits(principal, &item.name)
+        request.gateway.permitted_tool(principal, &offering, &item.name).is_some()
             && (server.is_empty() || of_server())
             && words.iter().all(|word| text.contains(word))
     };

@@ -39,9 +39,9 @@ const MAX_DEFINITION_BYTES: usize = 32 << 10;
 
 impl GatewayInner {
     /// Returns the questions of the gateway if calls of a tool need an approval.
-    pub(super) fn approval_of(&self, tool: &NamedItem, name: &str) -> Option<&PendingQuestions> {
+    pub(super) fn approval_of(&self, tool: &NamedItem) -> Option<&PendingQuestions> {
         let questions = self.questions.as_ref()?;
-        questions.need_approval(&tool.host_name, name).then_some(questions)
+        questions.need_approval(&tool.names).then_some(questions)
     }
 
     /// Returns what an endpoint is called in questions: the number may be another one after a restart.
@@ -111,7 +111,7 @@ impl GatewayInner {
             process: questions.process().to_owned(),
             server: (*tool.server.name).to_owned(),
             item: name.to_owned(),
-            host_name: (*tool.host_name).to_owned(),
+            host_name: tool.names.prefixed().to_owned(),
             params: arguments,
             definition: (definition.get().len() <= MAX_DEFINITION_BYTES).then_some(definition),
             digest,
@@ -139,7 +139,7 @@ impl GatewayInner {
                 &question.content;
             *kind == QuestionKind::Approval
                 && **principal == **request.caller.principal.id()
-                && **host_name == *tool.host_name
+                && **host_name == *tool.names.prefixed()
                 && *endpoint == self.endpoint_label(request.caller.endpoint)
                 && params.get() == arguments_of(request).get()
         };
@@ -266,7 +266,7 @@ pub(super) fn definition(tool: &NamedItem) -> Option<Box<RawValue>> {
     let stopped = upstream.stopped();
     let stopped = stopped.get(&tool.server.name).map(|catalog| &**catalog);
     [Some(&*catalog), stopped].into_iter().flatten().find_map(|catalog| {
-        let found = catalog.tools().find(|known| *known.public_name == *tool.host_name)?;
+        let found = catalog.tools().find(|known| *known.public_name == *tool.names.prefixed())?;
         Some((*found.definition.raw).to_owned())
     })
 }

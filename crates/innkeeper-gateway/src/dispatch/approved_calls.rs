@@ -54,15 +54,15 @@ impl GatewayInner {
         loop {
             let offering =
                 self.offering(&caller).await.map_err(|error| NotRun::Now(error.message))?;
-            if !self.policy.permits(&caller.principal, &content.item) {
-                return Err(NotRun::Ever(format!("the client may no longer use `{name}`")));
-            }
             let Some(tool) = offering.tool(&content.item) else {
                 return Err(NotRun::Now(format!("`{name}` is not offered now")));
             };
-            if *tool.host_name != *content.host_name {
+            if *tool.names.prefixed() != *content.host_name {
                 let message = format!("`{name}` is now the name of another tool");
                 return Err(NotRun::Ever(message));
+            }
+            if !self.policy.permits(&caller.principal, &tool.names) {
+                return Err(NotRun::Ever(format!("the client may no longer use `{name}`")));
             }
             if caller.client.is_none() && self.is_session_server(&tool.server.name) {
                 return Err(NotRun::Ever("the session of the call has ended".to_owned()));

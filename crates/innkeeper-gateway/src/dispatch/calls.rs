@@ -37,19 +37,18 @@ impl GatewayInner {
         name: &str,
     ) -> Reply {
         let principal = &request.caller.principal;
-        let tool = self.policy.find(principal, name, |name| offering.tool(name));
-        let Some(tool) = tool else {
+        let Some(tool) = self.permitted_tool(principal, offering, name) else {
             self.audit_log.record_refused_tool(principal, name);
             return Err(RpcError::unknown_item("tool", name));
         };
-        let questions = self.approval_of(tool, name);
+        let questions = self.approval_of(tool);
         if let Some(questions) = questions
             && let Some(reply) =
                 Box::pin(self.continue_wait(request, questions, (tool, name))).await
         {
             return reply;
         }
-        self.rate_limits.count_call(principal, name).map_err(|exceeded| {
+        self.rate_limits.count_call(principal, &tool.names).map_err(|exceeded| {
             let text = format!("call of `{}`: {exceeded}", shown_name(name));
             self.audit_log.record("rate", Some(principal), &text);
             RpcError::from_rate(exceeded)
@@ -94,7 +93,8 @@ impl GatewayInner {
             task: None,
             may_repeat: tool.may_repeat,
         };
-        let (host, host_name) = (tool.server.upstream.host.clone(), tool.host_name.clone());
+        let host = tool.server.upstream.host.clone();
+        let host_name: Box<str> = tool.names.prefixed().into();
         let task_call = self.task_call(request, tool)?;
         let call = {
             let arguments = arguments.map(ToOwned::to_owned);
@@ -170,7 +170,8 @@ impl GatewayInner {
             task: None,
             may_repeat: true,
         };
-        let (host, host_name) = (prompt.server.upstream.host.clone(), prompt.host_name.clone());
+        let host = prompt.server.upstream.host.clone();
+        let host_name: Box<str> = prompt.names.prefixed().into();
         let call = move |options: CallOptions| async move {
             host.get_prompt(&host_name, &arguments, options).await
         };
@@ -229,7 +230,7 @@ impl GatewayInner {
                     let name = text(&reference, "name").ok_or_else(|| invalid("ref/name"))?;
                     let prompt = offering.prompt(&name);
                     let prompt = prompt.ok_or_else(|| RpcError::unknown_item("prompt", &name))?;
-                    (&prompt.server, prompt.host_name.clone(), true)
+                    (&prompt.server, prompt.names.prefixed().into(), true)
                 }
                 Some("ref/resource") => {
                     let uri = text(&reference, "uri").ok_or_else(|| invalid("ref/uri"))?;

@@ -15,7 +15,8 @@ use super::forwarding::{CallTarget, complete_result};
 use super::{Caller, ClientRequest, Reply};
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
-use crate::offering::{NamedItem, OfferedServer};
+use crate::item_names::ItemNames;
+use crate::offering::{NamedItem, OfferedServer, Offering};
 use crate::quota::Reservation;
 use crate::server_use::{MAX_OPEN_TASKS, OpenTask, TaskHold};
 use crate::task_ids::{TaskIdPair, TaskReference};
@@ -206,7 +207,7 @@ impl GatewayInner {
             server.upstream.number == reference.host
                 && server.era == caller.era()
                 && is_connected(server, &reference)
-                && self.policy.permits(&caller.principal, &reference.tool)
+                && self.permits_task(caller, &offering, &reference)
         });
         let server = server.ok_or_else(RpcError::unknown_task)?;
         let ids = TaskIdPair { of_server: reference.id.clone(), of_client };
@@ -223,6 +224,17 @@ impl GatewayInner {
         let result =
             self.store_task_result(caller, method, &reference.tool, ids.for_client(&result?));
         Ok(complete_result(result, caller.era()))
+    }
+
+    /// Returns whether the client may use the tool of a task, which may be offered no more.
+    fn permits_task(&self, caller: &Caller, offering: &Offering, task: &TaskReference) -> bool {
+        let offered = offering.tool(&task.tool).filter(|tool| *tool.server.name == *task.server);
+        let style = self.endpoint(caller.endpoint).names;
+        let names = offered.map_or_else(
+            || ItemNames::from_offered(style, &task.server, &task.tool),
+            |tool| tool.names.clone(),
+        );
+        self.policy.permits(&caller.principal, &names)
     }
 
     async fn forward_task_request(

@@ -39,7 +39,7 @@ impl GatewayInner {
             return self.call_found_tool(request, offering, arguments).await;
         }
         // A call of a found tool counts as a call of that tool only.
-        let counted = self.rate_limits.count_call(&request.caller.principal, tool.name());
+        let counted = self.rate_limits.count_call(&request.caller.principal, &tool.names());
         counted.map_err(RpcError::from_rate)?;
         let output = match tool {
             GatewayTool::SearchTools => self.search_tools(request, offering, arguments).await,
@@ -68,8 +68,7 @@ impl GatewayInner {
             Err(message) => return Ok(tool_error(request, &message)),
         };
         let principal = &request.caller.principal;
-        let found = self.policy.find(principal, &call.name, |name| offering.tool(name));
-        if found.is_none() {
+        if self.permitted_tool(principal, offering, &call.name).is_none() {
             return Ok(tool_error(request, &self.unknown_tool(request, offering, &call.name)));
         }
         let params = called_params(request.params.raw(), &call);
@@ -93,7 +92,7 @@ impl GatewayInner {
             return format!("`{shown}` is a tool of the gateway: call it by its name");
         }
         let principal = &request.caller.principal;
-        let permits = |tool: &str| self.policy.permits(principal, tool);
+        let permits = |tool: &str| self.permitted_tool(principal, offering, tool).is_some();
         let search = offering.search.as_ref();
         let similar = search.map(|search| search.similar_names(name, permits)).unwrap_or_default();
         let hint = if similar.is_empty() {
@@ -115,7 +114,8 @@ impl GatewayInner {
             .map_err(|error| invalid_arguments(GatewayTool::SearchTools, &error))?;
         let principal = &request.caller.principal;
         let Some(search) = &offering.search else { return Err(no_search()) };
-        let permitted = search.permitted(|tool| self.policy.permits(principal, tool));
+        let permitted =
+            search.permitted(|tool| self.permitted_tool(principal, offering, tool).is_some());
         let offering = offering.clone();
         let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
         let found =
@@ -133,7 +133,7 @@ impl GatewayInner {
             .map_err(|error| invalid_arguments(GatewayTool::DescribeTools, &error))?;
         let principal = &request.caller.principal;
         let search = offering.search.as_ref().ok_or_else(no_search)?;
-        let permits = |tool: &str| self.policy.permits(principal, tool);
+        let permits = |tool: &str| self.permitted_tool(principal, offering, tool).is_some();
         let (text, is_error) = search.describe(&arguments.names(), permits);
         if is_error { Err(text) } else { Ok(vec![text]) }
     }

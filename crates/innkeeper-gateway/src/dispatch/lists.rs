@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use super::{CallerOffering, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
-use crate::gateway_tools::GatewayTool;
 use crate::offering::{ListItem, ListKind};
 
 impl GatewayInner {
@@ -57,12 +56,8 @@ impl GatewayInner {
                 "`params/cursor` is not a cursor of the current list: request the list from its start",
             )
         })?;
-        let (policy, principal) = (&self.policy, &request.caller.principal);
-        let options = self.endpoint(request.caller.endpoint);
         let is_offered = |item: &&ListItem| {
-            kind != ListKind::Tools
-                || GatewayTool::find(options, &item.name).is_some()
-                || policy.permits(principal, &item.name)
+            kind != ListKind::Tools || self.shows_tool(request.caller, &offering, &item.name)
         };
         let items: Vec<&str> =
             page.items.iter().filter(is_offered).map(|item| item.text.as_str()).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use innkeeper_host::config::NameStyle;
 use innkeeper_protocol::skim;
 use innkeeper_schema::Schema;
 use serde_json::json;
@@ -12,6 +13,7 @@ use tokio::sync::oneshot;
 use super::approved_calls::NotRun;
 use crate::error::shown_name;
 use crate::gateway::{Gateway, GatewayInner};
+use crate::item_names::ItemNames;
 use crate::pending_questions::store::{Changed, QuestionChange, StoreError};
 use crate::pending_questions::{
     MAX_REASON_BYTES, MAX_RESPONSE_BYTES, PendingQuestions, Question, QuestionId, QuestionKind,
@@ -166,7 +168,10 @@ impl GatewayInner {
         // The process that asked has counted the call.
         if question.content.process != questions.process() {
             let principal = Principal::new(question.content.principal.as_str());
-            if let Err(exceeded) = self.rate_limits.count_call(&principal, &question.content.item) {
+            let Question { content, .. } = &question;
+            let style = NameStyle::Prefixed;
+            let tool = ItemNames::from_offered(style, &content.server, &content.host_name);
+            if let Err(exceeded) = self.rate_limits.count_call(&principal, &tool) {
                 return Ok(AnswerOutcome::NotNow(exceeded.to_string()));
             }
         }

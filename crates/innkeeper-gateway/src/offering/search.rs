@@ -39,12 +39,13 @@ struct PermittedTools {
 pub(super) fn listed_tools(
     tools: Vec<ListItem>,
     endpoint: &EndpointOptions,
+    is_pinned: impl Fn(&ListItem) -> bool,
     omitted: &mut Vec<String>,
 ) -> (Vec<ListItem>, Option<ToolSearch>) {
     let mut listed: Vec<ListItem> = GatewayTool::offered(endpoint)
         .map(|tool| ListItem { name: tool.name().into(), text: tool.definition() })
         .collect();
-    for tool in tools.iter().filter(|tool| !endpoint.search || endpoint.is_pinned(&tool.name)) {
+    for tool in tools.iter().filter(|tool| !endpoint.search || is_pinned(tool)) {
         if GatewayTool::find(endpoint, &tool.name).is_some() {
             let call = if endpoint.search { "; `call_tool` calls it" } else { "" };
             omitted.push(format!(

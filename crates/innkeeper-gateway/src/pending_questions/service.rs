@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use chrono::Utc;
 use innkeeper_host::audit;
-use innkeeper_host::config::{ApprovalConfig, ToolFilter};
+use innkeeper_host::config::ApprovalConfig;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::question::{NewQuestion, Question, QuestionId};
 use super::state::QuestionState;
 use super::store::{LEASE_TIME, QuestionAdded, QuestionStore, StoreError};
+use crate::item_names::ItemNames;
 
 /// Time between two attempts to reach a store that does not respond.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -22,7 +23,7 @@ const MAX_STORE_OUTAGE: Duration = LEASE_TIME;
 /// Which questions a gateway asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionOptions {
-    /// The tools whose calls need an approval, as `SERVER.TOOL` or by the name that clients use; `*`
+    /// The tools whose calls need an approval, by any of their names, such as `SERVER.TOOL`; `*`
     /// matches any sequence of characters. Default: none.
     pub tools: Vec<String>,
     /// Time for an answer. Default: 1 hour.
@@ -75,13 +76,9 @@ impl PendingQuestions {
         &self.process
     }
 
-    /// Returns whether calls of a tool need an approval. Either name decides, so that no endpoint has a
-    /// way around.
-    pub(crate) fn need_approval(&self, host_name: &str, offered_name: &str) -> bool {
-        let matches = |pattern: &String| {
-            ToolFilter::matches(pattern, host_name) || ToolFilter::matches(pattern, offered_name)
-        };
-        self.options.tools.iter().any(matches)
+    /// Returns whether calls of a tool need an approval.
+    pub(crate) fn need_approval(&self, tool: &ItemNames) -> bool {
+        self.options.tools.iter().any(|pattern| tool.match_pattern(pattern))
     }
 
     /// Adds a question and writes the line of the audit log.

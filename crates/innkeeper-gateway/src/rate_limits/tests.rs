@@ -9,6 +9,10 @@ const fn rate(per_minute: u32, burst: u32) -> Rate {
     Rate { per_minute, burst }
 }
 
+fn names(tool: &str) -> ItemNames {
+    ItemNames::single(tool)
+}
+
 fn client(name: &str) -> Principal {
     Principal::new(name)
 }
@@ -71,7 +75,7 @@ async fn each_client_has_its_own_bucket_and_a_client_with_rates_of_its_own_has_t
 async fn each_tool_has_its_own_bucket_with_the_rate_of_the_first_pattern() {
     let rates = [("files.read_*", rate(60, 2)), ("files.*", rate(60, 1))];
     let limits = RateLimits::new(tools(&rates), []);
-    let call = |name: &str, tool: &str| limits.count_call(&client(name), tool);
+    let call = |name: &str, tool: &str| limits.count_call(&client(name), &names(tool));
     for tool in ["files.read_a", "files.read_b"] {
         call("ann", tool).unwrap();
         call("ann", tool).unwrap();
@@ -112,7 +116,7 @@ async fn as_many_clients_are_counted_as_the_limit_and_one_more_waits() {
 #[tokio::test(start_paused = true)]
 async fn tools_above_the_limit_share_one_bucket() {
     let limits = RateLimits::new(tools(&[("*", rate(60, 1))]), []);
-    let call = |tool: &str| limits.count_call(&client("ann"), tool);
+    let call = |tool: &str| limits.count_call(&client("ann"), &names(tool));
     for index in 0..MAX_TOOLS_PER_CLIENT {
         call(&index.to_string()).unwrap();
     }
@@ -143,7 +147,7 @@ async fn a_client_is_idle_only_if_all_its_buckets_are_full() {
 async fn clients_without_a_maximum_have_no_entry() {
     let limits = RateLimits::new(RateConfig::default(), []);
     limits.count_request(&client("ann")).unwrap();
-    limits.count_call(&client("ann"), "x").unwrap();
+    limits.count_call(&client("ann"), &names("x")).unwrap();
     assert!(limits.clients.lock().unwrap().is_empty());
 }
 

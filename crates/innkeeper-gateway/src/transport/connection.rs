@@ -105,6 +105,15 @@ fn connection_ended(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Where the messages of a client come from.
+#[derive(Debug)]
+pub(super) enum MessageSource {
+    /// A line of a connection, which no rate counts.
+    Line,
+    /// A request over HTTP, with the memory of its body. The rate counts its messages.
+    Post(Reservation),
+}
+
 /// One client with a queue of messages to the client.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -180,15 +189,18 @@ impl Connection {
 
     async fn receive(&self, line: &[u8]) {
         match envelope::parse(line) {
-            Ok(message) => self.accept(message, None).await,
+            Ok(message) => self.accept(message, MessageSource::Line).await,
             Err(malformed) => self.reject(&malformed).await,
         }
     }
 
     /// Accepts messages of the client, and handles requests at the same time as the next messages.
-    /// Waits while the client does not read its responses. `memory` is the memory of the messages.
-    pub(super) async fn accept(&self, message: Message<'_>, memory: Option<Reservation>) {
-        let memory = memory.map(Arc::new);
+    /// Waits while the client does not read its responses.
+    pub(super) async fn accept(&self, message: Message<'_>, source: MessageSource) {
+        let memory = match source {
+            MessageSource::Line => None,
+            MessageSource::Post(memory) => Some(Arc::new(memory)),
+        };
         match message {
             Message::Single(message) => self.receive_message(message, memory).await,
             Message::Batch(messages) => {
@@ -207,10 +219,20 @@ impl Connection {
                     self.reject(malformed).await;
                     return;
                 }
-                for message in messages {
-                    match message {
-                        Ok(message) => self.receive_message(message, memory.clone()).await,
-                        Err(malformed) => self.reject(&malformed).await,
+                for (index, message) in messages.into_iter().enumerate() {
+                    // No rate counts lines.
+                    let counted = match memory {
+                        Some(_) => self.gateway.count_batched(&self.client.principal, index),
+                        None => Ok(()),
+                    };
+                    match (message, counted) {
+                        (Ok(Incoming::Request { id, .. }), Err(exceeded)) => {
+                            let error = RpcError::from_rate(exceeded);
+                            self.sink.send(incoming::error_line(Some(&id), &error)).await;
+                        }
+                        // A message above the rate that is no request starts no work.
+                        (Ok(message), _) => self.receive_message(message, memory.clone()).await,
+                        (Err(malformed), _) => self.reject(&malformed).await,
                     }
                 }
             }

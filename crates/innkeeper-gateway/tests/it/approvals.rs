@@ -339,28 +339,30 @@ async fn a_call_of_a_client_that_has_left_runs_and_its_result_is_kept() {
 /// flat names, and through `call_tool` | each way waits for the approval | Approval first
 #[tokio::test]
 async fn no_other_name_of_a_tool_avoids_the_approval() {
-    let (test_env, approvals) = (TestEnv::new(), Approvals::of(&["a.echo"]));
-    let server = test_env.fixture("a").journal(&test_env.journal());
-    let endpoint = EndpointOptions { search: true, ..EndpointOptions::default() };
-    let connection_servers = vec!["a".to_owned()];
-    let options = GatewayOptions { endpoint, connection_servers, ..GatewayOptions::default() };
-    let questions = PendingQuestions::new(approvals.store.clone(), approvals.options.clone());
-    let builder = GatewayBuilder::new(options).questions(questions);
-    let gateway = test_env.gateway_with(builder, [server]).await;
-    let mut flat = gateway.connect_to_server("ada", "a");
-    let mut found = gateway.initialized("ada", json!({})).await;
-    let arguments = json!({ "message": "hi" });
-    flat.start("tools/call", json!({ "name": "echo", "arguments": arguments })).await;
-    let first = open_question(&gateway.gateway).await;
-    assert_eq!((&*first.content.item, &*first.content.host_name), ("echo", "a.echo"));
-    approve(&gateway.gateway, first.id).await;
-    wait_for(&gateway.gateway, first.id, QuestionState::Done).await;
-    assert_eq!(calls(&test_env), 1);
-    let inner = json!({ "name": "a.echo", "arguments": arguments });
-    found.start("tools/call", json!({ "name": "call_tool", "arguments": inner })).await;
-    let second = open_question(&gateway.gateway).await;
-    assert_eq!(&*second.content.item, "a.echo");
-    assert_eq!(calls(&test_env), 1);
+    for pattern in ["a.echo", "echo"] {
+        let (test_env, approvals) = (TestEnv::new(), Approvals::of(&[pattern]));
+        let server = test_env.fixture("a").journal(&test_env.journal());
+        let endpoint = EndpointOptions { search: true, ..EndpointOptions::default() };
+        let connection_servers = vec!["a".to_owned()];
+        let options = GatewayOptions { endpoint, connection_servers, ..GatewayOptions::default() };
+        let questions = PendingQuestions::new(approvals.store.clone(), approvals.options.clone());
+        let builder = GatewayBuilder::new(options).questions(questions);
+        let gateway = test_env.gateway_with(builder, [server]).await;
+        let mut flat = gateway.connect_to_server("ada", "a");
+        let mut found = gateway.initialized("ada", json!({})).await;
+        let arguments = json!({ "message": "hi" });
+        flat.start("tools/call", json!({ "name": "echo", "arguments": arguments })).await;
+        let first = open_question(&gateway.gateway).await;
+        assert_eq!((&*first.content.item, &*first.content.host_name), ("echo", "a.echo"));
+        approve(&gateway.gateway, first.id).await;
+        wait_for(&gateway.gateway, first.id, QuestionState::Done).await;
+        assert_eq!(calls(&test_env), 1);
+        let inner = json!({ "name": "a.echo", "arguments": arguments });
+        found.start("tools/call", json!({ "name": "call_tool", "arguments": inner })).await;
+        let second = open_question(&gateway.gateway).await;
+        assert_eq!(&*second.content.item, "a.echo");
+        assert_eq!(calls(&test_env), 1);
+    }
 }
 
 #[tokio::test]

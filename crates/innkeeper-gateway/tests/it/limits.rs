@@ -10,9 +10,11 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use innkeeper_gateway::auth::{ApiKey, AuthSettings, Authenticator};
 use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
+use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{GatewayBuilder, GatewayOptions, HttpAccess};
 use innkeeper_host::Environment;
-use innkeeper_testkit::rss_kib;
+use innkeeper_host::config::{Rate, RateConfig};
+use innkeeper_testkit::{Journal, rss_kib};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,6 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
+use crate::http::call;
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
 /// The keys of two clients.
@@ -205,6 +208,66 @@ async fn a_batch_has_a_maximum_number_of_messages_and_only_one_revision_has_batc
     let (status, error) = send(&router, modern).await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
     assert!(error["error"]["message"].as_str().unwrap().contains("one message"), "{error}");
+}
+
+/// Attack: remote | a client hides calls from its rate, and from the rate of a tool, in one batch | each
+/// message counts, what is above a rate has an error with its own id, and the rest runs | Isolation
+#[tokio::test]
+async fn each_message_of_a_batch_counts_for_the_rates() {
+    let rate = |burst| Rate { per_minute: 1, burst };
+    let requests = RateConfig { requests: Some(rate(10)), ..RateConfig::default() };
+    let tools = [("a.echo".to_owned(), rate(3))].into_iter().collect();
+    let calls = RateConfig { requests: None, tools };
+    // `initialize` is the first request, and the HTTP request counts for the first message.
+    for (rates, permitted) in [(requests, 9), (calls, 3)] {
+        let test_env = TestEnv::new();
+        let builder = GatewayBuilder::new(GatewayOptions::default());
+        let builder = builder.rate_limits(RateLimits::new(rates, []));
+        let server = test_env.fixture("a").journal(&test_env.journal());
+        let gateway = test_env.gateway_with(builder, [server]).await;
+        let router = gateway.gateway.router(local_access());
+        let session = session(&router, "2025-03-26").await;
+        let calls: Vec<String> = (0..20).map(|id| call(id).to_string()).collect();
+        let batch = format!("[{}]", calls.join(","));
+        let (status, responses) = send(&router, request(Some(&session), batch)).await;
+        assert_eq!(status, StatusCode::OK, "{responses}");
+        let responses = responses.as_array().unwrap();
+        let ids: Vec<&Value> = responses.iter().map(|response| &response["id"]).collect();
+        assert_eq!(ids, (0..20).map(Value::from).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        let refused = |response: &&Value| response["error"]["data"]["kind"] == "rate";
+        assert_eq!(responses.iter().filter(refused).count(), 20 - permitted);
+        assert_eq!(Journal::read(&test_env.journal()).count("tools/call"), permitted);
+    }
+}
+
+/// A message above the rate that starts no work is accepted: a cancellation must not be lost.
+#[tokio::test]
+async fn a_cancellation_in_a_batch_above_the_rate_ends_its_call() {
+    let requests = Some(Rate { per_minute: 1, burst: 3 });
+    let rates = RateConfig { requests, ..RateConfig::default() };
+    let builder = GatewayBuilder::new(GatewayOptions::default());
+    let builder = builder.rate_limits(RateLimits::new(rates, []));
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("a").journal(&test_env.journal());
+    let gateway = test_env.gateway_with(builder, [server]).await;
+    let router = gateway.gateway.router(local_access());
+    let session = session(&router, "2025-03-26").await;
+    let params = json!({ "name": "a.sleep", "arguments": { "ms": 60_000 } });
+    let slow = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let calling = router.clone().oneshot(request(Some(&session), slow.to_string()));
+    let mut tasks = JoinSet::new();
+    tasks.spawn(calling);
+    let journal = test_env.journal();
+    let received =
+        |method| Journal::wait_for(&journal, TEST_TIMEOUT, move |all| all.count(method) > 0);
+    received("tools/call").await;
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 1 } });
+    let batch = format!("[{},{},{cancel}]", ping(2), ping(3));
+    let (_, responses) = send(&router, request(Some(&session), batch)).await;
+    assert_eq!(responses[1]["error"]["data"]["kind"], "rate", "{responses}");
+    received("notifications/cancelled").await;
+    tasks.join_next().await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test]

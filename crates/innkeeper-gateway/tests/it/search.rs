@@ -6,7 +6,7 @@ use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{EndpointOptions, GatewayBuilder, GatewayOptions, Principal};
 use innkeeper_host::HostEvent;
-use innkeeper_host::config::{Rate, RateConfig, ToolFilter};
+use innkeeper_host::config::{NameStyle, Rate, RateConfig, ToolFilter};
 use innkeeper_testkit::{Fixture, Journal};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -215,6 +215,38 @@ async fn a_denied_tool_is_neither_found_nor_described_nor_called() {
         assert!(!text(&called).replace(name, "").contains("a.add"), "{called}");
     }
     assert_eq!(calls_of(journal.path()), Vec::<Value>::new());
+}
+
+/// Attack: remote | a client finds, describes or calls a tool with the search of an endpoint with flat names,
+/// which a rule denies by the name with its server | each response is that of an unknown tool | Isolation
+#[tokio::test]
+async fn a_tool_that_is_denied_by_another_name_is_not_found() {
+    let test_env = TestEnv::new();
+    let endpoint = EndpointOptions {
+        names: NameStyle::Flat,
+        search: true,
+        pinned: vec!["a.add".to_owned()],
+        ..EndpointOptions::default()
+    };
+    let builder = GatewayBuilder::new(GatewayOptions { endpoint, ..GatewayOptions::default() });
+    let rules = ToolFilter { deny: vec!["a.add".to_owned()], ..ToolFilter::default() };
+    let policy = ToolPolicy::new([(Principal::new("ada"), rules)], ToolFilter::default());
+    let journal = test_env.journal();
+    let server = test_env.fixture("a").journal(&journal);
+    let gateway = test_env.gateway_with(builder.policy(policy), [server]).await;
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let list = bob.request("tools/list", json!({})).await;
+    assert!(names(&list["tools"]).contains(&"add"), "pinned by the name with its server");
+    let list = ada.request("tools/list", json!({})).await;
+    assert_eq!(names(&list["tools"]), ["search_tools", "describe_tools", "call_tool"]);
+    let found = ask(&mut ada, "search_tools", json!({ "query": "add" })).await;
+    assert!(!found.to_string().contains("\"add\""), "{found}");
+    let described = ask(&mut ada, "describe_tools", json!({ "names": ["add"] })).await;
+    assert_eq!(described["tools"], json!([]));
+    let called = ada.request("tools/call", through("add", &json!({ "a": 1, "b": 1 }))).await;
+    assert_eq!(called["isError"], true);
+    assert_eq!(calls_of(&journal), Vec::<Value>::new());
 }
 
 #[tokio::test]

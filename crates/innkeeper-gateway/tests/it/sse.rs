@@ -3,8 +3,9 @@
 use axum::Router;
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
+use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{EndpointOptions, GatewayBuilder, GatewayOptions};
-use innkeeper_host::config::NameStyle;
+use innkeeper_host::config::{NameStyle, Rate, RateConfig};
 use innkeeper_testkit::Journal;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -163,6 +164,32 @@ async fn a_stream_takes_messages_of_its_own_client_only() {
     let mut events = client.events;
     let (_, pong) = events.next().await.unwrap();
     assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
+}
+
+/// Attack: remote | a client hides calls from its rate in one batch for its stream | each message counts,
+/// and what is above the rate has an error with its own id | Isolation
+#[tokio::test]
+async fn each_message_of_a_batch_counts_for_the_rate() {
+    let test_env = TestEnv::new();
+    let rate = Some(Rate { per_minute: 1, burst: 5 });
+    let rates = RateLimits::new(RateConfig { requests: rate, ..RateConfig::default() }, []);
+    let builder = GatewayBuilder::new(GatewayOptions::default()).rate_limits(rates);
+    let server = test_env.fixture("a").journal(&test_env.journal());
+    let gateway = test_env.gateway_with(builder, [server]).await;
+    // The stream is the first request.
+    let mut client = SseClient::open(&gateway, "/sse").await;
+    let batch: Vec<Value> = (0..10).map(call).collect();
+    assert_eq!(client.post(&batch.into()).await, StatusCode::ACCEPTED);
+    let mut refused = Vec::new();
+    for _ in 0..10 {
+        let (_, response) = client.events.next().await.unwrap();
+        if response["error"]["data"]["kind"] == "rate" {
+            refused.push(response["id"].as_u64().unwrap());
+        }
+    }
+    refused.sort_unstable();
+    assert_eq!(refused, [4, 5, 6, 7, 8, 9]);
+    assert_eq!(Journal::read(&test_env.journal()).count("tools/call"), 4);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::item_names::ItemNames;
 
 const TOOLS: [(&str, &str); 4] = [
     ("fs.read", "Reads a file. Slowly."),
@@ -39,7 +40,8 @@ fn an_endpoint_with_a_search_lists_the_gateways_tools_and_the_pinned_tools() {
         ..EndpointOptions::default()
     };
     let mut omitted = Vec::new();
-    let (listed, search) = listed_tools(TOOLS.map(item).into(), &endpoint, &mut omitted);
+    let is_pinned = |tool: &ListItem| endpoint.is_pinned(&ItemNames::single(&tool.name));
+    let (listed, search) = listed_tools(TOOLS.map(item).into(), &endpoint, is_pinned, &mut omitted);
     let names: Vec<&str> = listed.iter().map(|tool| &*tool.name).collect();
     assert_eq!(names, ["search_tools", "describe_tools", "call_tool", "web.fetch"]);
     assert_eq!(listed[3], item(TOOLS[2]));
@@ -58,7 +60,7 @@ fn an_endpoint_without_a_search_leaves_out_a_tool_with_the_name_of_a_gateways_to
         EndpointOptions { large_results: Some(Default::default()), ..EndpointOptions::default() };
     let tools = vec![item(("read_result", "")), item(("call_tool", ""))];
     let mut omitted = Vec::new();
-    let (listed, search) = listed_tools(tools, &endpoint, &mut omitted);
+    let (listed, search) = listed_tools(tools, &endpoint, |_| false, &mut omitted);
     assert!(search.is_none());
     let names: Vec<&str> = listed.iter().map(|tool| &*tool.name).collect();
     assert_eq!(names, ["read_result", "search_result", "select_result", "call_tool"]);

@@ -20,11 +20,13 @@ use super::response::{
 };
 use super::session::{GENERAL_STREAM, NewSession, Session};
 use super::{Accepted, HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
+use crate::error::RpcError;
 use crate::event_stream::EventStream;
 use crate::gateway::GatewayInner;
 use crate::metrics::{ClientTransport, RejectionReason};
 use crate::owned_calls::{OwnedCalls, request_json};
 use crate::quota::Reservation;
+use crate::rate_limits::RateExceeded;
 use crate::replicas::OwnedKey;
 use crate::sink::MessageSink;
 use crate::store_error::StoreError;
@@ -92,11 +94,13 @@ async fn batch(
         return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
     }
     let mut requests = Vec::new();
-    for message in messages.into_iter().flatten() {
+    for (index, message) in messages.into_iter().flatten().enumerate() {
+        let counted = from.transport.gateway.count_batched(&from.principal, index);
         match message {
             Incoming::Request { id, method, params } => {
-                requests.push(Request::new(id, &method, params));
+                requests.push(Request { counted, ..Request::new(id, &method, params) });
             }
+            // A message above the rate starts no work: it ends a request, or answers one of a server.
             other => incoming::accept(&from.transport.gateway, &session.client, other),
         }
     }
@@ -210,11 +214,14 @@ struct Request {
     id: RequestId,
     method: String,
     params: Option<Box<RawValue>>,
+    /// Whether the request is above the rate of its client.
+    counted: Result<(), RateExceeded>,
 }
 
 impl Request {
     fn new(id: RequestId, method: &str, params: Option<&RawValue>) -> Self {
-        Self { id, method: method.to_owned(), params: params.map(ToOwned::to_owned) }
+        let params = params.map(ToOwned::to_owned);
+        Self { id, method: method.to_owned(), params, counted: Ok(()) }
     }
 
     async fn respond(
@@ -223,6 +230,9 @@ impl Request {
         connected: &incoming::Connected,
         sink: &MessageSink,
     ) -> Option<Bytes> {
+        if let Err(exceeded) = self.counted {
+            return Some(incoming::response_line(&self.id, &Err(RpcError::from_rate(exceeded))));
+        }
         let request = (&self.id, &*self.method, self.params.as_deref());
         incoming::respond_connected(gateway, connected, sink, request).await
     }

@@ -27,7 +27,7 @@ use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::replicas::{Claim, OwnedKey, Ownership};
 use crate::store_error::StoreError;
-use crate::transport::connection::Connection;
+use crate::transport::connection::{Connection, MessageSource};
 
 /// The path for the messages of clients.
 pub(crate) const MESSAGES_PATH: &str = "/messages";
@@ -211,7 +211,7 @@ pub(crate) async fn receive_message(
         Ok(message) => message,
         Err(response) => return *response,
     };
-    let accepting = session.connection.accept(message, Some(memory));
+    let accepting = session.connection.accept(message, MessageSource::Post(memory));
     match timeout(transport.gateway.options.request_time, accepting).await {
         Ok(()) => accepted(),
         Err(_) => rejected(
