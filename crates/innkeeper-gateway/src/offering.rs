@@ -383,16 +383,16 @@ fn with_name(raw: &RawValue, name: &str) -> String {
 /// another one must not hide it.
 fn keep_first(candidates: &mut Vec<Candidate<'_>>, kind: &str, omitted: &mut Vec<String>) {
     let mut owners: HashMap<Box<str>, Arc<OfferedServer>> = HashMap::new();
-    candidates.retain(|candidate| match owners.entry(candidate.key.clone()) {
+    candidates.retain(|candidate| match owners.entry(candidate.names.offered().into()) {
         Entry::Vacant(free) => {
             free.insert(candidate.server.clone());
             true
         }
         Entry::Occupied(owner) => {
-            let Candidate { key, server, .. } = candidate;
             omitted.push(format!(
-                "{kind} `{key}` of server `{}` is left out: server `{}` comes first",
-                server.name,
+                "{kind} `{}` of server `{}` is left out: server `{}` comes first",
+                candidate.names.offered(),
+                candidate.server.name,
                 owner.get().name
             ));
             false
