@@ -83,8 +83,9 @@ pub use schema::json_schema;
 pub use secret::{ExpandedValue, Secret};
 pub use secret_scan::{mentions_secret, redact_argument, redact_url};
 pub use serve::{
-    ApiKeyConfig, ApprovalConfig, ConsoleConfig, EndpointConfig, KeyDigest, LargeResults,
-    NameStyle, Rate, RateConfig, ServeAuth, ServeConfig, ServeLimits, ServeOauth, TokenAlgorithm,
+    ApiKeyConfig, ApprovalConfig, BindingConfig, ConsoleConfig, EndpointConfig, KeyDigest,
+    LargeResults, MCP_ENDPOINT, NameStyle, Rate, RateConfig, ServeAuth, ServeConfig, ServeLimits,
+    ServeOauth, TokenAlgorithm,
 };
 pub use server::{
     CacheConfig, EnterpriseConfig, IdToken, OauthConfig, OauthGrant, ResourceLimits, RestartPolicy,

@@ -20,7 +20,9 @@ use super::seconds;
 pub(super) use check::serve;
 
 pub use approval::ApprovalConfig;
-pub use auth::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
+pub use auth::{
+    ApiKeyConfig, BindingConfig, KeyDigest, MCP_ENDPOINT, ServeAuth, ServeOauth, TokenAlgorithm,
+};
 pub use console::ConsoleConfig;
 pub use endpoint::{EndpointConfig, LargeResults};
 

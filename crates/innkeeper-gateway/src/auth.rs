@@ -89,7 +89,7 @@ impl From<&ServeAuth> for AuthSettings {
 impl From<&ApiKeyConfig> for ApiKey {
     fn from(config: &ApiKeyConfig) -> Self {
         // Other modules use the rules and the rates of the client.
-        let ApiKeyConfig { principal, sha256, tools: _, rate: _ } = config;
+        let ApiKeyConfig { principal, sha256, tools: _, binding: _, rate: _ } = config;
         Self { principal: principal.as_str().into(), sha256: *sha256.as_bytes() }
     }
 }

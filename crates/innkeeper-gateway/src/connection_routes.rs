@@ -33,9 +33,6 @@ pub use fuzz::connection_request as fuzz_connection_request;
 /// Seconds after which a client can try again while the store is not available.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("2");
 
-/// The index of the endpoint whose items clients of the service use: that of `/mcp`.
-const ENDPOINT: usize = 0;
-
 /// A path of the connection service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRoute {
@@ -77,19 +74,31 @@ impl ConnectionRoute {
 
 /// The client of a request.
 #[derive(Debug)]
-struct ServiceClient {
+pub(crate) struct ServiceClient {
     transport: Arc<HttpTransport>,
     service: ConnectionService,
     principal: Principal,
+    /// The index of the endpoint whose items the client uses: that of `/mcp`.
+    endpoint: usize,
     headers: HeaderMap,
+}
+
+impl ServiceClient {
+    pub(crate) fn new(
+        transport: &Arc<HttpTransport>,
+        service: ConnectionService,
+        principal: Principal,
+        endpoint: usize,
+    ) -> Self {
+        let (transport, headers) = (transport.clone(), HeaderMap::new());
+        Self { transport, service, principal, endpoint, headers }
+    }
 }
 
 /// Handles one request. Dropping the future cancels the calls of the request at their servers.
 pub(crate) async fn handle(
-    transport: &Arc<HttpTransport>,
-    service: &ConnectionService,
+    client: ServiceClient,
     route: ConnectionRoute,
-    principal: Principal,
     request: Request<Body>,
 ) -> Response<Body> {
     let (Parts { method, headers, uri, .. }, body) = request.into_parts();
@@ -102,8 +111,7 @@ pub(crate) async fn handle(
         response.headers_mut().extend(allow.ok().map(|allow| (header::ALLOW, allow)));
         return response;
     }
-    let (transport, service) = (transport.clone(), service.clone());
-    let client = ServiceClient { transport, service, principal, headers };
+    let client = ServiceClient { headers, ..client };
     let is_https = uri.scheme_str() == Some("https");
     let is_initialize = route == ConnectionRoute::Lifecycle(LifecycleMessage::Initialize);
     let (body, _memory) = match is_initialize || route == ConnectionRoute::JsonRpc {

@@ -124,7 +124,7 @@ pub(crate) type Reply = Result<Box<RawValue>, RpcError>;
 
 impl GatewayInner {
     pub(crate) fn endpoint(&self, index: usize) -> &EndpointOptions {
-        &self.endpoints[index].options
+        &self.endpoints.all()[index].options
     }
 
     /// Returns what the endpoint of a caller offers. Starts the servers of the caller that do not run

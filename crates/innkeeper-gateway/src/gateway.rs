@@ -19,6 +19,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::sleep;
 
 use crate::audit_log::AuditLog;
+use crate::bindings::{Bindings, Endpoints};
 use crate::call_monitor::CallMonitor;
 use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
@@ -58,6 +59,7 @@ use sharing::{PrivateServers, Sharing};
 pub struct GatewayBuilder {
     options: GatewayOptions,
     policy: ToolPolicy,
+    bindings: Bindings,
     rates: Arc<RateLimits>,
     telemetry: Option<Telemetry>,
     console: Option<ConsoleOptions>,
@@ -80,6 +82,7 @@ impl GatewayBuilder {
         Self {
             options,
             policy: ToolPolicy::default(),
+            bindings: Bindings::default(),
             rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             telemetry: None,
             console: None,
@@ -134,6 +137,13 @@ impl GatewayBuilder {
     #[must_use]
     pub fn policy(self, policy: ToolPolicy) -> Self {
         Self { policy, ..self }
+    }
+
+    /// Sets the servers and endpoints that each client may use. A client sees nothing of the others: they
+    /// are unknown, as names that do not exist. Default: all of them.
+    #[must_use]
+    pub fn bindings(self, bindings: Bindings) -> Self {
+        Self { bindings, ..self }
     }
 
     /// Sets the maximum rates of each client. Default: none.
@@ -194,13 +204,15 @@ impl GatewayBuilder {
         let named = options.named_endpoints.iter().cloned();
         let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
             .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
-            .map(|(name, options)| Endpoint { name, options, is_legacy: false })
+            .map(|(name, options)| Endpoint { name, options, is_legacy: false, is_bound: false })
             .chain(options.connection_servers.iter().map(|server| Endpoint {
                 name: None,
                 options: EndpointOptions::for_server(server),
                 is_legacy: true,
+                is_bound: false,
             }))
             .collect();
+        let endpoints = Endpoints::new(endpoints, self.bindings);
         let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
         let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
         let with_process: Vec<Arc<str>> = with_process.collect();
@@ -209,9 +221,10 @@ impl GatewayBuilder {
         let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
         // A builder that builds two gateways passes requests to the first.
         drop(self.upstream.set(Arc::downgrade(&upstream)));
-        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoints.len()));
+        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoints.all().len()));
         // Warns of items that are left out.
-        for (index, endpoint) in endpoints.iter().enumerate().filter(|(_, one)| !one.is_legacy) {
+        let common = endpoints.all().iter().enumerate();
+        for (index, endpoint) in common.filter(|(_, one)| !one.is_legacy && !one.is_bound) {
             shared_view.offering(index, &endpoint.options);
         }
         let tasks = GatewayTasks::default();
@@ -270,6 +283,8 @@ pub(crate) struct Endpoint {
     pub(crate) options: EndpointOptions,
     /// Whether clients use the legacy era only: it changes no result of a server of either era.
     pub(crate) is_legacy: bool,
+    /// Whether the endpoint belongs to clients that are bound to some servers.
+    pub(crate) is_bound: bool,
 }
 
 /// The servers of a host as one MCP server. Clones share the gateway.
@@ -279,7 +294,7 @@ pub struct Gateway(Arc<GatewayInner>);
 #[derive(Debug)]
 pub(crate) struct GatewayInner {
     pub(crate) options: GatewayOptions,
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Endpoints,
     /// The host of all clients.
     shared: Arc<Upstream>,
     /// What a client without hosts of its own sees.
@@ -337,7 +352,7 @@ impl GatewayInner {
     }
 
     fn endpoint_options(&self) -> impl ExactSizeIterator<Item = &EndpointOptions> {
-        self.endpoints.iter().map(|endpoint| &endpoint.options)
+        self.endpoints.all().iter().map(|endpoint| &endpoint.options)
     }
 
     /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
@@ -372,14 +387,17 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// Returns the error of the connection.
+    /// Returns the error of the connection, or an error of the kind `NotFound` for a client that is not
+    /// bound to the endpoint `/mcp`.
     pub async fn serve_connection(
         &self,
         principal: Principal,
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        transport::connection::serve(&self.0, (principal, 0), reader, writer).await
+        let endpoint = self.0.endpoints.place_for(&principal, 0);
+        let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
+        transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
     }
 
     /// Works like [`Self::serve_connection`], with the items of one server under their own names.
@@ -387,7 +405,7 @@ impl Gateway {
     /// # Errors
     ///
     /// Returns the error of the connection, or an error of the kind `NotFound` unless the server is
-    /// one of [`GatewayOptions::connection_servers`].
+    /// one of [`GatewayOptions::connection_servers`], and one that the client may use.
     pub async fn serve_server_connection(
         &self,
         principal: Principal,
@@ -399,6 +417,8 @@ impl Gateway {
         let position = options.connection_servers.iter().position(|name| name == server);
         let position = position.ok_or(std::io::ErrorKind::NotFound)?;
         let endpoint = 1 + options.named_endpoints.len() + position;
+        let endpoint = self.0.endpoints.place_for(&principal, endpoint);
+        let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
         transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
     }
 

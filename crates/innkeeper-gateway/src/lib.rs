@@ -68,6 +68,8 @@ mod view;
 mod parked_calls;
 mod subscribers;
 
+mod bindings;
+
 mod gateway;
 
 mod dispatch;
@@ -86,6 +88,7 @@ mod server;
 #[cfg(doctest)]
 mod pages;
 
+pub use bindings::{Binding, Bindings};
 pub use dispatch::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;

@@ -10,7 +10,7 @@ use axum::routing::{any, get};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
-use crate::connection_routes::{self, ConnectionRoute};
+use crate::connection_routes::{self, ConnectionRoute, ServiceClient};
 use crate::connections::{ConnectionService, rejection_response};
 use crate::console::Console;
 use crate::gateway::GatewayInner;
@@ -207,7 +207,7 @@ fn forwarded(
     let transport = transport.ok_or_else(|| absent("the gateway serves no clients"))?;
     let endpoint = match endpoint {
         None => Some(0),
-        Some(label) => gateway.endpoint_with_label(label),
+        Some(label) => gateway.endpoint_with_label(&head.principal, label),
     };
     let endpoint = endpoint
         .ok_or_else(|| absent("the replicas have different configurations: no such endpoint"))?;
@@ -324,10 +324,11 @@ impl Routes {
             return response;
         }
         let shared = self.access.origin.cors_headers(&parts);
+        let has_endpoint = !matches!(target, Target::SseMessages | Target::Metrics);
         let admitted = self.admit(&parts).await.and_then(|principal| {
-            let index = match endpoint {
-                None => Some(0),
-                Some(name) => self.transport.gateway.endpoint_index(name),
+            let index = match has_endpoint {
+                true => self.transport.gateway.endpoints.find(&principal, endpoint),
+                false => Some(0),
             };
             let unknown = || {
                 let message = "no endpoint has this name; `serve.endpoints` has the names";
@@ -399,21 +400,25 @@ impl Routes {
                     RestClient { transport, endpoint, principal, needs_credential, header_trace };
                 rest::handle(&client, resource, &parts, body).await
             }
-            Target::Metrics => self.metrics(request.method()).await,
+            Target::Metrics => self.metrics(request.method(), &principal).await,
             Target::Connections(service, route) => {
-                let handling =
-                    connection_routes::handle(transport, &service, route, principal, request);
-                Box::pin(handling).await
+                let client = ServiceClient::new(transport, service, principal, endpoint);
+                Box::pin(connection_routes::handle(client, route, request)).await
             }
         }
     }
 
-    /// Returns the metrics of the host that all clients share, and of the gateway.
-    async fn metrics(&self, method: &Method) -> Response<Body> {
+    /// Returns the metrics of the host that all clients share, and of the gateway. A client that is bound to
+    /// servers or endpoints gets those of its servers only: the gateway counts the requests for all.
+    async fn metrics(&self, method: &Method, principal: &Principal) -> Response<Body> {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Problem::method_not_allowed(&Method::GET).into_response();
         }
         let gateway = &self.transport.gateway;
+        if !gateway.endpoints.is_unbound(principal) {
+            let is_own = |server: &str| gateway.endpoints.offer_server(principal, server);
+            return metrics_response(gateway.shared_host().prometheus_for(is_own));
+        }
         let open_questions = match &gateway.questions {
             Some(questions) => questions.store().count_open().await.ok(),
             None => None,
@@ -427,10 +432,7 @@ impl Routes {
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
-        let mut response = plain(StatusCode::OK, text);
-        let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        response
+        metrics_response(text)
     }
 
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
@@ -464,6 +466,13 @@ fn plain(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
     response
 }
 
+fn metrics_response(text: String) -> Response<Body> {
+    let mut response = plain(StatusCode::OK, text);
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
 fn json(text: String) -> Response<Body> {
     let mut response = plain(StatusCode::OK, text);
     let kind = HeaderValue::from_static("application/json");
@@ -479,17 +488,10 @@ impl GatewayInner {
         format!("_{}", endpoint.and_then(|endpoint| endpoint.name.as_deref()).unwrap_or_default())
     }
 
-    /// Returns the index of the endpoint with a label.
-    fn endpoint_with_label(&self, label: &str) -> Option<usize> {
-        match label.strip_prefix('_')? {
-            "" => Some(0),
-            name => self.endpoint_index(name),
-        }
-    }
-
-    /// Returns the index of a named endpoint.
-    fn endpoint_index(&self, name: &str) -> Option<usize> {
-        self.endpoints.iter().position(|endpoint| endpoint.name.as_deref() == Some(name))
+    /// Returns the index of the endpoint with a label that a client gets.
+    fn endpoint_with_label(&self, principal: &Principal, label: &str) -> Option<usize> {
+        let name = label.strip_prefix('_')?;
+        self.endpoints.find(principal, (!name.is_empty()).then_some(name))
     }
 }
 

@@ -1,12 +1,12 @@
 //! The configuration: servers, transports, and diagnostics with their positions.
 
 pub use innkeeper_config::{
-    ApiKeyConfig, ApprovalConfig, CacheConfig, Config, ConfigError, ConfigOrigin, ConsoleConfig,
-    DenyReason, Diagnostic, EndpointConfig, EnterpriseConfig, Environment, ExpandedValue,
-    ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken, InheritedEnvironment, InvalidServer,
-    KeyDigest, LargeResults, MAX_DEPTH, MAX_FILE_BYTES, NameStyle, OauthConfig, OauthGrant,
-    Position, Rate, RateConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, Secret,
-    ServeAuth, ServeConfig, ServeLimits, ServeOauth, ServerConfig, Severity, Share, TokenAlgorithm,
-    ToolFilter, TransportConfig, UnknownServer, json_schema, redact_argument, redact_url,
-    server_names,
+    ApiKeyConfig, ApprovalConfig, BindingConfig, CacheConfig, Config, ConfigError, ConfigOrigin,
+    ConsoleConfig, DenyReason, Diagnostic, EndpointConfig, EnterpriseConfig, Environment,
+    ExpandedValue, ExtraKeys, GuardMode, GuardModes, HostConfig, IdToken, InheritedEnvironment,
+    InvalidServer, KeyDigest, LargeResults, MAX_DEPTH, MAX_FILE_BYTES, MCP_ENDPOINT, NameStyle,
+    OauthConfig, OauthGrant, Position, Rate, RateConfig, ResourceLimits, RestartPolicy,
+    RetryPolicy, SandboxConfig, Secret, ServeAuth, ServeConfig, ServeLimits, ServeOauth,
+    ServerConfig, Severity, Share, TokenAlgorithm, ToolFilter, TransportConfig, UnknownServer,
+    json_schema, redact_argument, redact_url, server_names,
 };

@@ -16,7 +16,8 @@ use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
 use innkeeper_gateway::{
-    ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess, Principal,
+    Bindings, ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess,
+    Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
 use innkeeper_host::{Config, Environment, Host};
@@ -74,6 +75,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         let prepare = move |builder| preparation.apply(builder);
         let builder = GatewayBuilder::new(options)
             .policy(ToolPolicy::from_config(&serve))
+            .bindings(Bindings::from_config(&serve))
             .rate_limits(RateLimits::from_config(&serve))
             .servers(&config)
             .private_servers(&config, prepare);

@@ -95,6 +95,11 @@ pub(crate) struct ApiKey {
     pub(crate) allow: Option<Vec<StringElement>>,
     /// Tools that the client may not use, by any of their names, even if `allow` matches.
     pub(crate) deny: Option<Vec<StringElement>>,
+    /// Servers that the client may use. Default: all servers.
+    pub(crate) servers: Option<Vec<StringElement>>,
+    /// Names of the endpoints that the client may use; `/mcp` is the endpoint without a name. Default:
+    /// all endpoints.
+    pub(crate) endpoints: Option<Vec<StringElement>>,
     /// Maximum rate of the requests of this client, in place of `serve.rate`.
     pub(crate) rate: Option<RequestRate>,
 }
@@ -123,6 +128,11 @@ pub(crate) struct ServeOauth {
     pub(crate) allow: Option<Vec<StringElement>>,
     /// Tools that these clients may not use, by any of their names, even if `allow` matches.
     pub(crate) deny: Option<Vec<StringElement>>,
+    /// Servers that clients with a token may use. Default: all servers.
+    pub(crate) servers: Option<Vec<StringElement>>,
+    /// Names of the endpoints that these clients may use; `/mcp` is the endpoint without a name.
+    /// Default: all endpoints.
+    pub(crate) endpoints: Option<Vec<StringElement>>,
     /// Maximum rate of the requests of each of these clients, in place of `serve.rate`.
     pub(crate) rate: Option<RequestRate>,
 }

@@ -37,9 +37,34 @@ pub struct ApiKeyConfig {
     pub sha256: KeyDigest,
     /// The tools that the client may use, by any of their names.
     pub tools: ToolFilter,
+    /// The servers and endpoints that the client may use.
+    #[serde(flatten)]
+    pub binding: BindingConfig,
     /// Maximum rates of this client; `None` for the rates of `serve.rate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateConfig>,
+}
+
+/// The name of the endpoint without a name in [`BindingConfig::endpoints`]. Other names have no slash.
+pub const MCP_ENDPOINT: &str = "/mcp";
+
+/// The servers and endpoints that a client may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingConfig {
+    /// Names of the servers; `None` for all servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<String>>,
+    /// Names of the endpoints, with [`MCP_ENDPOINT`]; `None` for all endpoints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<Vec<String>>,
+}
+
+impl BindingConfig {
+    /// Returns whether the client may use only some servers or endpoints.
+    pub fn is_bound(&self) -> bool {
+        self.servers.is_some() || self.endpoints.is_some()
+    }
 }
 
 /// The SHA-256 hash of an API key, which is never printed.
@@ -102,6 +127,9 @@ pub struct ServeOauth {
     pub principal_claim: String,
     /// The tools that clients with a token may use, by any of their names.
     pub tools: ToolFilter,
+    /// The servers and endpoints that clients with a token may use.
+    #[serde(flatten)]
+    pub binding: BindingConfig,
     /// Maximum rates of each client with a token; `None` for the rates of `serve.rate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateConfig>,

@@ -9,16 +9,19 @@ mod web;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use indexmap::IndexMap;
+
 use super::{NameStyle, Rate, RateConfig, ServeConfig, ServeLimits};
 use crate::check::EntryChecker;
 use crate::diagnostic::Position;
 use crate::document::ServerEntry;
 use crate::filter::ToolFilter;
 use crate::key_location::{PathSegment, key_segment};
+use crate::key_path::escape_for_message;
 use crate::load::ParsedSource;
 use crate::raw_value::ByteSize;
 use crate::tree::JsonMember;
-use crate::{raw, validate};
+use crate::{raw, unknown_keys, validate};
 
 /// Returns the settings of the gateway. Only one file may contain `serve`.
 ///
@@ -66,7 +69,9 @@ fn section(member: JsonMember, servers: &[String], source: &mut ParsedSource<'_>
 fn convert(checker: &mut EntryChecker<'_>, typed: raw::Serve, servers: &[String]) -> ServeConfig {
     let defaults = ServeConfig::default();
     let names = typed.names.map_or(defaults.names, name_style);
-    let auth = typed.auth.map(|auth| auth::auth(checker, auth)).unwrap_or_default();
+    let endpoints: Vec<String> = typed.endpoints.iter().flat_map(IndexMap::keys).cloned().collect();
+    let known = KnownNames { servers, endpoints: &endpoints };
+    let auth = typed.auth.map(|auth| auth::auth(checker, auth, known)).unwrap_or_default();
     let console = typed.console.map(|typed| console::console(checker, typed, &auth));
     ServeConfig {
         listen: typed.listen.and_then(|text| listen(checker, &text)).unwrap_or(defaults.listen),
@@ -87,6 +92,14 @@ fn convert(checker: &mut EntryChecker<'_>, typed: raw::Serve, servers: &[String]
         console: console.unwrap_or_default(),
         endpoints: endpoint::endpoints(checker, typed.endpoints, names, servers),
     }
+}
+
+/// The names of the configuration that `serve` can refer to.
+#[derive(Clone, Copy)]
+struct KnownNames<'a> {
+    servers: &'a [String],
+    /// The names of the named endpoints.
+    endpoints: &'a [String],
 }
 
 fn listen(checker: &mut EntryChecker<'_>, text: &str) -> Option<SocketAddr> {
@@ -182,6 +195,29 @@ fn tool_filter(
         deny: raw::strings(deny),
         ..ToolFilter::default()
     }
+}
+
+/// Returns the names of a list of servers or endpoints. An unknown name is an error, with `path` as the path of
+/// the list.
+fn known_names<'a>(
+    checker: &mut EntryChecker<'_>,
+    path: &[PathSegment<'_>],
+    kind: &str,
+    list: Vec<raw::StringElement>,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Vec<String> {
+    let names: Vec<(usize, String)> = indexed(Some(list)).collect();
+    for (index, name) in &names {
+        if known.clone().any(|known| known == name) {
+            continue;
+        }
+        let path = [path, &[PathSegment::Index(*index)]].concat();
+        checker.error(&path, format!("no {kind} `{}`", escape_for_message(name)));
+        if let Some(similar) = unknown_keys::similar(name, known.clone()) {
+            checker.report.hint(format!("did you mean `{similar}`?"));
+        }
+    }
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Returns the valid strings of a list with their indexes.

@@ -356,9 +356,64 @@ fn two_entries_of_one_key_or_two_rules_of_one_client_are_an_error() {
     assert!(same.contains("apiKeys[1]: the same key as an earlier entry"), "{same}");
     let other = two(&one, r#""principal": "a", "key": "${API_KEY}", "deny": ["x"]"#);
     assert!(
-        other.contains("apiKeys[1]: `a` has other values of `allow`, `deny` or `rate`"),
+        other.contains(
+            "apiKeys[1]: `a` has other values of `allow`, `deny`, `servers`, `endpoints` or `rate`"
+        ),
         "{other}"
     );
+}
+
+#[test]
+fn a_client_is_bound_to_servers_and_endpoints_that_exist() {
+    let key = format!(r#""principal": "a", "sha256": "{HASH}""#);
+    let with_endpoint =
+        |auth: &str| format!(r#"{{"auth": {auth}, "endpoints": {{"docs": {{}}}}}}"#);
+    let oauth = |keys: &str| {
+        with_endpoint(&format!(
+            r#"{{"oauth": {{"issuer": "https://a.b", "audience": "https://a.b/mcp",
+                "jwksUrl": "https://a.b/k", {keys}}}}}"#
+        ))
+    };
+    let api_key = |keys: &str| with_endpoint(&format!(r#"{{"apiKeys": [{{{key}, {keys}}}]}}"#));
+    let binding = r#""servers": ["files"], "endpoints": ["/mcp", "docs"]"#;
+    let owned = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    let expected =
+        BindingConfig { servers: owned(&["files"]), endpoints: owned(&["/mcp", "docs"]) };
+    assert_eq!(serve(&api_key(binding)).auth.api_keys[0].binding, expected);
+    assert_eq!(serve(&oauth(binding)).auth.oauth.unwrap().binding, expected);
+    assert!(!serve(&api_key(r#""deny": []"#)).auth.api_keys[0].binding.is_bound());
+    for (keys, place, hint) in [
+        (
+            r#""servers": ["files", "fils"]"#,
+            "servers[1]: no server `fils`",
+            "did you mean `files`?",
+        ),
+        (r#""endpoints": ["dosc"]"#, "endpoints[0]: no endpoint `dosc`", "did you mean `docs`?"),
+        (r#""endpoints": ["mcp"]"#, "endpoints[0]: no endpoint `mcp`", "did you mean `/mcp`?"),
+    ] {
+        for (text, parent) in [(api_key(keys), "apiKeys[0]"), (oauth(keys), "oauth")] {
+            let problems = problems(&text);
+            let place = format!("serve.auth.{parent}.{place}");
+            assert!(problems.contains(&place) && problems.contains(hint), "{problems}");
+        }
+    }
+    let two = format!(
+        r#"{{"auth": {{"apiKeys": [{{{key}}},
+            {{"principal": "a", "key": "${{API_KEY}}", "servers": []}}]}}}}"#
+    );
+    assert!(problems(&two).contains("apiKeys[1]: `a` has other values"), "{}", problems(&two));
+}
+
+#[test]
+fn an_operator_who_is_bound_is_a_warning() {
+    let text = format!(
+        r#"{{"auth": {{"apiKeys": [{{"principal": "a", "sha256": "{HASH}", "servers": []}}]}},
+            "console": {{"operators": ["a"]}}}}"#
+    );
+    let warnings: Vec<String> =
+        load(&text).unwrap().warnings.iter().map(ToString::to_string).collect();
+    let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(warning.contains("serve.console.operators[0]: the console refuses `a`"), "{warning}");
 }
 
 /// Attack: files | the settings of the tokens name no audience, a plain `http` address or an

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::{ENDPOINT, ServiceClient};
+use super::ServiceClient;
 use crate::connections::store::{EventCursor, Lookup, NextEvents, OpenedEvents};
 use crate::connections::{
     ConnectionError, ConnectionService, ConnectionState, ErrorCode, connection_id,
@@ -98,7 +98,7 @@ impl ServiceClient {
         connection: &ConnectionState,
     ) -> Result<(mpsc::Receiver<Bytes>, Subscription), ConnectionError> {
         let gateway = &self.transport.gateway;
-        let view = gateway.view(&self.principal, None, ENDPOINT).await;
+        let view = gateway.view(&self.principal, None, self.endpoint).await;
         let view =
             view.map_err(|error| ConnectionError::new(ErrorCode::InternalError, error.message))?;
         let is_enabled = |feature| self.service.is_feature_enabled(feature, connection);
@@ -108,8 +108,9 @@ impl ServiceClient {
             resources: is_enabled("resources"),
         };
         let (sender, changes) = mpsc::channel(MAX_QUEUED_CHANGES);
-        let subscriber = Subscriber::new(ENDPOINT, view, MessageSink::Queue(sender), lists, None);
-        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoint(ENDPOINT))))
+        let subscriber =
+            Subscriber::new(self.endpoint, view, MessageSink::Queue(sender), lists, None);
+        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoint(self.endpoint))))
     }
 }
 

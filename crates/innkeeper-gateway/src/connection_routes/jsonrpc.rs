@@ -14,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::upstream_error::{convert, failed_tool};
-use super::{ENDPOINT, ServiceClient, add_retry_time, json_response, no_content, remove_cookie};
+use super::{ServiceClient, add_retry_time, json_response, no_content, remove_cookie};
 use crate::client::ClientIdentity;
 use crate::connections::{
     ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
@@ -229,7 +229,7 @@ impl ServiceClient {
         let capabilities = empty_object().into();
         Caller {
             principal: self.principal.clone(),
-            endpoint: ENDPOINT,
+            endpoint: self.endpoint,
             client: None,
             subscription: None,
             identity: ClientIdentity { revision: REVISION, capabilities },

@@ -93,10 +93,13 @@ impl Console {
     }
 
     /// Returns whether a principal may use the console. Without authentication, everyone who reaches
-    /// the gateway is the local user.
+    /// the gateway is the local user. A client that is bound to servers or endpoints is no operator: the
+    /// console shows all of them.
     pub(super) fn is_operator(&self, principal: &Principal) -> bool {
-        self.options.operators.contains(principal)
-            || !self.access.authenticator.requires_credential() && self.access.origin.is_loopback()
+        let is_local =
+            || !self.access.authenticator.requires_credential() && self.access.origin.is_loopback();
+        self.gateway().endpoints.is_unbound(principal)
+            && (self.options.operators.contains(principal) || is_local())
     }
 
     /// Returns whether a token belongs to the forms of a visitor.
@@ -117,6 +120,7 @@ pub(super) fn no_operator_page(principal: &Principal) -> Page {
         "<p>The console shows data of all clients, and only operators may use it. <code>{}</code> is \
          no operator.</p>\n<p>Add the name to <code>serve.console.operators</code> in the \
          configuration of the gateway, and restart it:</p>\n<pre>{}</pre>\n\
+         <p>A client with <code>servers</code> or <code>endpoints</code> of its own cannot be one.</p>\n\
          <p><a href=\"sign-in\">Sign in with another credential</a></p>",
         principal.id(),
         example(principal)

@@ -109,10 +109,14 @@ impl GatewayInner {
         call: Option<&WaitingCall>,
     ) -> Result<Caller, NotRun> {
         let content = &question.content;
-        let mut endpoints = 0..self.endpoints.len();
+        let principal = Principal::new(content.principal.as_str());
+        let mut endpoints = 0..self.endpoints.all().len();
         let endpoint = endpoints.find(|index| self.endpoint_label(*index) == content.endpoint);
+        let endpoint = endpoint.and_then(|index| self.endpoints.place_for(&principal, index));
         let endpoint = endpoint.ok_or_else(|| {
-            NotRun::Ever("the endpoint of the call does not exist any more".to_owned())
+            NotRun::Ever(
+                "the endpoint of the call does not exist any more for the client".to_owned(),
+            )
         })?;
         let revision: Option<Revision> = content.revision.parse().ok();
         let revision = revision.filter(|revision| revision.era() == Era::Legacy);
@@ -121,7 +125,7 @@ impl GatewayInner {
             capabilities: super::empty_object().into(),
         };
         Ok(Caller {
-            principal: Principal::new(content.principal.as_str()),
+            principal,
             endpoint,
             client: call.and_then(|call| call.client.clone()),
             subscription: None,

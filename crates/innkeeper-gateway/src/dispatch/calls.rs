@@ -201,7 +201,8 @@ impl GatewayInner {
             CallError::Routing(_) => unknown_resource(request, &uri),
             error => RpcError::from_call_error(error, &uri),
         })??;
-        Ok(cacheable_result(result, request.caller.era()))
+        let is_for_all = self.endpoints.are_same_for_all();
+        Ok(cacheable_result(result, request.caller.era(), is_for_all))
     }
 
     pub(super) async fn complete(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {

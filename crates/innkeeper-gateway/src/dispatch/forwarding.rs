@@ -385,12 +385,19 @@ pub(super) fn complete_result(result: Box<RawValue>, era: Era) -> Box<RawValue> 
 }
 
 /// Works like [`complete_result`], with the cache hints that the modern era requires. A result of a
-/// server without hints is not cacheable.
-pub(super) fn cacheable_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
-    let hints = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")];
+/// server without hints is not cacheable. Unless all clients may use the server, no cache between them and the
+/// gateway may give the result of one client to another.
+pub(super) fn cacheable_result(result: Box<RawValue>, era: Era, is_for_all: bool) -> Box<RawValue> {
+    let private = "\"private\"";
+    let hints = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", private)];
     match era {
         Era::Legacy => result,
-        Era::Modern => with_defaults(result, &hints),
+        Era::Modern if is_for_all => with_defaults(result, &hints),
+        Era::Modern => {
+            let result = with_defaults(result, &hints);
+            let text = skim::replace_member(result.get(), "cacheScope", private);
+            RawValue::from_string(text).unwrap_or(result)
+        }
     }
 }
 

@@ -31,6 +31,7 @@ impl GatewayInner {
         let is_public = !hints.is_empty()
             && hints.iter().all(|hint| hint.scope == CacheScope::Public)
             && (kind != ListKind::Tools || self.policy.is_same_for_all())
+            && self.endpoints.are_same_for_all()
             && offering.view.private_upstreams().next().is_none();
         (ttl.as_millis(), if is_public { "public" } else { "private" })
     }

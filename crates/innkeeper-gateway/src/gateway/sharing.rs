@@ -233,7 +233,7 @@ impl GatewayInner {
                 }
             }
             let private: Vec<_> = upstreams.iter().skip(1).cloned().collect();
-            let view = Arc::new(View::new(upstreams, self.endpoints.len()));
+            let view = Arc::new(View::new(upstreams, self.endpoints.all().len()));
             let mut scopes = sharing.scopes();
             let is_running =
                 |host: &Arc<Upstream>| scopes.running().any(|running| Arc::ptr_eq(running, host));

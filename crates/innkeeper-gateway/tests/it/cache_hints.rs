@@ -1,7 +1,7 @@
 //! The cache hints of the lists of several servers.
 
 use innkeeper_gateway::policy::ToolPolicy;
-use innkeeper_gateway::{GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_gateway::{Binding, Bindings, GatewayBuilder, GatewayOptions, Principal};
 use innkeeper_host::config::ToolFilter;
 use innkeeper_testkit::Fixture;
 use serde_json::{Value, json};
@@ -59,6 +59,21 @@ async fn a_list_that_depends_on_the_client_is_private() {
     let [tools, prompts] =
         hints(&test_env, policy, vec![server(&test_env, "a", 6_000, "public")]).await;
     assert_eq!((tools.1, prompts.1), (json!("private"), json!("public")));
+    let binding = Binding { servers: None, endpoints: Some(Vec::new()) };
+    let bindings = Bindings::new([(Principal::new("bob"), binding)], Binding::default());
+    let builder = GatewayBuilder::new(GatewayOptions::default()).bindings(bindings);
+    let one = server(&test_env, "b", 6_000, "public")
+        .with("--read-result", r#"{"contents":[],"ttlMs":1000,"cacheScope":"public"}"#);
+    let gateway = test_env.gateway_with(builder, [one]).await;
+    let mut client = gateway.modern("ada", json!({}));
+    for (method, params) in [
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/read", json!({ "uri": "fx://b/item/1" })),
+    ] {
+        let result = client.request(method, params).await;
+        assert_eq!(result["cacheScope"], "private", "{method}: {result}");
+    }
     let private = server(&test_env, "p", 6_000, "public").config_key("share", "principal");
     let servers = vec![server(&test_env, "a", 6_000, "public"), private];
     for (_, scope) in hints(&test_env, ToolPolicy::default(), servers).await {

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod arbitrary_requests;
+mod bindings;
 mod bridge;
 mod cache_hints;
 mod connection;

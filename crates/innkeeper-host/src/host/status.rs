@@ -139,7 +139,13 @@ impl Host {
     /// Returns the metrics in the Prometheus text format 0.0.4. Serve the text as `text/plain;
     /// version=0.0.4`. Contains more metrics than [`Host::metrics`].
     pub fn prometheus(&self) -> String {
-        let servers = self.0.registry.servers().into_iter().map(|server| {
+        self.prometheus_for(|_| true)
+    }
+
+    /// Returns the metrics of the servers that `is_shown` selects, like [`Host::prometheus`].
+    pub fn prometheus_for(&self, is_shown: impl Fn(&str) -> bool) -> String {
+        let servers = self.0.registry.servers().into_iter();
+        let servers = servers.filter(|server| is_shown(&server.name)).map(|server| {
             let status = server.status();
             let entry = status.entry.as_ref();
             prometheus::ServerSample {

@@ -2,8 +2,10 @@
 
 use url::{Host, Url};
 
-use super::super::{ApiKeyConfig, KeyDigest, ServeAuth, ServeOauth, TokenAlgorithm};
-use super::{indexed, rate, tool_filter};
+use super::super::{
+    ApiKeyConfig, BindingConfig, KeyDigest, MCP_ENDPOINT, ServeAuth, ServeOauth, TokenAlgorithm,
+};
+use super::{KnownNames, indexed, known_names, rate, tool_filter};
 use crate::check::EntryChecker;
 use crate::key_location::{PathSegment, key_segment};
 use crate::raw;
@@ -18,33 +20,40 @@ const MAX_PRINCIPAL_CHARS: usize = 128;
 /// The name of the user that runs the program, for clients without a key.
 const LOCAL_USER: &str = "local";
 
-pub(super) fn auth(checker: &mut EntryChecker<'_>, typed: raw::ServeAuth) -> ServeAuth {
+pub(super) fn auth(
+    checker: &mut EntryChecker<'_>,
+    typed: raw::ServeAuth,
+    known: KnownNames<'_>,
+) -> ServeAuth {
     let mut api_keys: Vec<ApiKeyConfig> = Vec::new();
     for (index, typed) in typed.api_keys.unwrap_or_default().into_iter().enumerate() {
         let path = [key_segment("auth"), key_segment("apiKeys"), PathSegment::Index(index)];
-        let Some(key) = api_key(checker, &path, typed) else { continue };
+        let Some(key) = api_key(checker, &path, typed, known) else { continue };
         if api_keys.iter().any(|other| other.sha256 == key.sha256) {
             checker.error(&path, "the same key as an earlier entry");
         }
         if api_keys.iter().any(|other| {
             other.principal == key.principal
-                && (&other.tools, &other.rate) != (&key.tools, &key.rate)
+                && (&other.tools, &other.binding, &other.rate)
+                    != (&key.tools, &key.binding, &key.rate)
         }) {
             let message = format!(
-                "`{}` has other values of `allow`, `deny` or `rate` in an earlier entry",
+                "`{}` has other values of `allow`, `deny`, `servers`, `endpoints` or `rate` in an \
+                 earlier entry",
                 key.principal
             );
             checker.error(&path, message);
         }
         api_keys.push(key);
     }
-    ServeAuth { api_keys, oauth: typed.oauth.map(|typed| oauth(checker, typed)) }
+    ServeAuth { api_keys, oauth: typed.oauth.map(|typed| oauth(checker, typed, known)) }
 }
 
 fn api_key(
     checker: &mut EntryChecker<'_>,
     path: &[PathSegment<'_>],
     typed: raw::ApiKey,
+    known: KnownNames<'_>,
 ) -> Option<ApiKeyConfig> {
     let inner = |key| [path, &[key_segment(key)]].concat();
     let principal = typed.principal.unwrap_or_default();
@@ -67,7 +76,32 @@ fn api_key(
     };
     let rate = typed.rate.map(|typed| rate(checker, &inner("rate"), typed));
     let tools = tool_filter(typed.allow, typed.deny);
-    Some(ApiKeyConfig { principal, sha256: digest?, tools, rate })
+    let binding = binding(checker, path, typed.servers, typed.endpoints, known);
+    Some(ApiKeyConfig { principal, sha256: digest?, tools, binding, rate })
+}
+
+/// Names that a client may use.
+type NameList = Option<Vec<raw::StringElement>>;
+
+/// Returns the servers and endpoints of a client, with `path` as the path of its object.
+fn binding(
+    checker: &mut EntryChecker<'_>,
+    path: &[PathSegment<'_>],
+    servers: NameList,
+    endpoints: NameList,
+    known: KnownNames<'_>,
+) -> BindingConfig {
+    let inner = |key| [path, &[key_segment(key)]].concat();
+    let servers = servers.map(|list| {
+        let known = known.servers.iter().map(String::as_str);
+        known_names(checker, &inner("servers"), "server", list, known)
+    });
+    let endpoints = endpoints.map(|list| {
+        let named = known.endpoints.iter().map(String::as_str);
+        let known = named.chain([MCP_ENDPOINT]);
+        known_names(checker, &inner("endpoints"), "endpoint", list, known)
+    });
+    BindingConfig { servers, endpoints }
 }
 
 fn is_principal(name: &str) -> bool {
@@ -110,7 +144,11 @@ fn plain(
     Some(KeyDigest::from_key(&expanded.value))
 }
 
-fn oauth(checker: &mut EntryChecker<'_>, typed: raw::ServeOauth) -> ServeOauth {
+fn oauth(
+    checker: &mut EntryChecker<'_>,
+    typed: raw::ServeOauth,
+    known: KnownNames<'_>,
+) -> ServeOauth {
     let path = [key_segment("auth"), key_segment("oauth")];
     let mut url = |key, text: Option<String>, is_identifier| {
         let inner = [&path[..], &[key_segment(key)]].concat();
@@ -156,6 +194,7 @@ fn oauth(checker: &mut EntryChecker<'_>, typed: raw::ServeOauth) -> ServeOauth {
         required_scopes,
         principal_claim,
         tools: tool_filter(typed.allow, typed.deny),
+        binding: binding(checker, &path, typed.servers, typed.endpoints, known),
         rate: typed.rate.map(|typed| rate(checker, &rate_path, typed)),
     }
 }

@@ -13,6 +13,16 @@ const LOCAL_USER: &str = "local";
 /// The start of the ids of clients with a token.
 const TOKEN_PREFIX: &str = "oauth:";
 
+/// Returns whether a client may use only some servers or endpoints.
+fn is_bound(auth: &ServeAuth, name: &str) -> bool {
+    let mut keys = auth.api_keys.iter().filter(|key| key.principal == name);
+    let of_tokens = || auth.oauth.as_ref().is_some_and(|oauth| oauth.binding.is_bound());
+    match name.starts_with(TOKEN_PREFIX) {
+        true => of_tokens(),
+        false => keys.any(|key| key.binding.is_bound()),
+    }
+}
+
 /// Returns the settings. A misspelled operator is an error: nobody could use the console.
 pub(super) fn console(
     checker: &mut EntryChecker<'_>,
@@ -36,6 +46,14 @@ pub(super) fn console(
         if let Some(similar) = unknown_keys::similar(&name, keys.iter().copied()) {
             checker.report.hint(format!("did you mean `{similar}`?"));
         }
+    }
+    for (index, name) in operators.iter().filter(|(_, name)| is_bound(auth, name)) {
+        let path = [key_segment("console"), key_segment("operators"), PathSegment::Index(*index)];
+        let message = format!(
+            "the console refuses `{}`: it shows all servers, and the client is bound to some",
+            escape_for_message(name)
+        );
+        checker.warning(&path, message);
     }
     ConsoleConfig {
         enabled: typed.enabled.unwrap_or(true),

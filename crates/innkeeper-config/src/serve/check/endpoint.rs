@@ -3,11 +3,10 @@
 use indexmap::IndexMap;
 
 use super::super::{EndpointConfig, LargeResults, NameStyle};
-use super::{indexed, name_style, seconds, size, tool_filter};
+use super::{known_names, name_style, seconds, size, tool_filter};
 use crate::check::EntryChecker;
 use crate::key_location::{PathSegment, key_segment};
-use crate::key_path::escape_for_message;
-use crate::{raw, unknown_keys};
+use crate::raw;
 
 /// Maximum length of the name of an endpoint, in characters.
 const MAX_ENDPOINT_NAME_CHARS: usize = 64;
@@ -46,16 +45,8 @@ fn endpoint(
 ) -> EndpointConfig {
     let inner = |key| [path, &[key_segment(key)]].concat();
     let selected = typed.servers.map(|list| {
-        let selected: Vec<(usize, String)> = indexed(Some(list)).collect();
-        for (index, name) in selected.iter().filter(|(_, name)| !servers.contains(name)) {
-            let path = [&inner("servers")[..], &[PathSegment::Index(*index)]].concat();
-            checker.error(&path, format!("no server `{}`", escape_for_message(name)));
-            let candidates = servers.iter().map(String::as_str);
-            if let Some(similar) = unknown_keys::similar(name, candidates) {
-                checker.report.hint(format!("did you mean `{similar}`?"));
-            }
-        }
-        selected.into_iter().map(|(_, name)| name).collect()
+        let known = servers.iter().map(String::as_str);
+        known_names(checker, &inner("servers"), "server", list, known)
     });
     let search = typed.search.unwrap_or(false);
     if !search && typed.pinned.is_some() {
