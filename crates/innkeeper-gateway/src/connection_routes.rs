@@ -90,8 +90,8 @@ impl ServiceClient {
         principal: Principal,
         endpoint: usize,
     ) -> Self {
-        let (transport, headers) = (transport.clone(), HeaderMap::new());
-        Self { transport, service, principal, endpoint, headers }
+        let headers = HeaderMap::new();
+        Self { transport: transport.clone(), service, principal, endpoint, headers }
     }
 }
 

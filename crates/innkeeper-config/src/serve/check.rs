@@ -204,7 +204,7 @@ fn known_names<'a>(
     path: &[PathSegment<'_>],
     kind: &str,
     list: Vec<raw::StringElement>,
-    known: impl Iterator<Item = &'a str> + Clone,
+    known: &(impl Iterator<Item = &'a str> + Clone),
 ) -> Vec<String> {
     let names: Vec<(usize, String)> = indexed(Some(list)).collect();
     for (index, name) in &names {

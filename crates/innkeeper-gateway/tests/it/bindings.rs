@@ -73,7 +73,8 @@ async fn a_client_that_is_bound_to_a_server_sees_nothing_of_another() {
     let binding = Binding { servers: owned(&["mine"]), endpoints: None };
     let gateway = gateway(&test_env, binding).await;
     let mut ann = gateway.connect_as("ann");
-    let (own, all) = (seen(&mut ann).await, seen(&mut gateway.connect_as("ben")).await);
+    let own = seen(&mut ann).await;
+    let all = seen(&mut gateway.connect_as("ben")).await;
     for item in ["mine.echo", "mine.greet", "fx://mine/", "Use mine well."] {
         assert!(own.contains(item), "{item}: {own}");
         assert!(all.contains(&item.replace("mine", "theirs")), "{item}: {all}");

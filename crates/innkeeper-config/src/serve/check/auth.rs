@@ -94,12 +94,12 @@ fn binding(
     let inner = |key| [path, &[key_segment(key)]].concat();
     let servers = servers.map(|list| {
         let known = known.servers.iter().map(String::as_str);
-        known_names(checker, &inner("servers"), "server", list, known)
+        known_names(checker, &inner("servers"), "server", list, &known)
     });
     let endpoints = endpoints.map(|list| {
         let named = known.endpoints.iter().map(String::as_str);
         let known = named.chain([MCP_ENDPOINT]);
-        known_names(checker, &inner("endpoints"), "endpoint", list, known)
+        known_names(checker, &inner("endpoints"), "endpoint", list, &known)
     });
     BindingConfig { servers, endpoints }
 }

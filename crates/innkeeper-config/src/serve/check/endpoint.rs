@@ -46,7 +46,7 @@ fn endpoint(
     let inner = |key| [path, &[key_segment(key)]].concat();
     let selected = typed.servers.map(|list| {
         let known = servers.iter().map(String::as_str);
-        known_names(checker, &inner("servers"), "server", list, known)
+        known_names(checker, &inner("servers"), "server", list, &known)
     });
     let search = typed.search.unwrap_or(false);
     if !search && typed.pinned.is_some() {
