@@ -95,8 +95,8 @@ impl ItemNames {
     }
 }
 
-impl AsRef<ItemNames> for ItemNames {
-    fn as_ref(&self) -> &ItemNames {
+impl AsRef<Self> for ItemNames {
+    fn as_ref(&self) -> &Self {
         self
     }
 }
