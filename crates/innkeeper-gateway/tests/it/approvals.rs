@@ -340,7 +340,8 @@ async fn a_call_of_a_client_that_has_left_runs_and_its_result_is_kept() {
 #[tokio::test]
 async fn no_other_name_of_a_tool_avoids_the_approval() {
     for pattern in ["a.echo", "echo"] {
-        let (test_env, approvals) = (TestEnv::new(), Approvals::of(&[pattern]));
+        let test_env = TestEnv::new();
+        let approvals = Approvals::of(&[pattern]);
         let server = test_env.fixture("a").journal(&test_env.journal());
         let endpoint = EndpointOptions { search: true, ..EndpointOptions::default() };
         let connection_servers = vec!["a".to_owned()];

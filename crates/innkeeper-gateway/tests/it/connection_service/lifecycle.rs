@@ -262,7 +262,8 @@ async fn the_header_has_precedence_over_the_cookie() {
 /// the other: two headers, or two cookies | the request is refused | Complete checks
 #[tokio::test]
 async fn a_request_with_two_connection_ids_is_refused() {
-    let (test_env, service) = (TestEnv::new(), service());
+    let test_env = TestEnv::new();
+    let service = service();
     let gateway = start(&test_env, &service).await;
     let first = ServiceClient::active(&gateway).await;
     let mut second = ServiceClient::active(&gateway).await;
