@@ -1,6 +1,6 @@
 //! The last security-relevant events of the gateway and its servers, in memory.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -38,7 +38,7 @@ impl AuditEvent {
     }
 }
 
-/// Bounded lists of events; a new event replaces the oldest of its list.
+/// Bounded lists of events; a new event replaces the oldest of the client that has the most.
 #[derive(Debug, Default)]
 pub(crate) struct AuditLog {
     clients: Mutex<VecDeque<AuditEvent>>,
@@ -142,7 +142,7 @@ impl AuditLog {
             return;
         }
         if events.len() >= MAX_AUDIT_EVENTS {
-            events.pop_front();
+            remove_oldest(&mut events);
         }
         events.push_back(event);
     }
@@ -159,9 +159,40 @@ impl AuditLog {
     }
 }
 
+/// Removes the oldest event of the client with the most events, so that no client displaces what
+/// others did.
+fn remove_oldest(events: &mut VecDeque<AuditEvent>) {
+    let mut counts: HashMap<Option<&Principal>, usize> = HashMap::new();
+    for event in &*events {
+        *counts.entry(event.principal.as_ref()).or_default() += 1;
+    }
+    let most = counts.values().copied().max();
+    let is_removed = |event: &AuditEvent| counts.get(&event.principal.as_ref()).copied() == most;
+    if let Some(position) = events.iter().position(is_removed) {
+        events.remove(position);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Attack: remote | a client floods the events of the console with its own | the events of other
+    /// clients stay | Isolation
+    #[test]
+    fn a_client_displaces_its_own_events_only() {
+        let log = AuditLog::default();
+        let (ann, ben) = (Principal::new("ann"), Principal::new("ben"));
+        log.record("test", Some(&ben), "what ben did");
+        for number in 0..2 * MAX_AUDIT_EVENTS {
+            log.record("test", Some(&ann), &number.to_string());
+        }
+        let events = log.events();
+        assert_eq!(events.len(), MAX_AUDIT_EVENTS);
+        let kept = events.iter().filter(|event| &*event.text == "what ben did").count();
+        assert_eq!(kept, 1);
+        assert_eq!(&*events[0].text, &(2 * MAX_AUDIT_EVENTS - 1).to_string());
+    }
 
     #[test]
     fn the_log_has_a_maximum_of_events_and_of_characters_and_the_newest_comes_first() {
