@@ -86,6 +86,12 @@ impl ItemNames {
             || (is_offered_alone && ToolFilter::matches(pattern, self.own()))
     }
 
+    /// Returns whether the own name looks like an item of another server, and a pattern matches the name
+    /// with the real server.
+    pub(crate) fn match_disguised(&self, pattern: &str) -> bool {
+        self.looks_foreign && ToolFilter::matches(pattern, self.prefixed())
+    }
+
     /// Returns whether `allow` and `deny` of a filter permit the item.
     pub fn are_permitted_by(&self, filter: &ToolFilter) -> bool {
         let ToolFilter { allow, deny, .. } = filter;

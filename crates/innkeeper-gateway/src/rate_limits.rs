@@ -144,21 +144,28 @@ impl RateLimits {
     }
 
     /// Counts a call of a tool by the client, in addition to the request. The rate is that of the first
-    /// pattern that matches one of the names.
+    /// pattern that matches one of the names. A tool whose own name looks like one of another server
+    /// doesn't get the rate of that server if its own server has a lower one.
     ///
     /// # Errors
     ///
     /// The call is above the maximum rate of the client for the tool.
     pub fn count_call(&self, client: &Principal, tool: &ItemNames) -> Result<(), RateExceeded> {
-        let mut tools = self.settings(client).tools.iter();
-        let matching = tools.find(|(pattern, _)| tool.match_pattern(pattern));
-        let Some((_, rate)) = matching else { return Ok(()) };
+        let tools = &self.settings(client).tools;
+        let first = |is_meant: &dyn Fn(&str) -> bool| {
+            tools.iter().find(|(pattern, _)| is_meant(pattern)).map(|(_, rate)| *rate)
+        };
+        let any_name = first(&|pattern| tool.match_pattern(pattern));
+        let disguised = first(&|pattern| tool.match_disguised(pattern));
+        let lower =
+            any_name.into_iter().chain(disguised).min_by_key(|rate| (rate.per_minute, rate.burst));
+        let Some(rate) = lower else { return Ok(()) };
         let tool = tool.prefixed();
         self.with_buckets(client, |buckets, now| {
-            let taken = buckets.tool(tool, now).take(*rate, now);
-            taken.map_err(|retry_after| RateExceeded::Calls { rate: *rate, retry_after })
+            let taken = buckets.tool(tool, now).take(rate, now);
+            taken.map_err(|retry_after| RateExceeded::Calls { rate, retry_after })
         })?;
-        self.count_token(client, Some(tool), *rate);
+        self.count_token(client, Some(tool), rate);
         Ok(())
     }
 

@@ -94,6 +94,25 @@ async fn each_tool_has_its_own_bucket_with_the_rate_of_the_first_pattern() {
 
 /// Attack: remote | requests of more clients than the table has entries | a client that is counted keeps
 /// its count, a new client waits, and an idle client makes room | No unbounded memory
+/// Attack: data | a server names its tool like one of another server with a higher rate | the rate of its
+/// own server holds | Isolation
+#[tokio::test(start_paused = true)]
+async fn a_tool_named_like_one_of_another_server_has_the_lower_rate() {
+    let rates = [("git.*", rate(60, 100)), ("notes.*", rate(60, 1)), ("plain", rate(1, 1))];
+    let limits = RateLimits::new(tools(&rates), []);
+    let of_server = |server: &str, own: &str| {
+        let names = ItemNames::new(innkeeper_host::config::NameStyle::Flat, server, own);
+        names.with_servers(|name| ["git", "notes"].contains(&name))
+    };
+    let ann = client("ann");
+    for (server, own, burst) in [("notes", "git.log", 1), ("git", "log", 100), ("x", "plain", 1)] {
+        for _ in 0..burst {
+            limits.count_call(&ann, &of_server(server, own)).unwrap();
+        }
+        assert!(limits.count_call(&ann, &of_server(server, own)).is_err(), "{server} {own}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn as_many_clients_are_counted_as_the_limit_and_one_more_waits() {
     let limits = RateLimits::new(requests(60, 1), []);
