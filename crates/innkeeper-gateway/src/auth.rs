@@ -11,6 +11,7 @@ mod exposure;
 mod key_cache;
 mod key_request;
 mod key_set;
+mod peer_user;
 mod resource_metadata;
 mod signature;
 mod token;
@@ -20,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use http::StatusCode;
 use http::request::Parts;
 use innkeeper_host::config::{ApiKeyConfig, ServeAuth, ServeOauth, TokenAlgorithm};
 use innkeeper_host::{Environment, HttpClientError};
@@ -33,6 +35,7 @@ use token_verifier::TokenVerifier;
 use crate::{Principal, Rejection};
 
 pub use exposure::{ExposureError, ExposurePermissions, check_exposure};
+pub(crate) use peer_user::LoopbackPeer;
 pub use resource_metadata::ResourceMetadata;
 
 /// The credentials that the gateway accepts.
@@ -137,6 +140,7 @@ pub struct Authenticator(Method);
 #[derive(Debug)]
 enum Method {
     LocalUser,
+    Everyone,
     Credentials(Box<Credentials>),
     Application(ApplicationHook),
 }
@@ -194,10 +198,16 @@ impl Authenticator {
         Ok(Self(Method::Credentials(Box::new(Credentials { keys, tokens, challenger }))))
     }
 
-    /// Creates an authenticator that treats every client as the local user. [`check_exposure`] decides
-    /// where the gateway may listen without authentication.
+    /// Creates an authenticator that treats every client as the local user, and on Linux refuses the
+    /// requests of other users on a loopback address (root excepted). [`check_exposure`] decides where
+    /// the gateway may listen without authentication.
     pub fn local_user() -> Self {
         Self(Method::LocalUser)
+    }
+
+    /// Creates an authenticator that treats everyone who reaches the gateway as the local user.
+    pub fn everyone() -> Self {
+        Self(Method::Everyone)
     }
 
     /// Creates an authenticator that calls the application for each request. The future is dropped if
@@ -227,7 +237,7 @@ impl Authenticator {
     /// Returns whether a request needs a credential.
     pub fn requires_credential(&self) -> bool {
         match self.0 {
-            Method::LocalUser => false,
+            Method::LocalUser | Method::Everyone => false,
             Method::Credentials(_) | Method::Application(_) => true,
         }
     }
@@ -236,7 +246,7 @@ impl Authenticator {
     /// authorization server.
     pub fn resource_metadata(&self) -> Option<&ResourceMetadata> {
         match &self.0 {
-            Method::LocalUser | Method::Application(_) => None,
+            Method::LocalUser | Method::Everyone | Method::Application(_) => None,
             Method::Credentials(accepted) => accepted.tokens.as_ref().map(TokenVerifier::metadata),
         }
     }
@@ -251,7 +261,8 @@ impl Authenticator {
     /// Returns the response to a request without a valid credential.
     pub async fn authenticate(&self, parts: &Parts) -> Result<Principal, Rejection> {
         let Credentials { keys, tokens, challenger } = match &self.0 {
-            Method::LocalUser => return Ok(Principal::local_user()),
+            Method::LocalUser => return local_user(parts).await,
+            Method::Everyone => return Ok(Principal::local_user()),
             Method::Application(ApplicationHook(authenticate)) => return authenticate(parts).await,
             Method::Credentials(accepted) => &**accepted,
         };
@@ -268,6 +279,21 @@ impl Authenticator {
             }
         }
     }
+}
+
+/// Returns the local user, unless the request comes from another user of this machine.
+async fn local_user(parts: &Parts) -> Result<Principal, Rejection> {
+    if let Some(peer) = parts.extensions.get::<LoopbackPeer>()
+        && !peer.is_own_user().await
+    {
+        tracing::warn!("request of another user of this machine refused");
+        return Err(Rejection::new(
+            StatusCode::FORBIDDEN,
+            "this gateway has no authentication and serves only the user who started it: set \
+             `serve.auth.apiKeys` for other users of this machine",
+        ));
+    }
+    Ok(Principal::local_user())
 }
 
 #[cfg(test)]

@@ -106,7 +106,11 @@ impl Console {
         }
         match self.visitor(&parts).await {
             Ok(visitor) => self.handle_visitor(page, visitor, &parts, body).await,
-            Err(Denied::NoCredential(_)) if is_read && access::has_no_credential(&parts) => {
+            Err(Denied::NoCredential(rejection))
+                if is_read
+                    && rejection.status() == StatusCode::UNAUTHORIZED
+                    && access::has_no_credential(&parts) =>
+            {
                 redirect(&Link::to(SIGN_IN))
             }
             Err(Denied::NoCredential(rejection)) => {

@@ -7,6 +7,9 @@ use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::auth::LoopbackPeer;
+use crate::host_name::is_loopback;
+
 /// A listening socket.
 #[derive(Debug)]
 pub enum GatewayListener {
@@ -53,6 +56,20 @@ impl GatewayListener {
             }
             #[cfg(unix)]
             Self::Unix(listener) => Ok((ClientStream::Unix(listener.accept().await?.0), None)),
+        }
+    }
+}
+
+impl ClientStream {
+    /// Returns the other end of a connection to a loopback address.
+    pub(crate) fn loopback_peer(&self) -> Option<LoopbackPeer> {
+        match self {
+            Self::Tcp(stream) => {
+                let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+                is_loopback(peer.ip()).then(|| LoopbackPeer::new(local, peer))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => None,
         }
     }
 }

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::auth::LoopbackPeer;
 use crate::gateway::GatewayInner;
 use crate::listener::{ClientStream, GatewayListener};
 use crate::metrics::ClosedConnection;
@@ -99,14 +100,11 @@ pub(crate) async fn serve(
         let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
             let _open = (permit, admitted, gateway.metrics.open_connection());
+            let (peer, closing) = (stream.loopback_peer(), gateway.drained());
             let stall = match stream {
-                ClientStream::Tcp(stream) => {
-                    server.serve_connection(stream, gateway.drained()).await
-                }
+                ClientStream::Tcp(stream) => server.serve_connection(stream, peer, closing).await,
                 #[cfg(unix)]
-                ClientStream::Unix(stream) => {
-                    server.serve_connection(stream, gateway.drained()).await
-                }
+                ClientStream::Unix(stream) => server.serve_connection(stream, peer, closing).await,
             };
             match stall {
                 Some(Stall::Idle) => {
@@ -157,10 +155,14 @@ impl Server {
     async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        peer: Option<LoopbackPeer>,
         closing: impl Future<Output = ()>,
     ) -> Option<Stall> {
         let watch = ConnectionWatch::new(self.progress_time);
-        let service = service_fn(|request: Request<Incoming>| {
+        let service = service_fn(|mut request: Request<Incoming>| {
+            if let Some(peer) = &peer {
+                request.extensions_mut().insert(peer.clone());
+            }
             let watched = watch.start_request();
             let responding = self.routes.call(request);
             async move { responding.await.map(|response| watched.response(response)) }

@@ -87,7 +87,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         config = config.shared_by(Share::Process);
         builder
     };
-    let access = access(&serve, &context.environment)?;
+    let access = access(&serve, &args, &context.environment)?;
     // An address in use is an error before the servers start.
     let listener = match handed_over {
         _ if args.on_stdio => None,
@@ -206,10 +206,16 @@ fn settings(
 }
 
 /// Returns who may send requests over HTTP.
-fn access(serve: &ServeConfig, environment: &Environment) -> Result<HttpAccess, CliError> {
+fn access(
+    serve: &ServeConfig,
+    args: &ServeArgs,
+    environment: &Environment,
+) -> Result<HttpAccess, CliError> {
     let authenticator = if serve.auth.is_configured() {
         Authenticator::new(AuthSettings::from(&serve.auth), environment)
             .map_err(|error| CliError::usage("cannot authenticate clients").with_source(error))?
+    } else if serve.allow_unauthenticated && args.allow_unauthenticated {
+        Authenticator::everyone()
     } else {
         Authenticator::local_user()
     };

@@ -629,3 +629,45 @@ fn a_start_waits_for_redis_and_fails_with_the_reason_after_its_time() {
     gateway.open_connection();
     gateway.terminate();
 }
+
+/// Attack: remote | another user of the machine uses a gateway without authentication | status 403 with
+/// the next step; the gateway's own user is served | Isolation
+#[cfg(target_os = "linux")]
+#[test]
+fn without_authentication_other_users_of_the_machine_are_refused() {
+    use std::os::unix::process::CommandExt as _;
+    if !rustix::process::geteuid().is_root() {
+        // Nobody else's process can be started.
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    // A program that every user can run.
+    const SCRIPT: &str = "\
+host=$1; port=$2; shift 2
+for path in \"$@\"; do
+    exec 3<>/dev/tcp/$host/$port
+    printf 'GET %s HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n' $path >&3
+    echo $path $(cat <&3)
+done
+";
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let gateway = test_env.serve();
+    let get_as = |user: u32| {
+        let (host, port) = gateway.address.split_once(':').unwrap();
+        let mut client = std::process::Command::new("/bin/bash");
+        client.args(["-c", SCRIPT, "client", host, port, "/tools", "/console/servers", "/healthz"]);
+        let output = client.uid(user).current_dir("/").output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let served = get_as(0);
+    assert!(
+        served.contains("/tools HTTP/1.1 200") && served.contains("/console/servers HTTP/1.1 200"),
+        "{served}"
+    );
+    let refused = get_as(NOBODY);
+    assert!(refused.contains("/tools HTTP/1.1 403"), "{refused}");
+    assert!(refused.contains("`serve.auth.apiKeys`"), "{refused}");
+    assert!(refused.contains("/console/servers HTTP/1.1 403"), "{refused}");
+    assert!(refused.contains("/healthz HTTP/1.1 200"), "{refused}");
+    assert_eq!(gateway.terminate(), Some(143));
+}

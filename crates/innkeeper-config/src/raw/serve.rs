@@ -16,8 +16,8 @@ pub(crate) struct Serve {
     /// Address and port to listen on.
     #[schemars(extend("default" = "127.0.0.1:7300"))]
     pub(crate) listen: Option<String>,
-    /// Whether clients without authentication are served on an address of the network. The command
-    /// line must also say so.
+    /// Whether clients without authentication are served on an address of the network, and other users
+    /// of this machine on a loopback address. The command line must also say so.
     #[schemars(extend("default" = false))]
     pub(crate) allow_unauthenticated: Option<bool>,
     /// Names of tools and prompts: with the server as prefix, or without.
