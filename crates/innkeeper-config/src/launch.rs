@@ -94,8 +94,8 @@ pub(super) fn expand_list(
             checker.warning(&segments, reason);
             checker.report.hint("arguments are visible to all users of this machine; use `env`");
         }
-        let display = secret_scan::redact_argument(&source_text, before);
-        args.push(ExpandedValue::new(replaced.value, display));
+        let masked = secret_scan::redact_argument(&source_text, before);
+        args.push(ExpandedValue::new(replaced.value, source_text).with_masked(masked));
     }
     (args.len() == count).then_some(args)
 }

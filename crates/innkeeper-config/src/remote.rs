@@ -79,7 +79,8 @@ fn url(
         checker.warning(&segments, "contains a password");
         checker.report.hint("send the password in `headers`");
     }
-    Some(ExpandedValue::new(replaced.value, secret_scan::redact_url(&source_text)))
+    let masked = secret_scan::redact_url(&source_text);
+    Some(ExpandedValue::new(replaced.value, source_text).with_masked(masked))
 }
 
 /// Checks the URL of a Unix socket.

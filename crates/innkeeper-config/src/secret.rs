@@ -50,13 +50,22 @@ impl Serialize for Secret {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ExpandedValue<T = String> {
     value: T,
-    written: String,
+    source: String,
+    /// The text with masks over what looks like a secret; `None` if nothing does.
+    masked: Option<String>,
 }
 
 impl<T> ExpandedValue<T> {
     /// Pairs a value with its text in the file.
     pub fn new(value: T, source_text: impl Into<String>) -> Self {
-        Self { value, written: source_text.into() }
+        Self { value, source: source_text.into(), masked: None }
+    }
+
+    /// Sets the text for messages, with masks over what looks like a secret.
+    #[must_use]
+    pub(crate) fn with_masked(mut self, masked: String) -> Self {
+        self.masked = Some(masked).filter(|masked| *masked != self.source);
+        self
     }
 
     /// Returns the expanded value.
@@ -64,9 +73,15 @@ impl<T> ExpandedValue<T> {
         &self.value
     }
 
-    /// Returns the text in the file.
+    /// Returns the text in the file, with masks over what looks like a secret.
     pub fn as_written(&self) -> &str {
-        &self.written
+        self.masked.as_deref().unwrap_or(&self.source)
+    }
+
+    /// Returns the exact text in the file, to be shown only to the user who decides about it: behind a
+    /// mask, a file could hide what it starts.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 }
 
@@ -84,18 +99,18 @@ impl From<&str> for ExpandedValue<PathBuf> {
 
 impl<T> fmt::Debug for ExpandedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.written, f)
+        fmt::Debug::fmt(self.as_written(), f)
     }
 }
 
 impl<T> fmt::Display for ExpandedValue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.written)
+        f.write_str(self.as_written())
     }
 }
 
 impl<T> Serialize for ExpandedValue<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.written)
+        serializer.serialize_str(self.as_written())
     }
 }

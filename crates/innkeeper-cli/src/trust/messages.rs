@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use innkeeper_host::config::{GuardModes, IdToken, InheritedEnvironment, ResourceLimits};
+use innkeeper_host::config::{
+    ExpandedValue, GuardModes, IdToken, InheritedEnvironment, ResourceLimits,
+};
 use innkeeper_host::{GatewaySpec, LaunchSpec};
 use serde::Serialize;
 
@@ -18,8 +20,8 @@ pub(super) fn opening_line(file: &Path) -> String {
     format!("the servers of `{}` are not trusted yet:", file.display())
 }
 
-/// Returns one line per property of the launch. Expanded variables appear only in the prompt, never
-/// in other messages.
+/// Returns one line per property of the launch. Expanded variables, and texts that look like secrets,
+/// appear only in the prompt, never in other messages.
 pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |label: &str, text: String| {
@@ -34,16 +36,17 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
         Some(meaning) => format!("{} = {}", code(source), code(&meaning)),
         None => code(source),
     };
+    // A mask could hide a command from the person who decides.
+    let source = |text: &'_ ExpandedValue| -> String {
+        if to_decide { text.source() } else { text.as_written() }.to_owned()
+    };
     // Names of programs and directories are not secret.
     let command = launch.command.iter();
     let command =
         command.map(|text| with_expansion(text.as_written(), Some(text.expose().clone())));
     line("command", join(command, ""));
     let args = launch.args.iter().zip(launch.arg_expansions());
-    line(
-        "arguments",
-        join(args.map(|(arg, meaning)| with_expansion(arg.as_written(), meaning)), " "),
-    );
+    line("arguments", join(args.map(|(arg, meaning)| with_expansion(&source(arg), meaning)), " "));
     let directory = launch.cwd.iter();
     let directory = directory
         .map(|text| with_expansion(text.as_written(), Some(text.expose().display().to_string())));
@@ -65,11 +68,12 @@ pub(super) fn launch_lines(launch: &LaunchSpec, to_decide: bool) -> Vec<String> 
     if launch.inherit_env == InheritedEnvironment::Complete {
         line("environment", "all variables of this shell".to_owned());
     }
-    let url = launch.url.iter().map(|url| with_expansion(url.as_written(), launch.url_expansion()));
+    let url = launch.url.iter();
+    let url = url.map(|url| with_expansion(&source(url), launch.url_expansion()));
     line("address", join(url, ""));
     line("headers", quoted(&launch.headers));
     let helper = launch.headers_helper.iter().zip(launch.headers_helper_expansions());
-    let helper = helper.map(|(argument, meaning)| with_expansion(argument.as_written(), meaning));
+    let helper = helper.map(|(argument, meaning)| with_expansion(&source(argument), meaning));
     line("header command", join(helper, " "));
     let limits = (launch.limits != ResourceLimits::default()).then_some(&launch.limits);
     line("limits", limits.map(to_json).unwrap_or_default());
@@ -132,4 +136,37 @@ fn to_json(value: &impl Serialize) -> String {
 
 fn join(items: impl IntoIterator<Item = String>, between: &str) -> String {
     items.into_iter().collect::<Vec<_>>().join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_host::{Config, Environment};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Attack: files | a file dresses its command as a secret, so that a mask covers it | the question
+    /// shows the exact text, and other messages mask it | Approval first
+    #[test]
+    fn the_question_shows_arguments_and_addresses_as_the_file_has_them() {
+        let key = "sk-ant-api03-aaaaaaaaaaaaaaaaaaaa";
+        for hidden in [
+            format!("run-evil; : {key}"),
+            "run-evil; : Bearer abcdefghijklmnop".to_owned(),
+            "--password=run-evil".to_owned(),
+            ": https://a.example/?token=abcdefgh;run-evil".to_owned(),
+        ] {
+            let file = json!({"servers": {
+                "one": {"command": "sh", "args": ["-c", hidden]},
+                "two": {"url": "https://a.example/mcp?token=run-evil"},
+                "three": {"url": "https://a.example", "headersHelper": ["sh", "-c", hidden]}}});
+            let env = Environment::from_pairs([("A", "1")]);
+            let config = Config::from_value(&file, "mcp.json", Path::new("/"), &env).unwrap();
+            for launch in LaunchSpec::all(&config) {
+                let shown = |to_decide| launch_lines(&launch, to_decide).join("\n");
+                assert!(shown(true).contains("run-evil"), "{}", shown(true));
+                assert!(!shown(false).contains("run-evil"), "{}", shown(false));
+            }
+        }
+    }
 }
