@@ -1,8 +1,8 @@
 //! How the clients of a host share one server.
 
 mod open_tasks;
+mod subscriptions;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::turns::Turns;
 
 pub(crate) use open_tasks::{MAX_OPEN_TASKS, OpenTask, OpenTasks, TaskHold};
+use subscriptions::ResourceSubscriptions;
 
 /// Whether the gateway stopped a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +27,7 @@ pub(crate) enum ProcessState {
 pub(crate) struct ServerUse {
     pub(crate) turns: Turns,
     pub(crate) open_tasks: OpenTasks,
-    /// The subscribers of each resource.
-    pub(crate) subscriptions: tokio::sync::Mutex<HashMap<Box<str>, usize>>,
+    pub(crate) subscriptions: ResourceSubscriptions,
     /// Held for reading by each use, and for writing during a stop or a start. `None` for a server
     /// that the gateway never stops.
     process: Option<Arc<RwLock<ProcessState>>>,
@@ -41,7 +41,7 @@ impl ServerUse {
         Self {
             turns: Turns::default(),
             open_tasks: OpenTasks::default(),
-            subscriptions: tokio::sync::Mutex::default(),
+            subscriptions: ResourceSubscriptions::default(),
             process: is_stoppable.then(Arc::default),
             last_used: Mutex::new(Instant::now()),
             memory_stops: AtomicUsize::new(0),
@@ -75,9 +75,7 @@ impl ServerUse {
     pub(crate) fn take_unused(&self) -> Option<OwnedRwLockWriteGuard<ProcessState>> {
         self.open_tasks.remove_expired();
         let guard = self.process.clone()?.try_write_owned().ok()?;
-        let is_subscribed =
-            self.subscriptions.try_lock().map_or(true, |resources| !resources.is_empty());
-        (!is_subscribed && *guard == ProcessState::Running).then_some(guard)
+        (self.subscriptions.is_empty() && *guard == ProcessState::Running).then_some(guard)
     }
 
     /// Returns the time of the end of the last use.

@@ -13,11 +13,19 @@ use serde_json::{Map, Value, json};
 use crate::json_text;
 use crate::offering::ListKind;
 use crate::options::EndpointOptions;
+use crate::principal::Principal;
+use crate::quota::{Quota, QuotaExceeded, Reservation};
 use crate::sink::MessageSink;
 use crate::view::View;
 
 /// Maximum number of subscribed resources of one client.
 pub(crate) const MAX_SUBSCRIBED_RESOURCES: usize = 1_024;
+
+/// Maximum number of bytes of the subscribed resources of all clients.
+const MAX_SUBSCRIBED_BYTES: usize = 64 << 20;
+
+/// What a subscribed resource takes in addition to its URI, roughly.
+const RESOURCE_BYTES: usize = 256;
 
 /// The lists whose changes a subscriber receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +47,15 @@ impl ListFilter {
     }
 }
 
-/// Resources by server and URI, with whether the server has the subscription.
-type SubscribedResources = HashMap<(Arc<str>, Box<str>), bool>;
+/// Resources by server and URI.
+type SubscribedResources = HashMap<(Arc<str>, Box<str>), SubscribedResource>;
+
+#[derive(Debug)]
+struct SubscribedResource {
+    /// Whether the server has the subscription.
+    is_confirmed: bool,
+    _memory: Reservation,
+}
 
 /// A receiver of notifications.
 #[derive(Debug)]
@@ -75,13 +90,19 @@ impl Subscriber {
 
     /// Adds a resource that the server does not have yet. Returns `None` if there are too many, else
     /// whether the resource is new.
-    pub(crate) fn add_resource(&self, server: &Arc<str>, uri: &str) -> Option<bool> {
+    pub(crate) fn add_resource(
+        &self,
+        server: &Arc<str>,
+        uri: &str,
+        memory: Reservation,
+    ) -> Option<bool> {
         let mut resources = self.resources();
         let key = (server.clone(), uri.into());
         if resources.contains_key(&key) {
             return Some(false);
         }
-        (resources.len() < MAX_SUBSCRIBED_RESOURCES).then(|| resources.insert(key, false).is_none())
+        let added = SubscribedResource { is_confirmed: false, _memory: memory };
+        (resources.len() < MAX_SUBSCRIBED_RESOURCES).then(|| resources.insert(key, added).is_none())
     }
 
     /// Records that the server has the subscription. Returns false if the subscriber removed the
@@ -89,19 +110,20 @@ impl Subscriber {
     pub(crate) fn confirm_resource(&self, server: &Arc<str>, uri: &str) -> bool {
         let mut resources = self.resources();
         let confirmed = resources.get_mut(&(server.clone(), uri.into()));
-        confirmed.is_some_and(|confirmed| !std::mem::replace(confirmed, true))
+        confirmed.is_some_and(|resource| !std::mem::replace(&mut resource.is_confirmed, true))
     }
 
     /// Removes a resource; returns whether the server has the subscription.
     pub(crate) fn remove_resource(&self, server: &Arc<str>, uri: &str) -> bool {
-        self.resources().remove(&(server.clone(), uri.into())) == Some(true)
+        let removed = self.resources().remove(&(server.clone(), uri.into()));
+        removed.is_some_and(|resource| resource.is_confirmed)
     }
 
     /// Removes a resource that the server does not have.
     pub(crate) fn remove_unconfirmed(&self, server: &Arc<str>, uri: &str) {
         let key = (server.clone(), uri.into());
         let mut resources = self.resources();
-        if resources.get(&key) == Some(&false) {
+        if resources.get(&key).is_some_and(|resource| !resource.is_confirmed) {
             resources.remove(&key);
         }
     }
@@ -109,7 +131,7 @@ impl Subscriber {
     /// Removes all resources; returns those whose servers have the subscription.
     pub(crate) fn take_resources(&self) -> Vec<(Arc<str>, Box<str>)> {
         let resources = std::mem::take(&mut *self.resources()).into_iter();
-        resources.filter(|(_, confirmed)| *confirmed).map(|(key, _)| key).collect()
+        resources.filter(|(_, resource)| resource.is_confirmed).map(|(key, _)| key).collect()
     }
 
     /// Returns whether the subscriber subscribes to a resource.
@@ -139,10 +161,18 @@ impl Subscriber {
 }
 
 /// All subscribers of a gateway.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Subscribers {
     all: Mutex<HashMap<u64, Arc<Subscriber>>>,
     next: AtomicU64,
+    memory: Arc<Quota>,
+}
+
+impl Default for Subscribers {
+    fn default() -> Self {
+        let memory = Quota::new(MAX_SUBSCRIBED_BYTES);
+        Self { all: Mutex::default(), next: AtomicU64::default(), memory }
+    }
 }
 
 /// A subscriber in the register; dropping the value removes it.
@@ -156,6 +186,15 @@ pub(crate) struct Subscription {
 impl Subscribers {
     fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Subscriber>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reserves memory for a subscribed resource of a principal.
+    pub(crate) fn reserve(
+        &self,
+        principal: &Principal,
+        uri: &str,
+    ) -> Result<Reservation, QuotaExceeded> {
+        self.memory.reserve(principal, uri.len() + RESOURCE_BYTES)
     }
 
     /// Adds a subscriber of an endpoint with these options.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use innkeeper_host::CallOptions;
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
+use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
 
@@ -13,6 +14,7 @@ use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::OfferedServer;
+use crate::principal::Principal;
 use crate::subscribers::{ListFilter, RequestedNotifications, Subscriber, Subscription};
 
 impl GatewayInner {
@@ -33,31 +35,42 @@ impl GatewayInner {
                 "subscriptions require `initialize`",
             ));
         };
-        self.set_subscription(&subscription.subscriber, server, &uri, subscribed).await?;
+        let principal = &request.caller.principal;
+        if subscribed {
+            self.add_resource(principal, &subscription.subscriber, server, &uri).await?;
+        } else if subscription.subscriber.remove_resource(&server.name, &uri) {
+            server.unsubscribe(&uri).await;
+        }
         Ok(empty_object())
     }
 
-    async fn set_subscription(
+    /// Subscribes a client to a resource of a server.
+    async fn add_resource(
         self: &Arc<Self>,
+        principal: &Principal,
         subscriber: &Subscriber,
         server: &Arc<OfferedServer>,
         uri: &str,
-        subscribed: bool,
     ) -> Result<(), RpcError> {
-        if !subscribed {
-            if subscriber.remove_resource(&server.name, uri) {
-                server.unsubscribe(uri).await;
-            }
-            return Ok(());
+        if uri.len() > MAX_URI_BYTES {
+            let message =
+                format!("`uri` has {} bytes; at most {MAX_URI_BYTES} are permitted", uri.len());
+            return Err(RpcError::invalid_params(message));
         }
-        match subscriber.add_resource(&server.name, uri) {
-            None => return Err(RpcError::invalid_params("too many subscribed resources")),
+        let too_many = || {
+            RpcError::invalid_params(
+                "too many subscribed resources: end subscriptions that are no longer needed",
+            )
+        };
+        let memory = self.subscribers.reserve(principal, uri).map_err(|_| too_many())?;
+        match subscriber.add_resource(&server.name, uri, memory) {
+            None => return Err(too_many()),
             Some(false) => return Ok(()),
             Some(true) => {}
         }
         let _unconfirmed = UnconfirmedResource { subscriber, server: &server.name, uri };
         let _in_use = self.use_offered(server).await?;
-        let subscribed = server.subscribe(uri).await;
+        let subscribed = server.subscribe(principal, uri).await;
         subscribed.map_err(|error| RpcError::from_call_error(error, uri))?;
         if !subscriber.confirm_resource(&server.name, uri) {
             server.unsubscribe(uri).await;
@@ -96,7 +109,7 @@ impl GatewayInner {
         let guard = ListenGuard { gateway: self, subscription };
         let subscriber = &guard.subscription.subscriber;
         for (uri, server) in requested.resources.iter().zip(&owners) {
-            self.set_subscription(subscriber, server, uri, true).await?;
+            self.add_resource(&caller.principal, subscriber, server, uri).await?;
         }
         let acknowledgement = to_raw_value(&requested.acknowledgement())
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
@@ -174,29 +187,34 @@ impl Drop for ListenGuard<'_> {
 
 impl OfferedServer {
     /// Subscribes at the server for the first subscriber of a resource.
-    async fn subscribe(&self, uri: &str) -> Result<(), innkeeper_host::CallError> {
-        let mut counts = self.server_use.subscriptions.lock().await;
-        if let Some(count) = counts.get_mut(uri) {
-            *count += 1;
-            return Ok(());
+    async fn subscribe(
+        &self,
+        principal: &Principal,
+        uri: &str,
+    ) -> Result<(), innkeeper_host::CallError> {
+        let resource = self.server_use.subscriptions.resource(uri);
+        let mut subscribers = resource.subscribers.lock().await;
+        if *subscribers == 0 {
+            let options = CallOptions {
+                principal: Some(principal.id().clone()),
+                has_limited_share: principal.shares_limits(),
+                ..CallOptions::default()
+            };
+            self.upstream.host.subscribe_resource(uri, Some(&self.name), options).await?;
         }
-        self.upstream
-            .host
-            .subscribe_resource(uri, Some(&self.name), CallOptions::default())
-            .await?;
-        counts.insert(uri.into(), 1);
+        *subscribers += 1;
         Ok(())
     }
 
     /// Unsubscribes at the server for the last subscriber of a resource.
     async fn unsubscribe(&self, uri: &str) {
-        let mut counts = self.server_use.subscriptions.lock().await;
-        let Some(count) = counts.get_mut(uri) else { return };
-        *count -= 1;
-        if *count > 0 {
+        let resource = self.server_use.subscriptions.resource(uri);
+        let mut subscribers = resource.subscribers.lock().await;
+        let Some(others) = subscribers.checked_sub(1) else { return };
+        *subscribers = others;
+        if others > 0 {
             return;
         }
-        counts.remove(uri);
         let options = CallOptions::default();
         if let Err(error) =
             self.upstream.host.unsubscribe_resource(uri, Some(&self.name), options).await

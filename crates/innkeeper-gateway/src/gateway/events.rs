@@ -101,10 +101,13 @@ impl GatewayInner {
 /// Subscribes again at a server that restarted: its process does not know the subscribers.
 async fn renew_subscriptions(upstream: Arc<Upstream>, server: Arc<str>) {
     let server_use = upstream.server_use(&server);
-    let counts = server_use.subscriptions.lock().await;
-    for uri in counts.keys() {
+    for uri in server_use.subscriptions.uris() {
+        let resource = server_use.subscriptions.resource(&uri);
+        let subscribers = resource.subscribers.lock().await;
         let options = CallOptions::default();
-        if let Err(error) = upstream.host.subscribe_resource(uri, Some(&server), options).await {
+        if *subscribers > 0
+            && let Err(error) = upstream.host.subscribe_resource(&uri, Some(&server), options).await
+        {
             tracing::warn!(server = &*server, %error, "subscription not renewed after a restart");
         }
     }
