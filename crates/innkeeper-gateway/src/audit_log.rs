@@ -1,6 +1,6 @@
 //! The last security-relevant events of the gateway and its servers, in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -9,6 +9,7 @@ use innkeeper_host::audit::TARGET;
 
 use crate::error::shown_name;
 use crate::principal::Principal;
+use crate::quota::oldest_of_most;
 
 /// Number of events of clients that are kept, and of events of servers: neither displaces the other.
 pub(crate) const MAX_AUDIT_EVENTS: usize = 250;
@@ -142,7 +143,10 @@ impl AuditLog {
             return;
         }
         if events.len() >= MAX_AUDIT_EVENTS {
-            remove_oldest(&mut events);
+            let owners = events.iter().map(|event| event.principal.as_ref());
+            if let Some(position) = oldest_of_most(owners) {
+                events.remove(position);
+            }
         }
         events.push_back(event);
     }
@@ -156,20 +160,6 @@ impl AuditLog {
         }
         events.sort_by_key(|event| std::cmp::Reverse(event.at));
         events
-    }
-}
-
-/// Removes the oldest event of the client with the most events, so that no client displaces what
-/// others did.
-fn remove_oldest(events: &mut VecDeque<AuditEvent>) {
-    let mut counts: HashMap<Option<&Principal>, usize> = HashMap::new();
-    for event in &*events {
-        *counts.entry(event.principal.as_ref()).or_default() += 1;
-    }
-    let most = counts.values().copied().max();
-    let is_removed = |event: &AuditEvent| counts.get(&event.principal.as_ref()).copied() == most;
-    if let Some(position) = events.iter().position(is_removed) {
-        events.remove(position);
     }
 }
 

@@ -1,6 +1,8 @@
-//! Divides a limited resource among the clients of a gateway.
+//! Divides limited resources among the clients of a gateway.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::principal::Principal;
@@ -97,9 +99,27 @@ impl Drop for Reservation {
     }
 }
 
+/// Returns the position of what makes room in a list that goes from the oldest to the newest: the oldest
+/// item of the owner with the most items. So no owner displaces what belongs to others.
+pub(crate) fn oldest_of_most<K: Eq + Hash>(owners: impl Iterator<Item = K>) -> Option<usize> {
+    let mut by_owner: HashMap<K, (usize, usize)> = HashMap::new();
+    for (position, owner) in owners.enumerate() {
+        by_owner.entry(owner).or_insert((0, position)).0 += 1;
+    }
+    let most = by_owner.into_values().max_by_key(|(count, oldest)| (*count, Reverse(*oldest)))?;
+    Some(most.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_owner_with_the_most_makes_room_with_its_oldest() {
+        assert_eq!(oldest_of_most(["b", "a", "b", "a", "a"].into_iter()), Some(1));
+        assert_eq!(oldest_of_most(["b", "a", "a", "b"].into_iter()), Some(0), "the older of two");
+        assert_eq!(oldest_of_most(std::iter::empty::<u8>()), None);
+    }
 
     /// Attack: remote | a client reserves all that it can | other clients get the other half |
     /// Isolation

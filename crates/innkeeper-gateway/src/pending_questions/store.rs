@@ -22,7 +22,8 @@ pub const MAX_OPEN_QUESTIONS: usize = 256;
 /// Maximum number of open questions of one principal that is not the local user.
 pub const MAX_OPEN_PER_PRINCIPAL: usize = 64;
 
-/// Maximum number of questions with a final state in a store. The oldest make room.
+/// Maximum number of questions with a final state in a store. The oldest of the principal with the most
+/// make room.
 pub const MAX_FINAL_QUESTIONS: usize = 256;
 
 /// Maximum number of questions of one page.

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::pending_questions::{QuestionKind, QuestionState, QuestionStep};
 use crate::principal::Principal;
+use crate::quota::oldest_of_most;
 
 /// Keeps questions in the memory of the process: they end with the process.
 #[derive(Debug)]
@@ -106,13 +107,17 @@ impl Entries {
                 || now.saturating_duration_since(entry.changed) < KEEP_TIME
         };
         self.by_id.retain(|_, entry| is_kept(entry));
-        let in_final_state = self.by_id.values().filter(|entry| !entry.question.state.is_open());
-        let mut positions: Vec<_> = in_final_state.map(|entry| entry.question.position).collect();
-        if positions.len() > MAX_FINAL_QUESTIONS {
-            positions.sort_unstable();
-            let removed = positions.len() - MAX_FINAL_QUESTIONS;
-            let oldest: Vec<u64> = positions.into_iter().take(removed).collect();
-            self.by_id.retain(|_, entry| !oldest.contains(&entry.question.position));
+        let in_final_state = self.by_id.values().map(|entry| &entry.question);
+        let in_final_state = in_final_state.filter(|question| !question.state.is_open());
+        let mut questions: Vec<_> = in_final_state
+            .map(|question| (question.position, question.content.principal.clone()))
+            .collect();
+        questions.sort_unstable();
+        while questions.len() > MAX_FINAL_QUESTIONS {
+            let owners = questions.iter().map(|(_, principal)| principal);
+            let Some(index) = oldest_of_most(owners) else { break };
+            let (position, _) = questions.remove(index);
+            self.by_id.retain(|_, entry| entry.question.position != position);
         }
     }
 

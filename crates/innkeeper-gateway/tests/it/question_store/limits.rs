@@ -53,3 +53,23 @@ async fn the_oldest_final_questions_make_room() {
     })
     .await;
 }
+
+/// Attack: remote | a client ends so many questions of its own that the store is full | the approved
+/// question of another client stays, and its call gets its result | Isolation
+#[tokio::test]
+async fn a_principal_displaces_only_its_own_final_questions() {
+    over_both(async |stores| {
+        let bob = stores.add_of(QuestionKind::Approval, "bob").await;
+        stores.take(bob, &QuestionChange::decline("ann", None)).await;
+        let mut ids = Vec::new();
+        for _ in 0..MAX_FINAL_QUESTIONS {
+            let id = stores.add_of(QuestionKind::Approval, "ada").await;
+            stores.take(id, &QuestionChange::decline("ann", None)).await;
+            ids.push(id);
+        }
+        assert!(stores.second.find(bob).await.unwrap().is_some());
+        assert!(stores.second.find(ids[0]).await.unwrap().is_none());
+        assert!(stores.second.find(ids[1]).await.unwrap().is_some());
+    })
+    .await;
+}

@@ -58,6 +58,30 @@ local function announce(id)
   return position
 end
 
+-- Makes room for a final question: the oldest one of the principal with the most goes.
+local function limit_final()
+  while redis.call('ZCARD', final) > max_final do
+    local counts, oldest, most = {}, {}, nil
+    for _, id in ipairs(redis.call('ZRANGE', final, 0, -1)) do
+      local principal = get(id, 'principal')
+      if principal == '' then
+        -- Redis has removed the question.
+        redis.call('ZREM', final, id)
+      else
+        counts[principal] = (counts[principal] or 0) + 1
+        oldest[principal] = oldest[principal] or id
+        if not most or counts[principal] > counts[most] then
+          most = principal
+        end
+      end
+    end
+    if redis.call('ZCARD', final) > max_final then
+      redis.call('DEL', key(oldest[most]))
+      redis.call('ZREM', final, oldest[most])
+    end
+  end
+end
+
 local function move(id, after, is_open)
   local position = announce(id)
   redis.call('HSET', key(id), 'state', after)
@@ -70,11 +94,7 @@ local function move(id, after, is_open)
   forget(id)
   redis.call('ZADD', final, integer(position), id)
   redis.call('PEXPIREAT', key(id), integer(now + keep_time))
-  local oldest = redis.call('ZRANGE', final, 0, -max_final - 1)
-  for _, old in ipairs(oldest) do
-    redis.call('DEL', key(old))
-    redis.call('ZREM', final, old)
-  end
+  limit_final()
 end
 
 -- Takes the steps that the time has brought.
