@@ -3,6 +3,7 @@
 //! The fields of the form have numbers, not the names of the server. The values become JSON text, so
 //! that a number keeps all its digits. What a form cannot express is a field with JSON.
 
+use innkeeper_host::is_deceptive_char;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -133,6 +134,8 @@ impl ToolForm {
             | (FieldKind::Boolean, value @ Value::Bool(_)) => Some(plain_text(value)),
             _ => None,
         };
+        // A field shows its text as it is: nobody would see the hidden characters that they send.
+        let text = text.filter(|text| !text.contains(is_deceptive_char));
         text.map(|text| (key(index), text)).into_iter().collect()
     }
 

@@ -142,7 +142,8 @@ impl GatewayInner {
         let name = params.and_then(|params| skim::member(params.get(), "name"));
         let name = name.and_then(skim::decode_string).unwrap_or_default();
         let options = self.endpoint(caller.endpoint);
-        match self.offering(caller).await?.tool(&name) {
+        let offering = self.offering(caller).await?;
+        match self.permitted_tool(&caller.principal, &offering, &name) {
             Some(tool) if GatewayTool::find(options, &name).is_none() => {
                 let checked = tool.param_headers.check_call(params, header);
                 checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))

@@ -91,13 +91,15 @@ fn no_value_adds_a_member() {
 /// Attack: remote | the default of a number is a text with direction marks | the field of the number is
 /// empty | Foreign text stays text
 #[test]
-fn a_default_of_another_type_than_its_field_is_not_shown() {
+fn a_default_of_another_type_or_with_hidden_characters_is_not_shown() {
     let text = "\u{202e}001";
     for (schema, expected) in [
         (json!({"type": "number", "default": text}), None),
         (json!({"type": "integer", "default": [text]}), None),
         (json!({"type": "boolean", "default": text}), None),
         (json!({"type": "string", "default": {text: 1}}), None),
+        (json!({"type": "string", "default": "a\u{202e}b"}), None),
+        (json!({"type": "object", "default": {"a": "\u{200b}"}}), None),
         (json!({"type": "array", "items": {"type": "number"}, "default": [1, text]}), Some("1")),
         (json!({"type": "number", "default": 1.5}), Some("1.5")),
     ] {
