@@ -70,14 +70,15 @@ impl PartialEq for CallClient {
 /// How the client of a call is asked.
 #[derive(Clone, Debug)]
 struct AskedClient {
-    callback: Arc<dyn Callback>,
+    /// `None` for a client that answers nothing.
+    callback: Option<Arc<dyn Callback>>,
     capabilities: Option<Arc<RawValue>>,
 }
 
 #[derive(Debug)]
 struct SuspectCall {
     client: CallClient,
-    /// `None` for a call that can't be asked: its client has abandoned it or answers nothing.
+    /// `None` for a call that its client has abandoned, and for a request about a task.
     asked: Option<AskedClient>,
 }
 
@@ -124,24 +125,22 @@ impl State {
     /// Returns the newest of the questions that wait for each other: as many questions as calls that
     /// may have asked them.
     fn dead_end(&self) -> Option<u64> {
-        let mut waiting = self
-            .undecided
-            .iter()
-            .filter(|question| self.suspects(**question) == Suspects::SeveralClients);
-        let mut count = 0;
-        waiting
-            .find(|question| {
-                count += 1;
-                count >= self.calls.range(..**question).count()
-            })
-            .copied()
+        let is_waiting = |question: &&u64| self.suspects(**question) == Suspects::SeveralClients;
+        let waiting = self.undecided.iter().filter(is_waiting);
+        let call_count =
+            |question: u64| self.calls.range(..question).count() + self.forgotten.len();
+        let mut numbered = (1..).zip(waiting.copied());
+        numbered.find(|(count, question)| *count >= call_count(*question)).map(|found| found.1)
     }
 
-    /// Returns the latest call of a client that may have asked a question and that can be asked.
+    /// Returns the latest call of a client that may have asked a question and that can be asked,
+    /// preferably one whose client answers.
     fn latest_asked(&self, question: u64, client: &CallClient) -> Option<(u64, AskedClient)> {
-        let mut calls =
-            self.calls.range(..question).rev().filter(|(_, call)| call.client == *client);
-        calls.find_map(|(number, call)| Some((*number, call.asked.clone()?)))
+        let calls = self.calls.range(..question).rev().filter(|(_, call)| call.client == *client);
+        let mut asked = calls.filter_map(|(number, call)| Some((*number, call.asked.as_ref()?)));
+        let first = asked.clone().next()?;
+        let answering = asked.find(|(_, client)| client.callback.is_some());
+        answering.or(Some(first)).map(|(number, client)| (number, client.clone()))
     }
 
     fn record_end(&mut self, principal: Principal) {
@@ -183,9 +182,10 @@ impl QuestionOwners {
         is_asked: bool,
         options: &mut CallOptions,
     ) -> RunningCall {
-        let callback = options.callback.clone().filter(|_| is_asked);
-        let capabilities = options.client_capabilities.clone().map(Arc::from);
-        let asked = callback.map(|callback| AskedClient { callback, capabilities });
+        let asked = is_asked.then(|| AskedClient {
+            callback: options.callback.clone(),
+            capabilities: options.client_capabilities.clone().map(Arc::from),
+        });
         let mut state = self.state();
         let number = state.next_number();
         state.calls.insert(number, SuspectCall { client: client.clone(), asked });

@@ -26,7 +26,7 @@ impl Refusal {
             Self::NoCall => "no call in flight can have asked it",
             Self::SeveralClients => "calls of several clients are in flight",
             Self::DeadEnd => "several clients were asked at the same time",
-            Self::CallEnded => "the calls that can have asked it have ended",
+            Self::CallEnded => "the calls that can have asked it have ended or were abandoned",
         }
     }
 }
@@ -86,13 +86,9 @@ impl OpenQuestion {
         request: &ServerRequest,
     ) -> Result<CallbackResult, Refusal> {
         let latest = self.owners.state().latest_asked(self.number, client);
-        let rejection = match latest {
-            None => Some(not_answered()),
-            Some((_, AskedClient { capabilities, .. })) => {
-                capabilities.and_then(|capabilities| request.rejection(&capabilities))
-            }
-        };
-        if let Some(rejection) = rejection {
+        let (_, AskedClient { callback, capabilities }) = latest.ok_or(Refusal::CallEnded)?;
+        let rejection = capabilities.and_then(|capabilities| request.rejection(&capabilities));
+        if let Some(rejection) = rejection.or_else(|| callback.is_none().then(not_answered)) {
             return Ok(Err(rejection));
         }
         let calls_ended = self.owners.until(|state| {
@@ -105,7 +101,8 @@ impl OpenQuestion {
             loop {
                 let latest = self.owners.state().latest_asked(self.number, client);
                 let (call, asked) = latest.ok_or(Refusal::CallEnded)?;
-                let answer = asked.callback.respond(request.clone()).await;
+                let Some(callback) = asked.callback else { return Ok(Err(not_answered())) };
+                let answer = callback.respond(request.clone()).await;
                 let has_ended =
                     || self.owners.state().calls.get(&call).is_none_or(|call| call.asked.is_none());
                 // An earlier call of the client may have asked, and still waits.

@@ -186,7 +186,7 @@ async fn questions_wait_for_calls_that_ask_nothing_and_only_the_newest_of_a_dead
     drop(ada);
 }
 
-/// Attack: server | after the response to one client, the server asks with the data of that client
+/// Attack: data | after the response to one client, the server asks with the data of that client
 /// while a short call of another principal runs | no client gets the question | Own response
 #[tokio::test(start_paused = true)]
 async fn a_late_question_is_held_and_refused_when_the_call_in_flight_ends() {
@@ -200,7 +200,7 @@ async fn a_late_question_is_held_and_refused_when_the_call_in_flight_ends() {
     assert_refused(late.await, "have ended");
 }
 
-/// Attack: server | the server asks and responds to the same call at once, without waiting for the
+/// Attack: data | the server asks and responds to the same call at once, without waiting for the
 /// answer, while a call of another principal runs | the question is held | Own response
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_call_that_does_not_wait_for_the_answer_is_held() {
@@ -256,7 +256,7 @@ async fn of_the_ended_calls_the_last_of_another_principal_counts() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_declare_the_capability_is_not_asked() {
     let owners = Arc::<QuestionOwners>::default();
-    let _call = start(&owners, &client("ada"), "ada");
+    let ada = start(&owners, &client("ada"), "ada");
     let sampling = owners.ask(question(method::SAMPLING_CREATE_MESSAGE)).await;
     assert_eq!(sampling.unwrap_err().code, code::METHOD_NOT_FOUND);
     let _silent = owners.start(client("bob"), true, &mut CallOptions::default());
@@ -265,11 +265,11 @@ async fn a_client_that_does_not_declare_the_capability_is_not_asked() {
         poll!(&mut waiting).is_pending(),
         "a call of a client that answers nothing can ask, too"
     );
-    drop(_call);
+    drop(ada);
     assert_eq!(waiting.await.unwrap_err().code, code::METHOD_NOT_FOUND);
 }
 
-/// Attack: server | a server ignores the cancellation of a call and asks for the call while a call of
+/// Attack: data | a server ignores the cancellation of a call and asks for the call while a call of
 /// another principal runs | the question is refused until the server responds | Own response
 #[tokio::test(start_paused = true)]
 async fn a_call_that_its_client_abandoned_stays_a_suspect_until_the_server_responds() {
@@ -348,13 +348,13 @@ async fn a_request_about_a_task_is_a_suspect_and_is_not_asked() {
     let callback: Arc<dyn Callback> = Arc::new(|_: ServerRequest| async { Ok(json!("task")) });
     let mut options = CallOptions { callback: Some(callback), ..CallOptions::default() };
     let _task = owners.start(client("ada"), false, &mut options);
-    assert_eq!(ask(&owners).await.unwrap_err().code, code::METHOD_NOT_FOUND);
+    assert_refused(ask(&owners).await, "abandoned");
     let _call = start(&owners, &client("bob"), "bob");
     let mut question = ask(&owners);
     assert!(poll!(&mut question).is_pending());
 }
 
-/// Attack: server | a server over a pipe logs the data of one client while, or after, it processes a
+/// Attack: data | a server over a pipe logs the data of one client while, or after, it processes a
 /// call of another | no client gets the message | Isolation
 #[tokio::test(start_paused = true)]
 async fn a_log_message_belongs_to_a_call_if_no_other_client_was_there_lately() {

@@ -157,7 +157,7 @@ async fn of_two_clients_that_are_asked_at_once_at_most_one_is_refused() {
     assert!(refused <= 1, "{refused} refused");
 }
 
-/// Attack: server | a server ignores that a client cancelled its call, and asks for it while another
+/// Attack: data | a server ignores that a client cancelled its call, and asks for it while another
 /// client has a call | the other client does not get the question | Own response
 #[tokio::test]
 async fn a_question_for_a_cancelled_call_reaches_no_other_client() {
