@@ -36,9 +36,9 @@ use crate::offering::{ListKind, NamedItem, Offering};
 use crate::options::EndpointOptions;
 use crate::owned_calls::OwnedCalls;
 use crate::principal::Principal;
+use crate::question_owners::CallClient;
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
-use crate::turns::TurnClient;
 use crate::view::View;
 
 /// The start of the methods of requests about tasks.
@@ -67,8 +67,8 @@ impl Caller {
         self.identity.revision.era()
     }
 
-    fn turn_client(&self) -> TurnClient {
-        TurnClient::new(self.principal.clone(), self.client.clone())
+    fn call_client(&self) -> CallClient {
+        CallClient::new(self.principal.clone(), self.client.as_ref())
     }
 }
 

@@ -7,6 +7,7 @@
 mod host_name;
 mod listener;
 mod principal;
+mod question_owners;
 mod quota;
 mod tasks;
 
@@ -56,8 +57,6 @@ pub mod pending_questions;
 mod client;
 mod sole_client;
 mod waiting_calls;
-
-mod turns;
 
 mod server_use;
 mod upstream;

@@ -33,9 +33,9 @@ pub(crate) use search::ToolSearch;
 pub(crate) struct OfferedServer {
     pub(crate) name: Arc<str>,
     pub(crate) era: Era,
-    /// Whether the protocol ties each request of the server to a call: in the modern era, and on
-    /// the response streams of HTTP.
-    pub(crate) ties_requests: bool,
+    /// Whether the protocol ties each message of the server to a call: on the response streams of
+    /// HTTP. Over a pipe, the modern era ties requests and no log messages.
+    pub(crate) ties_messages: bool,
     pub(crate) capabilities: Box<RawValue>,
     /// Whether the server sends log messages.
     pub(crate) has_logging: bool,
@@ -364,7 +364,7 @@ fn offered_server(
     Some(OfferedServer {
         name: name.into(),
         era,
-        ties_requests: era == Era::Modern || server.transport() == "http",
+        ties_messages: server.transport() == "http",
         capabilities: capabilities.to_owned(),
         has_logging: declares(capabilities, "logging"),
         tasks: task_capability(revision, capabilities),

@@ -25,7 +25,6 @@ use crate::principal::Principal;
 use crate::sealed_state::{CallState, StateError, StateSealer};
 use crate::server_use::ServerUse;
 use crate::sink::MessageSink;
-use crate::turns::{MAX_ANSWER_TIME_WHILE_AWAITED, ParkableTurn};
 
 /// Time for the client to send its responses: enough for a person to fill a form.
 pub(crate) const MAX_PARKED: Duration = Duration::from_mins(5);
@@ -177,11 +176,8 @@ pub(crate) struct ParkableCall {
     round: u32,
     identity: CallIdentity,
     stream: CurrentStream,
-    turn: ParkableTurn,
     server_use: Arc<ServerUse>,
     expires: Instant,
-    /// The time of the last result that requested input.
-    parked_at: Instant,
 }
 
 /// What the future of a call uses.
@@ -189,7 +185,6 @@ pub(crate) struct ParkableCall {
 pub(crate) struct CallContext {
     pub(crate) callback: Arc<dyn Callback>,
     pub(crate) missing: MissingCapabilities,
-    pub(crate) turn: ParkableTurn,
 }
 
 impl fmt::Debug for ParkableCall {
@@ -207,29 +202,21 @@ impl ParkableCall {
         call: impl FnOnce(CallContext) -> F,
     ) -> Self {
         let (queue, inputs) = mpsc::channel(MAX_INPUT_REQUESTS);
-        let (missing, turn) = (MissingCapabilities::default(), ParkableTurn::default());
+        let missing = MissingCapabilities::default();
         let callback = ParkingCallback { queue, client, missing: missing.clone() };
         let callback: Arc<dyn Callback> = Arc::new(callback);
-        let future = Box::pin(call(CallContext { callback, missing, turn: turn.clone() }));
-        let (open, now) = (Vec::new(), Instant::now());
+        let future = Box::pin(call(CallContext { callback, missing }));
         Self {
             future,
             inputs,
-            open,
+            open: Vec::new(),
             next_key: 1,
             round: 0,
             identity,
             stream,
-            turn,
             server_use,
-            expires: now + MAX_PARKED,
-            parked_at: now,
+            expires: Instant::now() + MAX_PARKED,
         }
-    }
-
-    fn is_expired(&self, now: Instant) -> bool {
-        let is_awaited = self.server_use.turns.are_awaited();
-        now >= self.expires || (is_awaited && now >= self.parked_at + MAX_ANSWER_TIME_WHILE_AWAITED)
     }
 
     /// Runs the call until its result or until the server requests input.
@@ -364,12 +351,9 @@ impl ParkedCalls {
             let call = is_current.then(|| table.calls.remove(&state.call)).flatten();
             call.ok_or(StateError::Expired).map_err(invalid)?
         };
-        // The requests that follow the responses then belong to this call.
-        call.turn.resume().await;
         if let Some(responses) = responses
             && let Err(error) = call.answer(responses)
         {
-            call.turn.pause();
             self.table().calls.insert(state.call, call);
             return Err(error);
         }
@@ -390,9 +374,7 @@ impl ParkedCalls {
         };
         let sealer = self.sealer.as_ref().ok_or_else(too_many)?;
         call.round += 1;
-        call.parked_at = Instant::now();
         call.stream.set(RequestStream::NONE);
-        call.turn.pause();
         let mut table = self.table();
         table.remove_expired();
         let principal = &call.identity.principal;
@@ -442,7 +424,7 @@ impl ParkedCalls {
 impl ParkedTable {
     fn remove_expired(&mut self) {
         let now = Instant::now();
-        self.calls.retain(|_, call| !call.is_expired(now));
+        self.calls.retain(|_, call| now < call.expires);
     }
 }
 

@@ -6,10 +6,11 @@ mod subscriptions;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use innkeeper_host::CallHold;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use tokio::time::Instant;
 
-use crate::turns::Turns;
+use crate::question_owners::QuestionOwners;
 
 pub(crate) use open_tasks::{MAX_OPEN_TASKS, OpenTask, OpenTasks, TaskHold};
 use subscriptions::ResourceSubscriptions;
@@ -25,7 +26,7 @@ pub(crate) enum ProcessState {
 /// The use of one server, which stays the same when the server restarts.
 #[derive(Debug)]
 pub(crate) struct ServerUse {
-    pub(crate) turns: Turns,
+    pub(crate) question_owners: Arc<QuestionOwners>,
     pub(crate) open_tasks: OpenTasks,
     pub(crate) subscriptions: ResourceSubscriptions,
     /// Held for reading by each use, and for writing during a stop or a start. `None` for a server
@@ -39,7 +40,7 @@ pub(crate) struct ServerUse {
 impl ServerUse {
     pub(crate) fn new(is_stoppable: bool) -> Self {
         Self {
-            turns: Turns::default(),
+            question_owners: Arc::default(),
             open_tasks: OpenTasks::default(),
             subscriptions: ResourceSubscriptions::default(),
             process: is_stoppable.then(Arc::default),
@@ -54,10 +55,10 @@ impl ServerUse {
     }
 
     /// Returns a hold for a task that a call in flight created.
-    pub(crate) fn hold(&self, host_use: Arc<()>) -> TaskHold {
+    pub(crate) fn hold(&self, host_use: Arc<()>, call: Option<Arc<dyn CallHold>>) -> TaskHold {
         // A stop that waits for the end of the call ends the task, too.
         let process = self.process.clone().and_then(|process| process.try_read_owned().ok());
-        TaskHold { _process: process, _host_use: host_use }
+        TaskHold { _process: process, _host_use: host_use, _call: call }
     }
 
     /// Ends the hold of a task whose client needs the server no more. The server counts as used now.

@@ -32,7 +32,7 @@ use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
-use crate::session::{CallNotification, Caller, Progress, RequestError, SendCheck};
+use crate::session::{CallHold, CallNotification, Caller, Progress, RequestError, SendCheck};
 
 pub use arguments::Arguments;
 pub(crate) use contents::{get_prompt, read_resource};
@@ -105,6 +105,9 @@ pub struct CallOptions {
     /// Decides immediately before each attempt whether the host sends the request. Default: the host
     /// sends every request.
     pub send_check: Option<Arc<dyn SendCheck>>,
+    /// A value that the host holds while the server may process the call, also after a timeout or a
+    /// cancellation. Default: none.
+    pub hold: Option<Arc<dyn CallHold>>,
 }
 
 /// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
@@ -125,13 +128,14 @@ impl CallOptions {
             CallError::Validation { item: item.into(), problems }
         })?;
         let (principal, has_limited_share) = (self.principal.clone(), self.has_limited_share);
-        let send_check = self.send_check.clone();
+        let (send_check, hold) = (self.send_check.clone(), self.hold.clone());
         let is_needed = notifications.is_some()
             || capabilities.is_some()
             || principal.is_some()
-            || send_check.is_some();
+            || send_check.is_some()
+            || hold.is_some();
         let caller =
-            Caller { notifications, capabilities, principal, has_limited_share, send_check };
+            Caller { notifications, capabilities, principal, has_limited_share, send_check, hold };
         Ok(is_needed.then(|| Arc::new(caller)))
     }
 

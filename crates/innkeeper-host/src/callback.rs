@@ -37,6 +37,19 @@ pub struct ServerRequest {
     pub call: CallReference,
 }
 
+impl ServerRequest {
+    /// Returns the error for a client with these capabilities, JSON text of an object of at most 64
+    /// KiB, that cannot respond to the request: its kind, or a feature of the request, is not
+    /// declared. The host checks a request that belongs to a call with
+    /// [`CallOptions::client_capabilities`](crate::CallOptions::client_capabilities) itself.
+    pub fn rejection(&self, client_capabilities: &RawValue) -> Option<CallbackError> {
+        match ClientCapabilities::from_raw(client_capabilities) {
+            Ok(capabilities) => capabilities.rejection(self),
+            Err(message) => Some(CallbackError::internal_error(&message)),
+        }
+    }
+}
+
 /// The error of a callback, sent to the server as a JSON-RPC error. The module
 /// [`code`] has the codes of JSON-RPC and MCP.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -159,6 +172,7 @@ pub struct CallbackCapabilities {
     roots: Option<Value>,
     custom: bool,
     allow_secrets: bool,
+    for_many_clients: bool,
 }
 
 impl CallbackCapabilities {
@@ -169,6 +183,7 @@ impl CallbackCapabilities {
         roots: None,
         custom: false,
         allow_secrets: false,
+        for_many_clients: false,
     };
 
     /// Every request of every server: sampling without tools, elicitation with forms, roots and
@@ -224,6 +239,21 @@ impl CallbackCapabilities {
     #[must_use]
     pub fn allow_secret_forms(self) -> Self {
         Self { allow_secrets: true, ..self }
+    }
+
+    /// For an application that calls on behalf of many remote clients.
+    ///
+    /// Over a pipe, a request is passed to this callback unless the protocol ties it to a call: the
+    /// only call in flight is not necessarily the one that the request is about. The limits for the
+    /// user of the application, one form and four requests at a time, do not apply. Default: the
+    /// application has one user.
+    #[must_use]
+    pub fn for_many_clients(self) -> Self {
+        Self { for_many_clients: true, ..self }
+    }
+
+    pub(crate) fn is_for_many_clients(&self) -> bool {
+        self.for_many_clients
     }
 
     /// Every request with every feature.
@@ -367,6 +397,15 @@ impl CallbackRegistry {
         let declared: Map<String, Value> = declared.collect();
         // Serialization of a map with string keys cannot fail.
         to_raw_value(&declared).unwrap_or_default()
+    }
+
+    /// Returns what the callback for this kind of request of this server declares.
+    pub(crate) fn capabilities_for(
+        &self,
+        server: &str,
+        kind: RequestKind,
+    ) -> Option<CallbackCapabilities> {
+        self.find(server, kind).map(|(entry, _)| entry.capabilities)
     }
 
     /// Returns whether a callback handles this kind of request of this server.

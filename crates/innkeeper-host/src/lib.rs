@@ -100,7 +100,7 @@ pub use own_files::writable_own_files;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use remote_session::{RemoteSession, RemoteSessions};
 pub use server::{ConnectFuture, Connector, ServerStream};
-pub use session::{CallNotification, Progress, SendCheck};
+pub use session::{CallHold, CallNotification, Progress, SendCheck};
 pub use shutdown::ShutdownReport;
 pub use telemetry::{ServedOutcome, ServedRequest, ServerSpan, Telemetry, TraceContext};
 pub use text::{display_safe, is_deceptive_char};

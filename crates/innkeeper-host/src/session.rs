@@ -3,6 +3,7 @@
 mod active_tasks;
 mod budget;
 mod call_context;
+mod call_hold;
 mod call_notification;
 mod caller;
 mod change_notifier;
@@ -49,6 +50,7 @@ use active_tasks::{ActiveTaskGuard, ActiveTasks};
 pub(crate) use budget::{Budget, Budgeted};
 use call_context::PendingCall;
 pub(crate) use call_context::{CallCallback, CallContext};
+pub use call_hold::CallHold;
 pub use call_notification::CallNotification;
 pub(crate) use caller::Caller;
 use change_notifier::ChangeNotifier;
@@ -381,7 +383,9 @@ impl SessionState {
     fn pending_call(&self, call: Option<CallContext<'_>>) -> Option<Box<PendingCall>> {
         let call = call?;
         let needed = call.callback.is_some()
-            || call.caller.is_some_and(|caller| caller.notifications.is_some())
+            || call
+                .caller
+                .is_some_and(|caller| caller.notifications.is_some() || caller.hold.is_some())
             || self.server_requests.has_callbacks()
             || self.events.has_subscribers();
         needed.then(|| Box::new(call.into()))

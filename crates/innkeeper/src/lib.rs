@@ -183,7 +183,7 @@ pub mod catalog {
 pub mod call {
     pub use innkeeper_host::call::*;
     pub use innkeeper_host::event::{CallOutcome, CallRecord, CallReference};
-    pub use innkeeper_host::{CallError, CallErrorKind, Progress, SendCheck};
+    pub use innkeeper_host::{CallError, CallErrorKind, CallHold, Progress, SendCheck};
 }
 
 /// Callbacks: the application handles requests of servers.

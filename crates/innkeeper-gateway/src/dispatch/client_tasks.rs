@@ -65,10 +65,11 @@ impl HostTaskCall {
         let upstream = &server.upstream;
         // A server that restarts during the call does not know the task.
         let connection = server.connection_number();
+        let call_hold = options.hold.clone();
         let options = CallOptions { task: mode, ..options };
         let result = upstream.host.call_tool_with(tool, arguments, options).await?;
         if result.result_type() == ResultType::Task {
-            let hold = server.server_use.hold(upstream.host_use());
+            let hold = server.server_use.hold(upstream.host_use(), call_hold);
             // The call runs once.
             drop(created.set(CreatedTask { connection, hold }));
         }

@@ -1,4 +1,4 @@
-//! Forwards one request to its server: turn, callback, notifications, cancellation.
+//! Forwards one request to its server: callback, notifications, cancellation.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::gateway::GatewayInner;
 use crate::json_text;
 use crate::offering::OfferedServer;
 use crate::parked_calls::{CallContext, CallIdentity, CurrentStream, ParkableCall, RequestStream};
+use crate::question_owners::{CallClient, RunningCall};
 use crate::task_ids::TaskIdPair;
-use crate::turns::{Turn, TurnClient};
 
 /// Number of notifications of one call that wait for the client; further ones are dropped.
 const MAX_QUEUED_NOTIFICATIONS: usize = 64;
@@ -57,7 +57,7 @@ impl GatewayInner {
     {
         let caller = request.caller;
         let server = target.server;
-        let mut answers = caller.identity.answers_requests() && request.sink.is_some();
+        let answers = caller.identity.answers_requests() && request.sink.is_some();
         let mut options = self.call_options(request, server);
         if let Some(calls) = &caller.calls {
             options.send_check = Some(calls.check(request.id, target.item, target.may_repeat));
@@ -74,14 +74,10 @@ impl GatewayInner {
                     callback = Some(Arc::new(ClientCallback { client, sink, task }));
                 }
                 if let Some(operators) = operators {
-                    answers = true;
                     options.client_capabilities = Some(caller.identity.with_elicitation());
                     callback = Some(Arc::new(operators.with_client(callback)));
                 }
-                options.callback = callback.map(|callback| match self.takes_turns(server) {
-                    true => server.server_use.turns.limited(callback),
-                    false => callback,
-                });
+                options.callback = callback;
             }
             (Era::Modern, Era::Modern, None) => {
                 options.round_trips = RoundTripMode::PassThrough {
@@ -91,7 +87,7 @@ impl GatewayInner {
             }
             (Era::Modern, Era::Legacy, None) => {
                 // In a box: each request would have room for the future.
-                let forwarding = self.forward_parkable(request, target, options, answers, call);
+                let forwarding = self.forward_parkable(request, target, options, call);
                 return Ok(Box::pin(forwarding).await);
             }
         }
@@ -99,17 +95,15 @@ impl GatewayInner {
             Ok(in_use) => in_use,
             Err(error) => return Ok(Err(error)),
         };
-        let _turn = match target.task {
-            // The task, and not the turn, tells which requests belong to the client.
-            Some(_) => None,
-            None => self.turn(&caller.turn_client(), server, answers, &options).await,
-        };
+        // Only a request with the name of the task is passed to the request for its result.
+        let is_asked = target.task.is_none();
+        let running = self.start_call(caller.call_client(), server, is_asked, &mut options);
         let receiver =
             wants_notifications(request, server).then(|| open_notification_channel(&mut options));
         let filter = NotificationFilter::new(request, target.task);
         let stream = CurrentStream::new(request_stream(request));
         let call = pin!(call(options));
-        match with_notifications(call, receiver, &stream, &filter).await {
+        match with_notifications(call, receiver, &stream, &filter, running.as_ref()).await {
             Err(CallError::Unavailable { server, .. }) if in_use.is_stopped_for_memory() => {
                 Ok(Err(RpcError::stopped_for_memory(&server)))
             }
@@ -128,7 +122,6 @@ impl GatewayInner {
         request: &ClientRequest<'_>,
         target: CallTarget<'_>,
         mut options: CallOptions,
-        answers: bool,
         call: impl FnOnce(CallOptions) -> F + Send + 'static,
     ) -> Reply
     where
@@ -156,15 +149,16 @@ impl GatewayInner {
         let calls = request.caller.calls.clone();
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds());
-        let turn_client = request.caller.turn_client();
+        let call_client = request.caller.call_client();
         let run = move |context: CallContext| async move {
-            let CallContext { callback, missing, turn } = context;
+            let CallContext { callback, missing } = context;
             options.callback = Some(callback);
             let in_use = gateway.use_offered(&server).await?;
-            turn.set(gateway.turn(&turn_client, &server, answers, &options).await);
+            let running = gateway.start_call(call_client, &server, true, &mut options);
             let receiver = wants.then(|| open_notification_channel(&mut options));
             let call = pin!(call(options));
-            let result = with_notifications(call, receiver, &current, &filter).await;
+            let running = running.as_ref();
+            let result = with_notifications(call, receiver, &current, &filter, running).await;
             result.map_err(|error| match error {
                 CallError::Unavailable { server, .. } if in_use.is_stopped_for_memory() => {
                     RpcError::stopped_for_memory(&server)
@@ -183,24 +177,17 @@ impl GatewayInner {
         self.parked_calls.start(ParkableCall::new(identity, client, stream, run)).await
     }
 
-    /// Returns whether the clients of a server take turns.
-    fn takes_turns(&self, server: &OfferedServer) -> bool {
-        !server.ties_requests && self.sole_client().is_none()
-    }
-
-    /// Waits for the turn of a call, if the server's requests cannot be tied to their calls.
-    async fn turn(
+    /// Records a call that is about to run, if the protocol does not tie the server's messages to
+    /// their calls. `is_asked` is whether a request of the server may reach the client through the call.
+    fn start_call(
         &self,
-        client: &TurnClient,
-        server: &Arc<OfferedServer>,
-        answers: bool,
-        options: &CallOptions,
-    ) -> Option<Turn> {
-        if !self.takes_turns(server) {
-            return None;
-        }
-        let callback = options.callback.clone();
-        Some(server.server_use.turns.wait(client.clone(), answers, callback).await)
+        client: CallClient,
+        server: &OfferedServer,
+        is_asked: bool,
+        options: &mut CallOptions,
+    ) -> Option<RunningCall> {
+        let is_recorded = !server.ties_messages && self.sole_client().is_none();
+        is_recorded.then(|| server.server_use.question_owners.start(client, is_asked, options))
     }
 
     /// Returns the `_meta` of a request for its server. With spans, the host adds the trace context.
@@ -286,19 +273,25 @@ async fn with_notifications<T>(
     notifications: Option<mpsc::Receiver<CallNotification>>,
     stream: &CurrentStream,
     filter: &NotificationFilter,
+    running: Option<&RunningCall>,
 ) -> T {
     let Some(mut notifications) = notifications else { return call.await };
+    let forward = |notification: &CallNotification| {
+        if !notification.is_assumed || running.is_none_or(RunningCall::owns_log_messages) {
+            filter.forward(&stream.get(), notification);
+        }
+    };
     let result = loop {
         tokio::select! {
             biased;
             Some(notification) = notifications.recv() => {
-                filter.forward(&stream.get(), &notification);
+                forward(&notification);
             }
             result = &mut call => break result,
         }
     };
     while let Ok(notification) = notifications.try_recv() {
-        filter.forward(&stream.get(), &notification);
+        forward(&notification);
     }
     result
 }

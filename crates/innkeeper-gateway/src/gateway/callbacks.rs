@@ -34,7 +34,11 @@ impl GatewayCallbacks {
         let builder = builder.log_level(LogLevel::Debug).ping_unresponsive(true);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
-            builder.callback(kind, HostCallback { sole_client, upstream })
+            let kind = match sole_client {
+                Some(_) => kind.clone(),
+                None => kind.clone().for_many_clients(),
+            };
+            builder.callback(&kind, HostCallback { sole_client, upstream })
         })
     }
 }
@@ -56,14 +60,9 @@ impl Callback for HostCallback {
             let ids = open.and_then(|(server_use, task)| Some(server_use.open_tasks.find(task)?.0));
             return Box::pin(async move { client.respond(request, ids).await });
         }
-        // Beside the running call, the client whose turn it is has calls that wait for its input. A
-        // request may also belong to any open task, with or without its name.
-        let running = server_use.filter(|_| task.is_none()).and_then(|server_use| {
-            let is_possible = |principal: &_| server_use.open_tasks.are_all_of(principal);
-            server_use.turns.callback(is_possible)
-        });
-        match running {
-            Some(callback) => callback.respond(request),
+        match server_use.filter(|_| task.is_none()) {
+            Some(server_use) => server_use.question_owners.ask(request),
+            // The server names a task that no call waits for.
             None => Box::pin(ready(Err(SoleClient::not_attributed(&request)))),
         }
     }

@@ -1,11 +1,9 @@
 //! Tests of parked calls: the bytes that they pass, and their time.
 
-use futures_util::poll;
 use innkeeper_host::CallReference;
 use innkeeper_protocol::{Revision, method};
 
 use super::*;
-use crate::turns::TurnClient;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
@@ -26,10 +24,7 @@ fn identity() -> CallIdentity {
 
 /// A call whose server requests input. The result of the call is the answer.
 fn asking_call() -> ParkableCall {
-    asking_call_at(Arc::new(ServerUse::new(false)))
-}
-
-fn asking_call_at(server_use: Arc<ServerUse>) -> ParkableCall {
+    let server_use = Arc::new(ServerUse::new(false));
     let capabilities = raw(r#"{"elicitation":{}}"#).into();
     let client = ClientIdentity { revision: Revision::V2026_07_28, capabilities };
     let stream = CurrentStream::new(RequestStream::NONE);
@@ -101,23 +96,4 @@ async fn a_parked_call_expires_after_its_time_and_not_before() {
             Err(error) => assert!(!is_alive && error.message.contains("expired"), "{error:?}"),
         }
     }
-}
-
-/// Attack: remote | a client leaves a form of a server unanswered | the calls of other clients of the
-/// server wait for one minute | No unbounded wait
-#[tokio::test(start_paused = true)]
-async fn a_parked_call_that_other_clients_wait_for_expires_after_a_minute() {
-    let server_use = Arc::new(ServerUse::new(false));
-    let client = |name: &str| TurnClient::new(Principal::new(name), None);
-    let parked_calls = ParkedCalls::new(None);
-    let call = asking_call_at(server_use.clone());
-    call.turn.set(Some(server_use.turns.wait(client("ada"), true, None).await));
-    parked_calls.start(call).await.unwrap();
-    tokio::time::advance(MAX_ANSWER_TIME_WHILE_AWAITED).await;
-    assert_eq!(parked_calls.remove_expired(), 1, "nobody waits");
-    let mut waiting = Box::pin(server_use.turns.wait(client("bob"), false, None));
-    assert!(poll!(&mut waiting).is_pending());
-    parked_calls.start(asking_call_at(server_use.clone())).await.unwrap();
-    assert_eq!(parked_calls.remove_expired(), 1, "the other call was parked a moment ago");
-    assert!(poll!(&mut waiting).is_ready(), "the turn of the expired call has ended");
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use innkeeper_host::CallHold;
 use tokio::sync::OwnedRwLockReadGuard;
 use tokio::time::Instant;
 
@@ -30,6 +31,8 @@ const RESULT_TIME: Duration = Duration::from_mins(5);
 pub(crate) struct TaskHold {
     pub(super) _process: Option<OwnedRwLockReadGuard<ProcessState>>,
     pub(super) _host_use: Arc<()>,
+    /// The call that created the task: a request of the server may belong to the task.
+    pub(super) _call: Option<Arc<dyn CallHold>>,
 }
 
 /// A task that may still run.
@@ -111,10 +114,5 @@ impl OpenTasks {
     /// Removes the tasks of an earlier process of the server.
     pub(crate) fn remove_lost(&self, connection: Option<u64>) {
         self.tasks().retain(|_, task| task.connection == connection);
-    }
-
-    /// Returns whether no other principal has an open task.
-    pub(crate) fn are_all_of(&self, principal: &Principal) -> bool {
-        self.tasks().values().all(|task| task.principal == *principal)
     }
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// - A message with the related task of a call, or with the progress token of a call, belongs to
 ///   that call.
 /// - Over a pipe (stdio, WebSocket, HTTP+SSE), a request or a log message belongs to a call if that
-///   call is the only request in flight. A cancelled call counts as in flight until the server responds to the call
+///   call is the only request in flight; a request does not if the host's callback is
+///   [for many clients](crate::CallbackCapabilities::for_many_clients). A cancelled call counts as in flight until the server responds to the call
 ///   or the server's `maxTotalTimeout` has passed, because the server may not know the cancellation
 ///   yet. A task of [`TaskMode::PassThrough`](crate::TaskMode::PassThrough) counts as in flight until
 ///   the host sees its end, its `ttl` has passed, or 24 hours have passed.

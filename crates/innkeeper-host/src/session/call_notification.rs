@@ -12,4 +12,7 @@ pub struct CallNotification {
     /// The parameters as the server sent them. The parameters of `notifications/progress` contain
     /// the progress token of the host.
     pub params: Option<Arc<RawValue>>,
+    /// Whether only the absence of other requests in flight ties the notification to the call: a log
+    /// message over a pipe. It may also be about a call that has ended.
+    pub is_assumed: bool,
 }

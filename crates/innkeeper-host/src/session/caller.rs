@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::CallNotification;
+use super::call_hold::CallHold;
 use super::send_check::SendCheck;
 use crate::callback::{CallbackError, ClientCapabilities, ServerRequest};
 
@@ -21,6 +22,8 @@ pub(crate) struct Caller {
     pub(crate) has_limited_share: bool,
     /// Decides before each attempt whether the request is sent.
     pub(crate) send_check: Option<Arc<dyn SendCheck>>,
+    /// Held while the server may process the call.
+    pub(crate) hold: Option<Arc<dyn CallHold>>,
 }
 
 impl Caller {

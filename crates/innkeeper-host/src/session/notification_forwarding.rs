@@ -41,7 +41,11 @@ impl SessionState {
         let raw_params: Option<Arc<RawValue>> = params.map(|params| params.to_owned().into());
         if let Some(listener) = listener {
             let (method, params) = (shared_method.clone(), raw_params.clone());
-            if listener.try_send(CallNotification { method, params }).is_err() {
+            let is_assumed = &*method == method::MESSAGE
+                && source == MessageSource::Pipe
+                && related_task(params.as_deref()).is_none();
+            let notification = CallNotification { method, params, is_assumed };
+            if listener.try_send(notification).is_err() {
                 self.log_unusable("notification of a call dropped; receiver too slow", None);
             }
         }
@@ -98,15 +102,21 @@ impl SessionState {
         }
     }
 
-    /// Returns the call that a request of the server belongs to.
+    /// Returns the call that a request of the server belongs to. If the host calls `for_many_clients`,
+    /// the only call in flight is not necessarily that call.
     pub(super) fn request_call(
         &self,
         params: Option<&RawValue>,
         source: MessageSource,
+        for_many_clients: bool,
     ) -> Option<PendingCall> {
-        match related_task(params) {
-            Some(task_id) => self.pending.call_of_task(&task_id),
-            None => self.pending.call_of(source),
+        match (related_task(params), source) {
+            (Some(task_id), _) => self.pending.call_of_task(&task_id),
+            (None, MessageSource::Pipe) if for_many_clients => {
+                self.pending.prepare_shared_request();
+                None
+            }
+            (None, _) => self.pending.call_of(source),
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::call_context::PendingCall;
+use super::call_hold::CallHold;
 use super::inbound_sink::MessageSource;
 use super::open_ids::OpenIds;
 use super::{DeadlineExtension, OutgoingRequest, Progress, RequestError, RequestResult};
@@ -79,6 +80,11 @@ impl PendingRequest {
         }
     }
 
+    /// Returns what the application gave the host to hold while the server processes the call.
+    fn hold(&self) -> Option<&Arc<dyn CallHold>> {
+        self.call.as_ref()?.caller.as_ref()?.hold.as_ref()
+    }
+
     /// Returns whether the server has not responded.
     fn is_unanswered(&self) -> bool {
         self.waiter.is_some() || self.timed_out
@@ -110,7 +116,7 @@ struct RequestTable {
     /// Number of requests that are not in the background.
     call_count: usize,
     /// Requests that the host cancelled.
-    cancelled: OpenIds<u64>,
+    cancelled: OpenIds<u64, Option<Arc<dyn CallHold>>>,
     /// Tasks that the application polls.
     detached_tasks: OpenIds<Box<str>>,
     /// Whether a task waits until no call is pending.
@@ -273,7 +279,9 @@ impl PendingRequests {
     /// Records a task that the application polls, so that a message without a task belongs to no
     /// call until the task ends.
     pub(super) fn detach_task(&self, task_id: &str, lifetime: Duration) {
-        self.table().detached_tasks.insert(task_id.into(), Instant::now() + lifetime);
+        // Of too many tasks, the last to expire counts for all of them.
+        let _forgotten =
+            self.table().detached_tasks.insert(task_id.into(), Instant::now() + lifetime, ());
     }
 
     /// Records the end of a task.
@@ -296,6 +304,18 @@ impl PendingRequests {
         let same =
             |waiter: &PendingRequest| waiter.call.as_ref().is_some_and(|other| other.id == call.id);
         waiters.all(same).then(|| call.clone())
+    }
+
+    /// Prepares for a request of the server that may belong to any call in flight: the results of
+    /// all of them may depend on the answer, and calls whose time is over are held no more.
+    pub(super) fn prepare_shared_request(&self) {
+        let mut table = self.table();
+        table.cancelled.remove_expired();
+        for call in table.requests.values().filter_map(|request| request.call.as_ref()) {
+            if let Some(callback) = &call.callback {
+                callback.use_callback();
+            }
+        }
     }
 
     /// Returns the principal of all requests in flight, if they are of one principal. The limits of
@@ -333,6 +353,7 @@ impl PendingRequests {
     pub(super) fn remove(&self, id: u64, open_for: Option<Duration>) -> bool {
         let mut table = self.table();
         let waiter = table.requests.remove(&id);
+        let mut forgotten = None;
         if waiter.as_ref().is_some_and(|waiter| !waiter.background) {
             table.call_count -= 1;
         }
@@ -341,7 +362,13 @@ impl PendingRequests {
         }
         let unanswered = waiter.as_ref().is_some_and(PendingRequest::is_unanswered);
         if let Some(open_for) = open_for.filter(|_| unanswered) {
-            table.cancelled.insert(id, Instant::now() + open_for);
+            let hold = waiter.as_ref().and_then(PendingRequest::hold).cloned();
+            let overflow = table.cancelled.insert(id, Instant::now() + open_for, hold).flatten();
+            forgotten = overflow.map(|hold| (hold, open_for));
+        }
+        drop(table);
+        if let Some((hold, open_for)) = forgotten {
+            hold.forget(open_for);
         }
         unanswered
     }
@@ -384,6 +411,7 @@ impl PendingRequests {
             let mut table = self.table();
             table.unavailable_reason.get_or_insert_with(|| reason.clone());
             table.call_count = 0;
+            table.cancelled = OpenIds::default();
             std::mem::take(&mut table.requests)
         };
         // Fail the oldest requests first.

@@ -74,18 +74,22 @@ impl RequestSlots {
         self.lock().open_count > 0
     }
 
-    /// Counts a request of a principal as open until the slot is dropped.
+    /// Counts a request of a principal as open until the slot is dropped. `asks_one_user` is whether
+    /// the user of the application answers.
     pub(super) fn open(
         self: &Arc<Self>,
         principal: Option<Arc<str>>,
         is_elicitation: bool,
+        asks_one_user: bool,
     ) -> Result<RequestSlot, SlotError> {
         let mut slots = self.lock();
         let Slots { open_count, by_principal } = &mut *slots;
         let of_principal = by_principal.get(&principal);
         let count = |count: fn(&PrincipalSlots) -> usize| of_principal.map_or(0, count);
-        let waits_for_user = is_elicitation && principal.is_none();
-        if waits_for_user && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS {
+        if asks_one_user
+            && is_elicitation
+            && count(|slots| slots.elicitation_count) > MAX_QUEUED_ELICITATIONS
+        {
             return Err(SlotError::TooManyElicitations);
         }
         let max_of_principal = MAX_CONCURRENT_REQUESTS + MAX_QUEUED_REQUESTS;
@@ -97,7 +101,7 @@ impl RequestSlots {
         of_principal.open_count += 1;
         of_principal.elicitation_count += usize::from(is_elicitation);
         let permits = of_principal.permits.clone();
-        Ok(RequestSlot { slots: self.clone(), principal, is_elicitation, permits })
+        Ok(RequestSlot { slots: self.clone(), principal, is_elicitation, asks_one_user, permits })
     }
 }
 
@@ -107,13 +111,14 @@ pub(super) struct RequestSlot {
     slots: Arc<RequestSlots>,
     principal: Option<Arc<str>>,
     is_elicitation: bool,
+    asks_one_user: bool,
     permits: Arc<Permits>,
 }
 
 impl RequestSlot {
     /// Waits until the application may handle the request.
     pub(super) async fn turn(&self) -> RequestTurn<'_> {
-        if self.principal.is_some() {
+        if !self.asks_one_user {
             return RequestTurn { _user: None, _request: None };
         }
         let Permits { requests, elicitation } = &*self.permits;
@@ -150,7 +155,7 @@ mod tests {
     use super::*;
 
     fn open(slots: &Arc<RequestSlots>, principal: &str, count: usize) -> Vec<RequestSlot> {
-        let open = |_| slots.open(Some(principal.into()), false);
+        let open = |_| slots.open(Some(principal.into()), false, false);
         (0..count).map(open).collect::<Result<_, _>>().unwrap()
     }
 
@@ -158,13 +163,13 @@ mod tests {
     fn a_principal_has_twenty_open_requests_and_the_server_sixty_four() {
         let slots = Arc::<RequestSlots>::default();
         let mut open_slots = open(&slots, "a", 20);
-        let error = slots.open(Some("a".into()), false).unwrap_err();
+        let error = slots.open(Some("a".into()), false, false).unwrap_err();
         assert_eq!(error, SlotError::TooManyRequests);
         for (principal, count) in [("b", 20), ("c", 20), ("d", 4)] {
             open_slots.extend(open(&slots, principal, count));
         }
         for principal in [None, Some("d".into())] {
-            let error = slots.open(principal, false).unwrap_err();
+            let error = slots.open(principal, false, false).unwrap_err();
             assert_eq!(error, SlotError::TooManyRequests);
         }
         open_slots.truncate(20);
@@ -178,32 +183,42 @@ mod tests {
     fn the_application_has_four_turns_and_one_elicitation_and_a_principal_has_all_at_once() {
         let slots = Arc::<RequestSlots>::default();
         let now = |slot: &'_ RequestSlot| slot.turn().now_or_never().is_some();
-        let open = |is_elicitation| slots.open(None, is_elicitation);
+        let open = |is_elicitation| slots.open(None, is_elicitation, true);
         let elicitations: Vec<_> = (0..5).map(|_| open(true).unwrap()).collect();
         assert_eq!(open(true).unwrap_err(), SlotError::TooManyElicitations);
         let others: Vec<_> = (0..4).map(|_| open(false).unwrap()).collect();
-        let of_principal = || slots.open(Some("b".into()), true).unwrap();
+        let of_principal = || slots.open(Some("b".into()), true, false).unwrap();
         let of_principal: Vec<_> = (0..20).map(|_| of_principal()).collect();
         let mut turns = vec![elicitations[0].turn().now_or_never().unwrap()];
         assert!(!now(&elicitations[1]), "a user reads one elicitation at a time");
         turns.extend(others[..3].iter().map(|slot| slot.turn().now_or_never().unwrap()));
         assert!(!now(&others[3]), "four requests run");
         turns.extend(of_principal.iter().map(|slot| slot.turn().now_or_never().unwrap()));
-        let error = slots.open(Some("b".into()), true).unwrap_err();
+        let error = slots.open(Some("b".into()), true, false).unwrap_err();
         assert_eq!(error, SlotError::TooManyRequests);
         drop(turns);
         assert!(now(&elicitations[1]) && now(&others[3]));
     }
 
     #[test]
+    fn a_request_of_an_unknown_client_does_not_wait_for_the_user_of_the_application() {
+        let slots = Arc::<RequestSlots>::default();
+        let open = || slots.open(None, true, false);
+        let open: Vec<_> = (0..20).map(|_| open().unwrap()).collect();
+        let turns: Vec<_> = open.iter().filter_map(|slot| slot.turn().now_or_never()).collect();
+        assert_eq!(turns.len(), 20);
+    }
+
+    #[test]
     fn an_elicitation_that_ended_counts_no_more_while_other_requests_are_open() {
         let slots = Arc::<RequestSlots>::default();
-        let _other = slots.open(None, false).unwrap();
+        let _other = slots.open(None, false, true).unwrap();
         for _ in 0..2 * MAX_QUEUED_ELICITATIONS {
-            drop(slots.open(None, true).unwrap());
+            drop(slots.open(None, true, true).unwrap());
         }
-        let open: Vec<_> = (0..=MAX_QUEUED_ELICITATIONS).map(|_| slots.open(None, true)).collect();
+        let open: Vec<_> =
+            (0..=MAX_QUEUED_ELICITATIONS).map(|_| slots.open(None, true, true)).collect();
         assert!(open.iter().all(Result::is_ok));
-        assert_eq!(slots.open(None, true).unwrap_err(), SlotError::TooManyElicitations);
+        assert_eq!(slots.open(None, true, true).unwrap_err(), SlotError::TooManyElicitations);
     }
 }

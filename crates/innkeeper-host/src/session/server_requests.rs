@@ -17,7 +17,8 @@ use super::inbound_sink::MessageSource;
 use super::request_slots::{RequestSlot, RequestSlots, SlotError};
 use crate::audit::AuditEvent;
 use crate::callback::{
-    CallbackError, CallbackRegistry, CallbackResult, RequestKind, ServerRequest,
+    CallbackCapabilities, CallbackError, CallbackRegistry, CallbackResult, RequestKind,
+    ServerRequest,
 };
 use crate::event::CallReference;
 use crate::tasks::BackgroundTasks;
@@ -110,7 +111,10 @@ pub(super) fn handle_request(
 ) {
     let state = &shared.server_requests;
     let kind = RequestKind::from_method(method);
-    let call = shared.request_call(params, source);
+    let capabilities = state.callbacks.capabilities_for(&shared.server, kind);
+    let for_many_clients =
+        capabilities.as_ref().is_some_and(CallbackCapabilities::is_for_many_clients);
+    let call = shared.request_call(params, source, for_many_clients);
     let call_callback = call.as_ref().and_then(|call| call.callback.clone());
     let caller = call.as_ref().and_then(|call| call.caller.clone());
     let request = ServerRequest {
@@ -120,7 +124,7 @@ pub(super) fn handle_request(
         params: params.map(ToOwned::to_owned),
         call: call.map_or(CallReference::Unknown, PendingCall::into_reference),
     };
-    if !state.callbacks.has_callback(&request.server, kind) {
+    if capabilities.is_none() {
         state.report_rejection(&request, "no callback registered");
         return reject(shared, &id, &CallbackError::method_not_found());
     }
@@ -132,7 +136,9 @@ pub(super) fn handle_request(
         Some(caller) => caller.principal.clone(),
         None => shared.pending.only_principal(),
     };
-    let slot = match state.slots.open(principal, kind == RequestKind::Elicitation) {
+    let asks_one_user = principal.is_none() && !for_many_clients;
+    let is_elicitation = kind == RequestKind::Elicitation;
+    let slot = match state.slots.open(principal, is_elicitation, asks_one_user) {
         Ok(slot) => slot,
         Err(SlotError::TooManyElicitations) => {
             state.report_rejection(&request, "too many elicitations at once");

@@ -26,7 +26,7 @@ async fn notifications_of_call(host: &Host, message: &str) -> Vec<(String, Value
     let result = host.call_tool_with("a.echo", json!({"message": message}), options).await;
     assert_eq!(result_text(&result.unwrap()), message);
     let mut notifications = Vec::new();
-    while let Ok(CallNotification { method, params }) = receiver.try_recv() {
+    while let Ok(CallNotification { method, params, .. }) = receiver.try_recv() {
         let params: Value = serde_json::from_str(params.unwrap().get()).unwrap();
         let member = if &*method == "notifications/progress" { "progress" } else { "data" };
         notifications.push((method.to_string(), params[member].clone()));

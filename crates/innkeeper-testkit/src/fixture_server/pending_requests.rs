@@ -42,7 +42,8 @@ impl FixtureServer {
     /// responses.
     pub(super) fn request_client_input(&mut self, call: &Request) -> bool {
         let methods = self.input_methods();
-        if methods.is_empty() {
+        let asks = self.switches.value("--ask-of").is_none_or(|tool| call.param("name") == tool);
+        if methods.is_empty() || !asks {
             return false;
         }
         if call.is_modern() {

@@ -182,6 +182,7 @@ pub(super) const SWITCHES: &[Switch] = &[
     flag("--ask-sampling", "request a completion during each tool call"),
     flag("--ask-elicit", "send an elicitation request during each tool call"),
     number("--ask-count", "number of concurrent requests"),
+    text("--ask-of", "the only tool whose calls send requests"),
     flag("--ask-anyway", "also send requests to modern clients without the capability"),
     number("--rounds", "round trips of a modern call (default 1)"),
     number("--state-bytes", "make requestState this many bytes longer"),

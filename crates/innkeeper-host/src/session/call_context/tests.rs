@@ -1,6 +1,7 @@
 //! Tests of the calls that requests of a server belong to, and of the callbacks of calls.
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use innkeeper_protocol::method;
@@ -9,6 +10,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, advance};
 
+use super::super::call_hold::CallHold;
+use super::super::open_ids::MAX_OPEN_IDS;
 use super::super::{
     InboundSink, OutboundReceiver, OutgoingRequest, RequestError, Session, SessionContext,
     SessionLimits,
@@ -40,9 +43,13 @@ fn recording_callback(name: &'static str) -> (Arc<dyn Callback>, Requests) {
 
 /// Returns the context of a session whose host has a callback for sampling.
 fn context() -> (SessionContext, Requests) {
+    context_with(&CallbackCapabilities::sampling())
+}
+
+fn context_with(capabilities: &CallbackCapabilities) -> (SessionContext, Requests) {
     let (callbacks, tasks) = (CallbackRegistry::default(), BackgroundTasks::default());
     let (callback, requests) = recording_callback("host");
-    callbacks.set(&CallbackCapabilities::sampling(), Some(&callback));
+    callbacks.set(capabilities, Some(&callback));
     let (server, events) = ("fx".into(), EventPublisher::new());
     (SessionContext { server, callbacks, events, tasks, sessions: Default::default() }, requests)
 }
@@ -52,7 +59,12 @@ fn limits() -> SessionLimits {
 }
 
 fn open_pipe() -> (InMemoryServer, Session, Requests, BackgroundTasks) {
-    let (owner, requests) = context();
+    open_pipe_in(context())
+}
+
+fn open_pipe_in(
+    (owner, requests): (SessionContext, Requests),
+) -> (InMemoryServer, Session, Requests, BackgroundTasks) {
     let (peer, reader, writer) = InMemoryServer::new();
     let tasks = owner.tasks.clone();
     (peer, Session::open(owner, reader, writer, limits()), requests, tasks)
@@ -124,6 +136,92 @@ async fn over_a_pipe_a_request_belongs_to_the_only_call_in_flight_and_never_to_o
     };
     let (result, ()) = tokio::join!(call(&session, 1, "first", None), serve);
     result.unwrap();
+}
+
+/// Attack: data | after its response to one client, a server over a pipe asks while the call of another
+/// client is the only call | the host does not pass the request to that call | Own response
+#[tokio::test(start_paused = true)]
+async fn with_many_clients_a_request_over_a_pipe_does_not_belong_to_the_only_call() {
+    let capabilities = CallbackCapabilities::sampling().for_many_clients();
+    let (mut peer, session, mut requests, _tasks) = open_pipe_in(context_with(&capabilities));
+    let (callback, mut own_requests) = recording_callback("call");
+    let callback = CallCallback::new(&callback);
+    let serve = async {
+        let called = peer.expect(method::TOOLS_CALL).await;
+        assert!(!callback.is_used());
+        ask(&mut peer, "a", json!({})).await;
+        assert_eq!(next_call(&mut requests).await, CallReference::Unknown);
+        peer.respond(&called["id"], json!({})).await;
+    };
+    tokio::join!(call(&session, 1, "t", Some(&callback)), serve).0.unwrap();
+    assert!(own_requests.try_recv().is_err());
+    assert!(callback.is_used(), "the result may depend on the answer, and is not cached");
+    let task = CallContext { id: 5, method: &TOOLS_CALL, item: "t", callback: None, caller: None };
+    let open = session.hold_open(5, None, task);
+    open.set_task_id("task-5");
+    let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": "task-5" } });
+    ask(&mut peer, "b", json!({ "_meta": related })).await;
+    assert_eq!(next_call(&mut requests).await, call_reference(5, "t"));
+}
+
+/// Counts what the host forgets.
+#[derive(Debug, Default)]
+struct CountingHold(AtomicUsize);
+
+impl CallHold for CountingHold {
+    fn forget(&self, open_for: Duration) {
+        assert_eq!(open_for, MAX_TOTAL_TIMEOUT);
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Cancels a call whose caller has given the host something to hold.
+async fn cancel_with_hold(
+    session: &Session,
+    peer: &mut InMemoryServer,
+    hold: &Arc<CountingHold>,
+) -> Value {
+    let hold: Arc<dyn CallHold> = hold.clone();
+    let caller = Arc::new(Caller { hold: Some(hold), ..Caller::default() });
+    let (id, deadline) = (session.next_id(), Instant::now() + Duration::from_mins(5));
+    let (callback, caller) = (None, Some(&caller));
+    let call = CallContext { id, method: &TOOLS_CALL, item: "t", callback, caller };
+    let outgoing = OutgoingRequest::new(id, method::TOOLS_CALL, &(), deadline);
+    let request = tokio::select! {
+        _ = session.request(OutgoingRequest { call: Some(call), ..outgoing }) => panic!("no response"),
+        request = peer.expect(method::TOOLS_CALL) => request,
+    };
+    peer.expect(method::CANCELLED).await;
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_is_held_until_its_response_or_its_maximum_duration() {
+    let capabilities = CallbackCapabilities::sampling().for_many_clients();
+    let (mut peer, session, mut requests, _tasks) = open_pipe_in(context_with(&capabilities));
+    let [responded, silent] = [(); 2].map(|()| Arc::<CountingHold>::default());
+    let request = cancel_with_hold(&session, &mut peer, &responded).await;
+    cancel_with_hold(&session, &mut peer, &silent).await;
+    let is_held = |hold: &Arc<CountingHold>| Arc::strong_count(hold) > 1;
+    assert!(is_held(&responded) && is_held(&silent));
+    peer.respond(&request["id"], json!({})).await;
+    ask(&mut peer, "a", json!({})).await;
+    assert!(!is_held(&responded) && is_held(&silent));
+    advance(MAX_TOTAL_TIMEOUT).await;
+    ask(&mut peer, "b", json!({})).await;
+    assert!(!is_held(&silent), "the next request of the server");
+    assert!(requests.try_recv().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_too_many_cancelled_calls_the_application_learns_that_the_host_forgets_them() {
+    let (mut peer, session, _requests, _tasks) = open_pipe();
+    let hold = Arc::<CountingHold>::default();
+    for _ in 0..MAX_OPEN_IDS + 2 {
+        cancel_with_hold(&session, &mut peer, &hold).await;
+    }
+    assert_eq!(hold.0.load(Ordering::Relaxed), 2);
+    assert_eq!(Arc::strong_count(&hold), 1 + MAX_OPEN_IDS);
 }
 
 #[tokio::test(start_paused = true)]

@@ -206,7 +206,9 @@ async fn a_caller_receives_the_notifications_of_its_call_in_order_and_of_no_othe
     }
     fixture.sink.receive_message(text(method::TOOLS_LIST_CHANGED, "{}").as_bytes()).await;
     for expected in messages {
-        assert_notification(&of_first.try_recv().unwrap(), expected);
+        let received = of_first.try_recv().unwrap();
+        assert_notification(&received, expected);
+        assert_eq!(received.is_assumed, expected.0 == method::MESSAGE);
     }
     let other = fixture.session.hold_open(6, None, context(6, Some(&second)));
     other.set_task_id("t-6");
