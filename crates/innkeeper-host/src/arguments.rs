@@ -59,6 +59,17 @@ impl ArgumentRules {
         }
     }
 
+    /// Adds to a problem of arguments that cannot be read that no denied pattern was compared with
+    /// them.
+    pub(crate) fn unreadable(&self, mut problem: Violation) -> Violation {
+        if !self.denied_patterns.is_empty() {
+            problem
+                .message
+                .push_str("; `tools.denyArguments` refuses arguments that it cannot read");
+        }
+        problem
+    }
+
     /// Returns the first rule that the arguments break.
     pub(crate) fn check(&self, arguments: &Value) -> Option<RuleViolation> {
         let violation = |pointer: String, message: String, rule: Option<Box<str>>| RuleViolation {
@@ -79,7 +90,9 @@ impl ArgumentRules {
             return None;
         }
         let (name, rule) = arguments.as_object()?.iter().find_map(|(name, value)| {
-            let rule = self.denied_patterns.iter().find(|rule| contains_match(value, rule))?;
+            let mut rules = self.denied_patterns.iter();
+            let rule = rules
+                .find(|rule| ToolFilter::matches(rule, name) || contains_match(value, rule))?;
             Some((name, rule))
         })?;
         let message = format!("denied by `{rule}` in `tools.denyArguments`");
@@ -180,6 +193,33 @@ mod tests {
         assert_eq!(problem(&rules, &nested).as_deref(), Some(message));
         let message = "`/filePath`: denied by `/etc/*` in `tools.denyArguments`";
         assert_eq!(problem(&rules, &json!({"filePath": "/etc/x"})).as_deref(), Some(message));
+    }
+
+    /// Attack: model | a denied text is the name of an argument, at the top or below, also in a list |
+    /// the arguments are rejected, and the message names the rule | Complete checks
+    #[test]
+    fn a_denied_text_is_refused_as_a_name_at_every_level() {
+        let rules = rules(&["/etc/*"]);
+        for (arguments, place) in [
+            (json!({"/etc/shadow": 1}), "/~1etc~1shadow"),
+            (json!({"a": {"/etc/shadow": 1}}), "/a"),
+            (json!({"a": [[{"/etc/shadow": null}]]}), "/a"),
+        ] {
+            let message = format!("`{place}`: denied by `/etc/*` in `tools.denyArguments`");
+            assert_eq!(problem(&rules, &arguments), Some(message));
+        }
+        assert_eq!(problem(&rules, &json!({"etc/shadow": {"x": ["y"]}})), None);
+    }
+
+    /// Attack: model | arguments that the host cannot parse | the message says that the denied
+    /// patterns refuse them too | Complete checks
+    #[test]
+    fn arguments_that_cannot_be_read_are_refused_by_the_rules_too() {
+        let unreadable = |rules: &ArgumentRules| {
+            rules.unreadable(Violation::of_whole_value("cannot be checked".to_owned())).message
+        };
+        assert!(unreadable(&rules(&["/etc/*"])).contains("`tools.denyArguments` refuses"));
+        assert_eq!(unreadable(&rules(&[])), "cannot be checked");
     }
 
     /// Attack: model | arguments nest one level past the limit | the arguments are rejected | No

@@ -342,7 +342,8 @@ fn read_arguments<'a>(
     arguments: &'a Arguments,
 ) -> Result<Cow<'a, Value>, CallError> {
     let invalid = |problems| CallError::Validation { item: route.public_name.clone(), problems };
-    let values = arguments.values().map_err(|violation| invalid(vec![violation]))?;
+    let unreadable = |problem| invalid(vec![route.argument_rules.unreadable(problem)]);
+    let values = arguments.values().map_err(unreadable)?;
     let problems = if let Some(violation) = route.argument_rules.check(&values) {
         if let Some(rule) = &violation.rule {
             let (server, tool) = (&*route.connection.server, &*route.name);

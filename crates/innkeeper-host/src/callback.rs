@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use form::FormProblem;
+
 use crate::audit::AuditEvent;
 use crate::event::CallReference;
 use crate::text::display_prefix;
@@ -301,10 +303,14 @@ impl CallbackCapabilities {
         if self.allow_secrets {
             return None;
         }
-        let field = form::find_secret_field(request.params.as_deref())?;
-        AuditEvent::SecretAsked { subject: &display_prefix(&field, form::MAX_SHOWN_CHARS) }
-            .emit(&request.server);
-        no("forms must not ask for secrets: use `url` mode")
+        match form::find_form_problem(request.params.as_deref())? {
+            FormProblem::Secret(field) => {
+                let subject = &display_prefix(&field, form::MAX_SHOWN_CHARS);
+                AuditEvent::SecretAsked { subject }.emit(&request.server);
+                no("forms must not ask for secrets: use `url` mode")
+            }
+            FormProblem::NotChecked(reason) => no(reason),
+        }
     }
 
     fn remove(&mut self, other: &Self) {

@@ -10,12 +10,15 @@
 //! from the cases of a benchmark.
 
 mod binary_members;
+mod broken_words;
 mod cloud_metadata;
 mod credential_files;
+mod decode;
 mod finding;
 mod fingerprints;
 mod injection;
 mod item_kind;
+mod message_scan;
 mod normalize;
 mod parameters;
 mod sandbox_paths;
@@ -40,6 +43,7 @@ pub(crate) fn prepare<'c>(servers: impl IntoIterator<Item = &'c ServerConfig>) {
     {
         if on(definitions) || on(results) {
             injection::prepare();
+            broken_words::prepare();
         }
         if on(results) {
             secrets::prepare();

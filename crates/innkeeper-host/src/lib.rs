@@ -6,6 +6,7 @@
 mod backoff;
 mod deadline;
 mod lifecycle;
+mod metadata_address;
 mod rate_limiter;
 mod tasks;
 mod text;

@@ -3,6 +3,7 @@
 mod confusable_names;
 mod json_walk;
 mod model_visible;
+mod plain;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -12,6 +13,7 @@ pub(crate) use json_walk::{JsonNode, PathSegment, segment_names, walk_json};
 pub(crate) use model_visible::{
     VisibleMembers, has_hidden_characters, hidden_characters, model_visible_text,
 };
+pub(crate) use plain::{is_variation_selector, look_alike_letter, plain_text, visible_text};
 
 /// Escapes every character for which [`is_deceptive_char`] returns true.
 pub fn display_safe(text: &str) -> Cow<'_, str> {

@@ -1,122 +1,148 @@
-//! Detection of secret fields in elicitation forms.
+//! Detection of elicitation forms that ask for a secret.
+//!
+//! The check reads every text of a form that a user sees, in the plain form that the guard also
+//! uses: a word of another script or in spaced letters is the same word.
 
+mod secret_words;
+
+use innkeeper_protocol::skim;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Words that mean a secret anywhere in a name.
-const SECRET_WORDS: [&str; 18] = [
-    "apikey",
-    "credential",
-    "credentials",
-    "cvc",
-    "cvv",
-    "mnemonic",
-    "otp",
-    "passcode",
-    "passphrase",
-    "passwd",
-    "password",
-    "passwords",
-    "pin",
-    "privatekey",
-    "pwd",
-    "secret",
-    "secretkey",
-    "totp",
-];
-
-/// Word sequences that mean a secret anywhere in a name.
-const SECRET_PHRASES: [&[&str]; 14] = [
-    &["api", "key"],
-    &["access", "key"],
-    &["private", "key"],
-    &["secret", "key"],
-    &["card", "number"],
-    &["credit", "card"],
-    &["debit", "card"],
-    &["security", "code"],
-    &["verification", "code"],
-    &["one", "time", "code"],
-    &["seed", "phrase"],
-    &["seed", "words"],
-    &["recovery", "phrase"],
-    &["recovery", "code"],
-];
-
-/// Last words of a name that describes a secret but does not ask for one.
-const NON_SECRET_SUFFIXES: [&str; 9] =
-    ["arn", "count", "file", "hint", "id", "length", "name", "policy", "url"];
-
-/// Words before `token` that make the name a page token or a crypto token.
-const NON_SECRET_TOKEN_PREFIXES: [&str; 6] = ["cursor", "from", "next", "page", "sync", "to"];
+use secret_words::{asks_for_secret, is_secret_label};
 
 /// Maximum length of a displayed field name, in characters.
 pub(super) const MAX_SHOWN_CHARS: usize = 64;
 
-/// Maximum length of a checked name or title, in bytes. A longer text is not a label.
-const MAX_LABEL_BYTES: usize = 1 << 10;
+/// Maximum length of a checked name or title, in bytes. A longer text is a sentence.
+const MAX_LABEL_BYTES: usize = 128;
 
-/// Returns the name of the first field that asks for a secret, or `None` for a request without a
-/// form.
+/// Maximum length of all texts of a form, in bytes: a user reads less.
+const MAX_FORM_BYTES: usize = 64 << 10;
+
+/// Maximum number of objects inside one another in a form.
+const MAX_FORM_DEPTH: usize = 8;
+
+/// Why a form is refused.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FormProblem {
+    /// The name of the first field that asks for a secret, or the member that does.
+    Secret(String),
+    /// The form was not checked, for this reason.
+    NotChecked(&'static str),
+}
+
+/// Returns why a form is refused; `None` for a request without a form.
 ///
 /// A request with fields is a form in any mode because the callback may ignore the mode. The
-/// function checks names, titles and the format `password`. Booleans and enumerations are not
+/// function checks names, titles, descriptions and the format `password` of fields that accept text,
+/// and the message and the labels of choices if there is such a field. Booleans and choices are not
 /// secrets.
-pub(super) fn find_secret_field(params: Option<&RawValue>) -> Option<String> {
-    let params: Value = serde_json::from_str(params?.get()).ok()?;
-    let fields = params.get("requestedSchema")?.get("properties")?.as_object()?;
-    let asks_for_secret = |(name, field): &(&String, &Value)| {
-        let free = field.get("type").is_none_or(|kind| kind != "boolean")
-            && ["enum", "oneOf", "anyOf", "const"].iter().all(|key| field.get(key).is_none());
-        let title = field.get("title").and_then(Value::as_str).unwrap_or_default();
-        let format = field.get("format").is_some_and(|format| format == "password");
-        free && (format || is_secret_label(name) || is_secret_label(title))
+pub(super) fn find_form_problem(params: Option<&RawValue>) -> Option<FormProblem> {
+    let params = params?.get();
+    let schema = skim::member(params, "requestedSchema")?;
+    if schema == "null" {
+        return None;
+    }
+    if params.len() > MAX_FORM_BYTES {
+        return Some(FormProblem::NotChecked("a form must not be longer than 64 KiB"));
+    }
+    let (Ok(params), Ok(schema)) =
+        (serde_json::from_str::<Value>(params), serde_json::from_str::<Value>(schema))
+    else {
+        return Some(FormProblem::NotChecked("a form must be valid Unicode"));
     };
-    fields.iter().find(asks_for_secret).map(|(name, _)| name.clone())
+    let mut form = FormFields::default();
+    if !form.read_fields(&schema, MAX_FORM_DEPTH) {
+        return Some(FormProblem::NotChecked("a form must not have more than 8 levels"));
+    }
+    if !form.accepts_text {
+        return None;
+    }
+    let secret = form.secret_field.or_else(|| {
+        let of_form = ["message", "title", "description"]
+            .into_iter()
+            .flat_map(|name| [(name, &params[name]), (name, &schema[name])]);
+        let mut texts = of_form.chain(form.choices);
+        let asks = |(_, text): &(&str, &Value)| text.as_str().is_some_and(asks_for_secret);
+        texts.find(asks).map(|(name, _)| name.to_owned())
+    });
+    secret.map(FormProblem::Secret)
 }
 
-fn is_secret_label(label: &str) -> bool {
-    if label.len() > MAX_LABEL_BYTES {
-        return false;
-    }
-    let words = split_words(label);
-    let has_phrase = |phrase: &[&str]| words.windows(phrase.len()).any(|window| window == phrase);
-    let ends_with_any =
-        |among: &[&str]| words.last().is_some_and(|word| among.contains(&word.as_str()));
-    if ends_with_any(&NON_SECRET_SUFFIXES) {
-        return false;
-    }
-    let has_non_secret_prefix = || {
-        words
-            .iter()
-            .rev()
-            .nth(1)
-            .is_some_and(|word| NON_SECRET_TOKEN_PREFIXES.contains(&word.as_str()))
-    };
-    // `token` means a secret only as the last word: `tokens` is a count and `token_name` is a name.
-    ends_with_any(&["token"]) && !has_non_secret_prefix()
-        || words.iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
-        || SECRET_PHRASES.iter().any(|phrase| has_phrase(phrase))
+/// What the fields of a form ask for.
+#[derive(Default)]
+struct FormFields<'f> {
+    /// Whether a field accepts text of the user.
+    accepts_text: bool,
+    secret_field: Option<String>,
+    /// The texts of fields that do not accept text.
+    choices: Vec<(&'f str, &'f Value)>,
 }
 
-/// Splits a name into lower-case words: `apiKey`, `API key` and `api_key` give the same two words.
-fn split_words(label: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut small = false;
-    for letter in label.chars() {
-        let begins = letter.is_uppercase() && small;
-        if begins || !letter.is_alphanumeric() {
-            words.push(String::new());
-        }
-        if letter.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(letter.to_lowercase());
-        }
-        small = letter.is_lowercase();
+impl<'f> FormFields<'f> {
+    /// Reads the fields of a schema. Returns whether all levels were read.
+    fn read_fields(&mut self, schema: &'f Value, levels: usize) -> bool {
+        let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+            return true;
+        };
+        fields.iter().all(|(name, field)| self.read_field(name, field, levels))
     }
-    words.retain(|word| !word.is_empty());
-    words
+
+    fn read_field(&mut self, name: &'f str, field: &'f Value, levels: usize) -> bool {
+        let Some(levels) = levels.checked_sub(1) else { return false };
+        if is_choice(field) {
+            self.choices.push((name, &field["title"]));
+            self.choices.push((name, &field["description"]));
+            self.read_choices(name, field);
+            return true;
+        }
+        self.accepts_text = true;
+        let is_asked = |text: &Value| {
+            text.as_str().is_some_and(|text| is_secret_label(text) || asks_for_secret(text))
+        };
+        let is_secret = field.get("format").is_some_and(|format| format == "password")
+            || is_secret_label(name)
+            || ["title", "description"].iter().any(|member| is_asked(&field[*member]));
+        if is_secret && self.secret_field.is_none() {
+            self.secret_field = Some(name.to_owned());
+        }
+        let item_has_fields = self.read_fields(&field["items"], levels);
+        item_has_fields && self.read_fields(field, levels)
+    }
+
+    /// Reads the labels of choices.
+    fn read_choices(&mut self, name: &'f str, field: &'f Value) {
+        for field in [field, &field["items"]] {
+            for member in ["enum", "enumNames"] {
+                self.choices.extend(array(&field[member]).map(|label| (name, label)));
+            }
+            for member in ["oneOf", "anyOf"] {
+                let labels = array(&field[member]).map(|choice| (name, &choice["title"]));
+                self.choices.extend(labels);
+            }
+        }
+    }
+}
+
+/// Returns whether a field accepts only given values.
+fn is_choice(field: &Value) -> bool {
+    let is_fixed = |field: &Value| {
+        let of_constants = |member| {
+            let mut choices = array(&field[member]).peekable();
+            choices.peek().is_some() && choices.all(|choice| choice.get("const").is_some())
+        };
+        field.get("enum").is_some()
+            || field.get("const").is_some()
+            || ["oneOf", "anyOf"].into_iter().any(of_constants)
+    };
+    field.get("type").is_some_and(|kind| kind == "boolean")
+        || is_fixed(field)
+        || is_fixed(&field["items"])
+}
+
+fn array(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -88,6 +88,8 @@ pub enum FindingKind {
     PathOutsideSandbox,
     /// Two members of one object with the same name.
     DuplicateKey,
+    /// Content that the guard did not scan because of a limit, which the reason names.
+    NotScanned,
 }
 
 impl FindingKind {
@@ -109,6 +111,7 @@ impl FindingKind {
             Self::UndeclaredArgument => "undeclared-argument",
             Self::PathOutsideSandbox => "path-outside-sandbox",
             Self::DuplicateKey => "duplicate-key",
+            Self::NotScanned => "not-scanned",
         }
     }
 }

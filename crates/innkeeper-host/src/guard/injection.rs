@@ -6,18 +6,18 @@
 mod patterns;
 mod rules;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::bytes::{Match, Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::FindingKind;
-use rules::{InjectionRule, RULES};
+use rules::{InjectionRule, Near, RULES, expand};
 
 /// Number of bytes before a match that are searched for words that introduce a quotation.
 const QUOTATION_CONTEXT_BYTES: usize = 160;
 
-/// Maximum number of matches of a rule that are checked in a text; a text with more is about
-/// attacks.
+/// Maximum number of matches of a rule that are checked in a text.
 const MAX_MATCHES: usize = 256;
 
 /// The origin of a text.
@@ -32,19 +32,34 @@ pub(super) enum TextSource {
 /// The rules, compiled once.
 struct CompiledRules {
     set: RegexSet,
-    rules: Vec<Regex>,
+    rules: Vec<CompiledRule>,
     quotation: Regex,
+    /// Words that introduce a quotation only before a quotation mark.
+    example: Regex,
+}
+
+struct CompiledRule {
+    pattern: Regex,
+    near: Option<Regex>,
 }
 
 static COMPILED_RULES: LazyLock<CompiledRules> = LazyLock::new(|| {
-    let patterns: Vec<String> = RULES.iter().map(InjectionRule::pattern).collect();
     let made = "a test compiles every rule";
     // Normalized text and rules are ASCII; without Unicode the compiled rules stay small.
     let one = |pattern: &str| RegexBuilder::new(pattern).unicode(false).build().expect(made);
+    let compile = |rule: &InjectionRule| CompiledRule {
+        pattern: one(&rule.pattern()),
+        near: match rule.near {
+            Near::Anything => None,
+            Near::Before(pattern, _) | Near::After(pattern, _) => Some(one(&expand(pattern))),
+        },
+    };
+    let patterns = RULES.iter().map(InjectionRule::pattern);
     CompiledRules {
-        set: RegexSetBuilder::new(&patterns).unicode(false).build().expect(made),
-        rules: patterns.iter().map(|pattern| one(pattern)).collect(),
+        set: RegexSetBuilder::new(patterns).unicode(false).build().expect(made),
+        rules: RULES.iter().map(compile).collect(),
         quotation: one(patterns::QUOTATION_PATTERN),
+        example: one(patterns::EXAMPLE_PATTERN),
     }
 });
 
@@ -59,31 +74,95 @@ pub(super) fn is_ready() -> bool {
     LazyLock::get(&COMPILED_RULES).is_some()
 }
 
-/// Returns the rules that match a text, each rule once.
-pub(super) fn find_injections(plain: &str, source: TextSource) -> Vec<(FindingKind, &'static str)> {
+/// The rules that match a text.
+#[derive(Debug, Default)]
+pub(super) struct Injections {
+    /// Each rule once.
+    pub(super) found: Vec<(FindingKind, &'static str)>,
+    /// Whether a rule without a finding has more matches than the limit.
+    pub(super) is_incomplete: bool,
+}
+
+/// The reason of an incomplete search.
+pub(super) const TOO_MANY_MATCHES: &str =
+    "not scanned: more than 256 quoted matches of one pattern in one text";
+
+/// Returns the rules that match a text. One search finds the rules with a match, and ordinary text
+/// has none.
+pub(super) fn find_injections(plain: &str, source: TextSource) -> Injections {
+    let mut injections = Injections::default();
     let ready = &*COMPILED_RULES;
-    let bytes = plain.as_bytes();
-    let matched = ready.set.matches(bytes);
-    let mut kinds = Vec::new();
-    for at in matched.iter() {
-        let rule = &RULES[at];
+    for at in &ready.set.matches(plain.as_bytes()) {
+        let (rule, compiled) = (&RULES[at], &ready.rules[at]);
         if !rule.applies_to(source) {
             continue;
         }
-        let is_meant = |matched_text: &Match<'_>| {
-            let excerpt = &plain[matched_text.range()];
-            let excepted = rule.exceptions.iter().any(|word| excerpt.contains(word));
-            !excepted
-                && !ready
-                    .quotation
-                    .is_match(sentence_before(plain, matched_text.start()).as_bytes())
-        };
-        if ready.rules[at].find_iter(bytes).take(MAX_MATCHES).any(|candidate| is_meant(&candidate))
-        {
-            kinds.push((rule.kind, rule.reason));
+        let mut matches = Matches { plain, rule, compiled, at: 0 };
+        if matches.by_ref().take(MAX_MATCHES).any(|range| is_meant(plain, rule, range)) {
+            injections.found.push((rule.kind, rule.reason));
+        } else {
+            injections.is_incomplete |= matches.next().is_some();
         }
     }
-    kinds
+    injections
+}
+
+/// The matches of a rule that have near them what the rule needs.
+struct Matches<'t> {
+    plain: &'t str,
+    rule: &'t InjectionRule,
+    compiled: &'t CompiledRule,
+    at: usize,
+}
+
+impl Iterator for Matches<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        loop {
+            let found = self.compiled.pattern.find_at(self.plain.as_bytes(), self.at)?.range();
+            if is_near(self.plain, self.rule, self.compiled, &found) {
+                self.at = found.end.max(found.start + 1);
+                return Some(found);
+            }
+            // A later word of this match can be the start of another.
+            self.at = found.start + 1;
+        }
+    }
+}
+
+fn is_near(
+    plain: &str,
+    rule: &InjectionRule,
+    compiled: &CompiledRule,
+    found: &Range<usize>,
+) -> bool {
+    let Some(near) = &compiled.near else { return true };
+    let window = match rule.near {
+        Near::Anything => return true,
+        Near::Before(_, bytes) => found.start.saturating_sub(bytes)..found.start,
+        Near::After(_, bytes) => found.end..plain.len().min(found.end + bytes),
+    };
+    near.is_match(&plain.as_bytes()[window])
+}
+
+fn is_meant(plain: &str, rule: &InjectionRule, found: Range<usize>) -> bool {
+    let start = found.start;
+    let excerpt = &plain[found];
+    !rule.exceptions.iter().any(|word| excerpt.contains(word)) && !is_quoted(plain, start)
+}
+
+/// Returns whether the sentence introduces a position as a quotation.
+pub(super) fn is_quoted(plain: &str, at: usize) -> bool {
+    let ready = &*COMPILED_RULES;
+    let before = sentence_before(plain, at).as_bytes();
+    // An example is a quotation only with a quotation mark: "for example:" is also an introduction
+    // of an order.
+    ready.quotation.is_match(before)
+        || ready
+            .example
+            .find_iter(before)
+            .any(|found| before[found.end()..].iter().any(|byte| b"\"'`(<[".contains(byte)))
 }
 
 /// Returns the text before a position in its sentence.

@@ -7,70 +7,23 @@ use innkeeper_config::{GuardMode, ServerConfig};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::cloud_metadata::{self, AddressSearch};
 use super::fingerprints::SecretFingerprints;
-use super::injection::{TextSource, find_injections};
+use super::injection::TextSource;
 use super::item_kind::ItemKind;
-use super::normalize::normalized_forms;
+use super::message_scan::MessageScan;
 use super::parameters::{ToolParameters, split_words};
 use super::sandbox_paths::{SandboxPaths, is_file_url};
 use super::text_nodes::{ScannedNode, SkippedMembers, TextNode, front_and_back, walk_text_nodes};
-use super::{Finding, FindingKind, MAX_FINDINGS, cloud_metadata, credential_files, shell};
-use crate::text::{PathSegment, has_hidden_characters, hidden_characters};
+use super::{Finding, FindingKind, credential_files, shell};
+use crate::text::{has_hidden_characters, hidden_characters, is_variation_selector};
 
 /// The result of a scan: findings, and whether the content is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Verdict {
-    /// At least one and at most [`MAX_FINDINGS`] findings.
+    /// At least one and at most [`super::MAX_FINDINGS`] findings.
     pub(crate) findings: Vec<Finding>,
     pub(crate) withheld: bool,
-}
-
-impl Verdict {
-    fn new(findings: Vec<Finding>, mode: GuardMode) -> Option<Self> {
-        let withheld = mode == GuardMode::Refuse;
-        (!findings.is_empty()).then_some(Self { findings, withheld })
-    }
-}
-
-/// Collects the findings of one definition, call or result; each kind and place once.
-struct FindingCollector<'p> {
-    place_prefix: &'static str,
-    /// The tool's declared arguments, if known.
-    parameters: Option<&'p ToolParameters>,
-    findings: Vec<Finding>,
-}
-
-impl<'p> FindingCollector<'p> {
-    fn new(place_prefix: &'static str, parameters: Option<&'p ToolParameters>) -> Self {
-        Self { place_prefix, parameters, findings: Vec::new() }
-    }
-
-    fn add(&mut self, kind: FindingKind, segments: &[PathSegment<'_>], reason: &'static str) {
-        if self.findings.len() >= MAX_FINDINGS {
-            return;
-        }
-        let declares = |name: &str| self.parameters.is_some_and(|declared| declared.declares(name));
-        let finding = Finding::new(kind, self.place_prefix, segments, declares, reason);
-        let is_known = |other: &Finding| other.kind == finding.kind && other.place == finding.place;
-        if !self.findings.iter().any(is_known) {
-            self.findings.push(finding);
-        }
-    }
-
-    fn add_duplicate_key(&mut self, segments: &[PathSegment<'_>]) -> ControlFlow<()> {
-        let reason = "two members of one object have the same name";
-        self.add(FindingKind::DuplicateKey, segments, reason);
-        self.control_flow()
-    }
-
-    /// Returns `Break` when the maximum number of findings is reached.
-    fn control_flow(&self) -> ControlFlow<()> {
-        if self.findings.len() < MAX_FINDINGS {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    }
 }
 
 /// Scans the definition of a tool, prompt, resource or template.
@@ -78,7 +31,7 @@ pub(crate) fn scan_definition(kind: ItemKind, raw: &RawValue, mode: GuardMode) -
     if mode == GuardMode::Off {
         return None;
     }
-    let mut findings = FindingCollector::new(kind.definition_place(), None);
+    let mut findings = MessageScan::new(kind.definition_place(), None);
     if has_hidden_characters(raw) {
         findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
     }
@@ -86,7 +39,7 @@ pub(crate) fn scan_definition(kind: ItemKind, raw: &RawValue, mode: GuardMode) -
     let _enough = walk_text_nodes(raw.get(), SkippedMembers::NotModelVisible, |node| {
         scan_definition_node(node, &mut findings)
     });
-    Verdict::new(findings.findings, mode)
+    findings.into_verdict(mode)
 }
 
 /// Scans the instructions of a server.
@@ -94,27 +47,18 @@ pub(crate) fn scan_instructions(text: &str, mode: GuardMode) -> Option<Verdict> 
     if mode == GuardMode::Off {
         return None;
     }
-    let mut findings = FindingCollector::new("instructions", None);
+    let mut findings = MessageScan::new("instructions", None);
     if !hidden_characters(text).is_empty() {
         findings.add(FindingKind::HiddenText, &[], "contains hidden characters");
     }
     let _enough =
         front_and_back(text).try_for_each(|node| scan_definition_node(node, &mut findings));
-    Verdict::new(findings.findings, mode)
+    findings.into_verdict(mode)
 }
 
-fn scan_definition_node(
-    node: ScannedNode<'_>,
-    findings: &mut FindingCollector<'_>,
-) -> ControlFlow<()> {
-    let node = match node {
-        ScannedNode::Text(node) => node,
-        ScannedNode::DuplicateKey(steps) => return findings.add_duplicate_key(steps),
-    };
-    for form in normalized_forms(node.text) {
-        for (kind, reason) in find_injections(&form.plain, TextSource::Definition) {
-            findings.add(kind, node.steps, reason);
-        }
+fn scan_definition_node(node: ScannedNode<'_>, findings: &mut MessageScan<'_>) -> ControlFlow<()> {
+    if let Some(node) = findings.text_node(node) {
+        findings.scan_injections(node, TextSource::Definition);
     }
     findings.control_flow()
 }
@@ -193,27 +137,25 @@ impl Scanner {
     /// Scans arguments before they are sent.
     pub(crate) fn scan_arguments(&self, arguments: &Value) -> Option<Verdict> {
         let reading = self.arguments.as_ref()?;
-        let mut findings = FindingCollector::new("arguments", Some(&reading.parameters));
+        let mut findings = MessageScan::new("arguments", Some(&reading.parameters));
         if reading.parameters.has_undeclared(arguments) {
             findings.add(FindingKind::UndeclaredArgument, &[], "argument not declared by the tool");
         }
-        let each = |node: ScannedNode<'_>| match node {
-            ScannedNode::Text(node) => {
+        let each = |node: ScannedNode<'_>| {
+            if let Some(node) = findings.text_node(node) {
                 self.scan_argument_text(node, reading, &mut findings);
-                findings.control_flow()
             }
-            // A call rejects arguments with a duplicate key.
-            ScannedNode::DuplicateKey(_) => ControlFlow::Continue(()),
+            findings.control_flow()
         };
         let _enough = walk_text_nodes(&arguments.to_string(), SkippedMembers::None, each);
-        Verdict::new(findings.findings, reading.mode)
+        findings.into_verdict(reading.mode)
     }
 
     fn scan_argument_text(
         &self,
         node: TextNode<'_>,
         reading: &ArgumentScanner,
-        findings: &mut FindingCollector<'_>,
+        findings: &mut MessageScan<'_>,
     ) {
         let TextNode { steps, text, .. } = node;
         let is_code = reading.parameters.is_code_or_prose(steps);
@@ -227,7 +169,7 @@ impl Scanner {
             let reason = "outside the directories of the server's `sandbox`";
             findings.add(FindingKind::PathOutsideSandbox, steps, reason);
         }
-        for form in normalized_forms(text) {
+        for form in findings.forms(node) {
             if self.fingerprints.has_foreign_secret(&self.server, &form.exact) {
                 let reason = "contains a credential from another server";
                 findings.add(FindingKind::CrossServerCredential, steps, reason);
@@ -239,9 +181,15 @@ impl Scanner {
             if credential_files::mentions_credential_file(&form.exact) {
                 findings.add(FindingKind::CredentialFile, steps, "names a credential file");
             }
-            if cloud_metadata::mentions_metadata_address(&form.exact) {
-                let reason = "names a cloud metadata address";
-                findings.add(FindingKind::MetadataAddress, steps, reason);
+            match cloud_metadata::find_metadata_address(&form.exact) {
+                AddressSearch::Found => {
+                    let reason = "names a cloud metadata address";
+                    findings.add(FindingKind::MetadataAddress, steps, reason);
+                }
+                AddressSearch::NotFound => {}
+                AddressSearch::Incomplete(reason) => {
+                    findings.add(FindingKind::NotScanned, steps, reason);
+                }
             }
             if !is_code && shell::has_syntax(&form.exact) {
                 findings.add(FindingKind::ShellSyntax, steps, "contains shell syntax outside code");
@@ -255,10 +203,10 @@ impl Scanner {
         if self.results == GuardMode::Off {
             return None;
         }
-        let mut findings = FindingCollector::new(self.item_kind.result_place(), None);
+        let mut findings = MessageScan::new(self.item_kind.result_place(), None);
         let each = |node: ScannedNode<'_>| self.scan_response_node(node, &mut findings);
         let _enough = walk_text_nodes(raw.get(), SkippedMembers::None, each);
-        Verdict::new(findings.findings, self.results)
+        findings.into_verdict(self.results)
     }
 
     /// Scans the message and data of an error.
@@ -266,31 +214,25 @@ impl Scanner {
         if self.results == GuardMode::Off {
             return None;
         }
-        let mut findings = FindingCollector::new(self.item_kind.error_place(), None);
+        let mut findings = MessageScan::new(self.item_kind.error_place(), None);
         let mut each = |node: ScannedNode<'_>| self.scan_response_node(node, &mut findings);
         let flow = front_and_back(message).try_for_each(&mut each);
         if let Some(data) = data.filter(|_| flow.is_continue()) {
             let _enough = walk_text_nodes(data.get(), SkippedMembers::None, &mut each);
         }
-        Verdict::new(findings.findings, self.results)
+        findings.into_verdict(self.results)
     }
 
     fn scan_response_node(
         &self,
         node: ScannedNode<'_>,
-        findings: &mut FindingCollector<'_>,
+        findings: &mut MessageScan<'_>,
     ) -> ControlFlow<()> {
-        let node = match node {
-            ScannedNode::Text(node) => node,
-            ScannedNode::DuplicateKey(steps) => return findings.add_duplicate_key(steps),
-        };
+        let Some(node) = findings.text_node(node) else { return findings.control_flow() };
         if has_smuggled_text(node.text) {
             findings.add(FindingKind::HiddenText, node.steps, "contains hidden characters");
         }
-        for form in normalized_forms(node.text) {
-            for (kind, reason) in find_injections(&form.plain, TextSource::Result) {
-                findings.add(kind, node.steps, reason);
-            }
+        for form in findings.scan_injections(node, TextSource::Result) {
             if self.fingerprints.remember(&self.server, &form.exact) {
                 findings.add(FindingKind::Secret, node.steps, "contains a key, token or password");
             }
@@ -299,11 +241,19 @@ impl Scanner {
     }
 }
 
-/// Returns whether a text contains tag characters or reverses the order of letters. Ordinary text
-/// has neither, but often has zero-width characters and direction marks.
+/// Returns whether a text contains tag characters, several variation selectors in a row, or reverses
+/// the order of letters. Ordinary text has none of them, but often has zero-width characters and
+/// direction marks.
 fn has_smuggled_text(text: &str) -> bool {
-    let mut flag = false;
+    if text.is_ascii() {
+        return false;
+    }
+    let (mut flag, mut selectors) = (false, 0);
     for character in text.chars() {
+        selectors = if is_variation_selector(character) { selectors + 1 } else { 0 };
+        if selectors > MAX_SELECTORS {
+            return true;
+        }
         match character {
             // Flags of regions consist of tag characters.
             '\u{1f3f4}' => flag = true,
@@ -315,6 +265,9 @@ fn has_smuggled_text(text: &str) -> bool {
     }
     false
 }
+
+/// Maximum number of variation selectors after a character of ordinary text.
+const MAX_SELECTORS: usize = 2;
 
 /// Names of arguments with text for people.
 const PROSE_ARGUMENT_NAMES: [&str; 14] = [

@@ -275,13 +275,13 @@ fn as_many_findings_are_reported_as_the_limit() {
     );
 }
 
-/// Attack: data | 2 MiB of text or images, or 200 levels, surround an injection | the guard finds
+/// Attack: data | 800 KiB of text or 2 MiB of images, or 200 levels, surround an injection | the guard finds
 /// the injection | Complete checks
 #[test]
 fn the_length_and_the_depth_of_a_result_hide_nothing_at_its_beginning_and_its_end() {
-    const LENGTH: usize = 2 << 20;
+    const LENGTH: usize = 800 << 10;
     let content_scanner = scanner(&json!("flag"), &json!({})).unwrap();
-    let data = STANDARD.encode("x".repeat(LENGTH));
+    let data = STANDARD.encode("x".repeat(2 << 20));
     let image = json!({"type": "image", "data": data, "mimeType": "image/png"});
     for (blocks, place) in [
         (json!([{"text": INJECTION}, {"text": "x".repeat(LENGTH)}]), "result /content/0/text"),
@@ -548,5 +548,81 @@ fn a_scan_takes_time_in_proportion_to_the_length_of_the_text() {
         // Work in proportion to the square of the length would take 256 times as long. The regular
         // expressions are a few times slower on a long text.
         assert!(of_long < of_short * FACTOR * 8, "{name}: {of_short:?} and {of_long:?}");
+    }
+}
+
+/// Attack: data | more text than the limit, encodings inside one another, or more encoded text than
+/// the limit | `refuse` withholds the content, `flag` reports it, and the finding names place and
+/// limit | Complete checks
+#[test]
+fn content_that_is_not_scanned_is_withheld_and_the_finding_names_the_limit() {
+    let nested =
+        (0..6).fold("nothing to see in this one".to_owned(), |text, _| STANDARD.encode(text));
+    let result = |text: &str| raw(&json!({"content": [{"type": "text", "text": text}]}));
+    for (text, reason) in [
+        ("x".repeat(text_nodes::MAX_FRONT_BYTES + 1), text_nodes::TOO_LONG),
+        (nested, normalize::TOO_DEEP),
+    ] {
+        for (mode, withheld) in [("refuse", true), ("flag", false)] {
+            let scanner = scanner(&json!(mode), &json!({})).unwrap();
+            let verdict = scanner.scan_arguments(&json!({"text": text})).unwrap();
+            assert_eq!(verdict.findings[0].to_string(), format!("arguments /text: {reason}"));
+            assert_eq!(verdict.withheld, withheld);
+        }
+        let scanner = scanner(&json!("refuse"), &json!({})).unwrap();
+        let verdict = scanner.scan_result(&result(&text)).unwrap();
+        assert!(verdict.withheld);
+        assert_eq!(verdict.findings[0].to_string(), format!("result /content/0/text: {reason}"));
+        assert_eq!(kinds(Some(verdict)), [FindingKind::NotScanned]);
+        assert_eq!(kinds(scanner.scan_error(&text, None)), [FindingKind::NotScanned]);
+        let verdict = scan_instructions(&text, GuardMode::Refuse);
+        assert_eq!(kinds(verdict), [FindingKind::NotScanned]);
+    }
+}
+
+/// Attack: data | an instruction in the middle of 100 kB, split over two texts, over the members of
+/// an object, over names or over a list, also in JSON within a text | the guard finds the
+/// instruction | Complete checks
+#[test]
+fn an_instruction_is_found_in_the_middle_and_across_texts() {
+    let (start, end) = INJECTION.split_at(29);
+    let middle = "word ".repeat(10_000);
+    let words: Vec<&str> = INJECTION.split(' ').collect();
+    let structured = |value: Value| json!({"content": [], "structuredContent": value});
+    for result in [
+        json!({"content": [{"type": "text", "text": format!("{middle}. {INJECTION} {middle}")}]}),
+        json!({"content": [{"type": "text", "text": start}, {"type": "text", "text": end}]}),
+        structured(json!({"a": start, "b": end})),
+        structured(json!({start: 1, end: 2})),
+        structured(json!({start: end})),
+        structured(json!({"words": words})),
+    ] {
+        let within = json!({"content": [{"type": "text", "text": result.to_string()}]});
+        for result in [result, within] {
+            let found =
+                kinds(scanner(&json!("flag"), &json!({})).unwrap().scan_result(&raw(&result)));
+            assert!(found.contains(&FindingKind::InstructionOverride), "{found:?}");
+        }
+    }
+}
+
+/// Attack: data | 1 MiB of nothing but pieces of encodings | the scan ends within seconds, and the
+/// decoded text stays within its limit | No unbounded wait
+#[test]
+fn a_text_of_nothing_but_encodings_takes_bounded_time() {
+    const LENGTH: usize = 1 << 20;
+    let run = format!("{} ", STANDARD.encode("nothing to see in this one here"));
+    let pieces =
+        ["%41", "&#65;", "\\u0041", "=41", "41 ", "a<b>", "\u{e0141}", "a.", "&", "\\", "%", &run];
+    for piece in pieces {
+        let text = piece.repeat(LENGTH / piece.len());
+        let started = tokio::time::Instant::now();
+        let mut budget = normalize::DecodeBudget::default();
+        let forms = normalize::normalized_forms(&text, &mut budget);
+        let bytes: usize = forms.forms.iter().map(|form| form.exact.len()).sum();
+        assert!(bytes <= LENGTH + 2 * decode::MAX_DECODED_BYTES, "{piece}: {bytes}");
+        // Less than a second without optimization and without other work on the machine.
+        assert!(started.elapsed() < Duration::from_secs(20), "{piece}: {:?}", started.elapsed());
+        println!("{piece}: {:?}", started.elapsed());
     }
 }

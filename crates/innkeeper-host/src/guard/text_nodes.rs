@@ -1,4 +1,4 @@
-//! Walks the strings of JSON text, front and back, within a budget.
+//! Walks the strings of JSON text within a budget: everything, or the front and the back.
 //!
 //! The walk reads the text, not a parsed value: the text is what the host forwards, and a parsed
 //! value has only one of several members with the same name.
@@ -11,11 +11,15 @@ use innkeeper_protocol::skim;
 use super::binary_members::BinaryMembers;
 use crate::text::{JsonNode, PathSegment, VisibleMembers, segment_names, walk_json};
 
-/// Maximum number of bytes scanned at the front: more than any known definition, and a long page.
-pub(super) const MAX_FRONT_BYTES: usize = 48 << 10;
+/// Maximum number of bytes scanned at the front: more than any known definition, and a long book
+/// chapter.
+pub(super) const MAX_FRONT_BYTES: usize = 1 << 20;
 
-/// Maximum number of bytes scanned at the back, where attackers append to a long text.
+/// Maximum number of bytes scanned at the back of a longer text, where attackers append to it.
 pub(super) const MAX_BACK_BYTES: usize = 16 << 10;
+
+/// The reason for a text that does not fit.
+pub(super) const TOO_LONG: &str = "not scanned: more than 1 MiB of text in one message";
 
 /// Minimum cost of a string in bytes, which bounds a list of empty strings.
 const MIN_TEXT_COST: usize = 32;
@@ -45,6 +49,8 @@ pub(super) enum ScannedNode<'p> {
     Text(TextNode<'p>),
     /// The path of an object that has two members with the same name.
     DuplicateKey(&'p [PathSegment<'p>]),
+    /// The path of the first text that is longer than what remains of the budget.
+    NotScanned(&'p [PathSegment<'p>]),
 }
 
 /// The members that a walk skips.
@@ -69,7 +75,11 @@ pub(super) fn walk_text_nodes(
         TextItem::DuplicateKey => each(ScannedNode::DuplicateKey(path)),
         TextItem::Text { text, is_name } => {
             let remaining = MAX_FRONT_BYTES.saturating_sub(total_cost);
+            let was_within = total_cost <= MAX_FRONT_BYTES;
             total_cost += text_cost(text);
+            if was_within && total_cost > MAX_FRONT_BYTES {
+                each(ScannedNode::NotScanned(path))?;
+            }
             visit_text(path, head(text, remaining), is_name, &mut each)
         }
     })?;
@@ -147,13 +157,14 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
     skim::decode_string(raw).unwrap_or(Cow::Borrowed(raw))
 }
 
-/// Returns the front and the back of a text that is not JSON.
+/// Returns a text that is not JSON, or its front and its back.
 pub(super) fn front_and_back(text: &str) -> impl Iterator<Item = ScannedNode<'_>> {
     let root_text = |text| ScannedNode::Text(TextNode { steps: &[], text, is_name: false });
     let front = head(text, MAX_FRONT_BYTES);
     let rest = &text[front.len()..];
     let back = (!rest.is_empty()).then(|| root_text(tail(rest, MAX_BACK_BYTES)));
-    std::iter::once(root_text(front)).chain(back)
+    let missing = (!rest.is_empty()).then_some(ScannedNode::NotScanned(&[]));
+    missing.into_iter().chain([root_text(front)]).chain(back)
 }
 
 /// Returns at most `max_bytes` bytes of the start.

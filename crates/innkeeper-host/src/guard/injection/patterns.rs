@@ -3,7 +3,7 @@
 /// Words before quoted or reported text.
 pub(super) const QUOTATION_PATTERN: &str = concat!(
     r"\b(?:attack(?:er)?s?|adversar\w+|injections?|jailbreak\w*|malicious|phish\w*|payloads?|",
-    r"detect\w*|classif\w+|red[- ]team\w*|e\.g\.|for (?:example|instance)|such as|examples? of|",
+    r"detect\w*|classif\w+|red[- ]team\w*|",
     r"(?:phrases?|instructions?|messages?|text|strings?|words|commands?|prompts?|something) ",
     r"(?:like|such as|saying|that says?|telling|containing|reading)|trick\w*|suspicious|untrusted|",
     r"attempt(?:s|ed|ing)? to|(?:asks?|asked|asking|tells?|told|telling|instruct(?:s|ed|ing)?|",
@@ -12,6 +12,10 @@ pub(super) const QUOTATION_PATTERN: &str = concat!(
     r"block(?:s|ed|ing)?|filter(?:s|ed|ing)?|flag(?:s|ged|ging)?|quot(?:e|es|ed|ing)|",
     r"test cases?|reported|whether (?:to|the)|says?|said|wrote|titled|entitled|called)\b",
 );
+
+/// Words before an example.
+pub(super) const EXAMPLE_PATTERN: &str =
+    r"\b(?:e\.g\.|for (?:example|instance)|such as|examples? of)";
 
 /// Word groups of several rules, longest names first.
 pub(super) const WORD_GROUPS: &[(&str, &str)] = &[
@@ -87,7 +91,7 @@ pub(super) const WORD_GROUPS: &[(&str, &str)] = &[
             r"couldn't|cannot|",
             r"can't|unable|timed? ?out|expired|unavailable|rejected|blocked|incomplete|",
             r"exception|invalid|",
-            r"insufficient|crashed|corrupt(?:ed)?|aborted)\b[\s\S]{0,240}?",
+            r"insufficient|crashed|corrupt(?:ed)?|aborted)\b",
         ),
     ),
     ("{MUST}", r"\b(?:must|always|should|also|first|instead|change|replace|add|set)\b"),

@@ -19,8 +19,19 @@ pub(super) struct InjectionRule {
     source: Option<TextSource>,
     /// Parts of the pattern; `{NAME}` stands for a group of [`WORD_GROUPS`].
     pattern_parts: &'static [&'static str],
+    /// What must be near a match. As part of the pattern, a gap of hundreds of bytes would make the
+    /// search slow.
+    pub(super) near: Near,
     /// Phrases that make a match harmless.
     pub(super) exceptions: &'static [&'static str],
+}
+
+/// What must be near a match, as a pattern and a maximum distance in bytes.
+#[derive(Clone, Copy)]
+pub(super) enum Near {
+    Anything,
+    Before(&'static str, usize),
+    After(&'static str, usize),
 }
 
 impl InjectionRule {
@@ -29,12 +40,15 @@ impl InjectionRule {
     }
 
     pub(super) fn pattern(&self) -> String {
-        let mut pattern = self.pattern_parts.concat();
-        for (name, group) in WORD_GROUPS {
-            pattern = pattern.replace(name, group);
-        }
-        pattern
+        expand(&self.pattern_parts.concat())
     }
+}
+
+/// Replaces the names of word groups in a pattern.
+pub(super) fn expand(pattern: &str) -> String {
+    WORD_GROUPS
+        .iter()
+        .fold(pattern.to_owned(), |pattern, (name, group)| pattern.replace(name, group))
 }
 
 pub(super) const RULES: &[InjectionRule] = &[
@@ -51,6 +65,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"programming|",
             r"training|tasks?|requests?|context|constraints?|limitations?)\b",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -67,7 +82,28 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"intent|wishes|",
             r"instructions?|preferences)\b|you (?:were|have been|are) (?:told|given|instructed))",
         ],
+        near: Near::Anything,
         exceptions: &["instructions unless", "build instructions", "install instructions"],
+    },
+    InjectionRule {
+        kind: InstructionOverride,
+        reason: "tells a model in another language to disregard earlier instructions",
+        source: None,
+        // German, Dutch, French, Spanish, Portuguese, Italian and Polish, without accents.
+        pattern_parts: &[
+            r"\b(?:ignorier(?:e|en|t)|vergiss|vergessen sie|missachte|negeer|vergeet|ignore[rzs]?|oublie[rz]?|",
+            r"ignora|ignorad|ignore|olvida|esqueca|dimentica|zignoruj|zapomnij)\s+{GAP5}",
+            r"(?:(?:vorherig|vorig|bisherig|obig|fruher|vorangegangen|vorstehend)[a-z]*\s+{GAP2}",
+            r"(?:anweisung|instruktion|vorgabe|befehl|richtlinie|regel)[a-z]*|",
+            r"(?:vorige|eerdere|voorgaande|bovenstaande)\s+{GAP2}(?:instructies|opdrachten|regels)|",
+            r"(?:instruction|consigne|directive|instruccion|instrucao|instruco|istruzion|orden|indicacion|",
+            r"diretriz|regla|polecen|instrukcj)[a-z]*\s+{GAP2}(?:precedent|anterieur|ci-dessus|anterior|previ|",
+            r"precedent|sopra)[a-z]*|",
+            r"(?:precedent|anterior|previ|poprzedni|wczesniejsz)[a-z]*\s+{GAP2}(?:instruction|consigne|directive|",
+            r"instruccion|instrucoes|istruzion|instrukcj|polecen)[a-z]*)",
+        ],
+        near: Near::Anything,
+        exceptions: &[],
     },
     InjectionRule {
         kind: InstructionOverride,
@@ -83,6 +119,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:always|only|never) )|",
             r"\binstead,? (?:you (?:must|should|will)|do the following|follow these)\b",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -102,6 +139,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"\b(?:developer|god|debug|maintenance|jailbreak|dan|unrestricted|sudo) mode (?:is )?",
             r"(?:enabled|activated|engaged)\b",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -114,6 +152,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"end)_of_turn>|",
             r"\n\n(?:human|assistant): {GAP3}{ORDERED}",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -126,8 +165,8 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:^|\n)\s*(?:[#=~>|-]{1,10}\s*){1,3}(?:[a-z]+[ _-])?{ROLE}(?:[ _-][a-z]+){0,2}\s*",
             r"(?:[#=~|-]{2,10}|:|\n)|",
             r"<!--\s*(?:[a-z]+[ _-])?{ROLE}(?:[ _-][a-z]+){0,2}\s*[:,-])",
-            r"[\s\S]{0,300}?\b{ORDERED}",
         ],
+        near: Near::After(r"\b{ORDERED}", 300),
         exceptions: &[],
     },
     InjectionRule {
@@ -141,6 +180,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"command|alert|policy))?",
             r"\s*[\])]?\s*:\s*{GAP8}{ORDERED}",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -159,6 +199,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"\bas an? (?:ai|llm|language model)(?: assistant| agent| model)?,? you (?:must|",
             r"should|need|will|are)\b",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -183,6 +224,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"talk about) ",
             r"(?:this|these|that|the above|any of this|having|the existence of)\b",
         ],
+        near: Near::Anything,
         exceptions: &["notifying users", "notify users"],
     },
     InjectionRule {
@@ -200,6 +242,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"no need|without|do not|",
             r"don't|proceed|\byou (?:may|can|should|must)|therefore)",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -220,6 +263,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"prompt|guidelines|",
             r"context window|chain[ -]of[ -]thought|configuration|tool (?:list|definitions)))\b",
         ],
+        near: Near::Anything,
         exceptions: &["the system prompt to use", "whether to include", "system prompt for the"],
     },
     InjectionRule {
@@ -239,6 +283,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:previous|prior|earlier|all) (?:user )?(?:messages|turns|tool (?:results|",
             r"outputs|calls|responses))\b)",
         ],
+        near: Near::Anything,
         exceptions: &["whether to include", "send all messages", "your chat"],
     },
     InjectionRule {
@@ -253,6 +298,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:all|any|the user'?s?|user'?s?|their|every|available|stored|saved|",
             r"known)\s+{GAP3}{CREDENTIALS}",
         ],
+        near: Near::Anything,
         exceptions: &["password reset", "reset", "policy", "policies"],
     },
     InjectionRule {
@@ -270,6 +316,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"~/[^\s]+|[^\s]*\.(?:env|ssh)[^\s]*)",
             r"(?:\s+[^\s]+){0,10}?\s+(?:to|at|via|with|using|into)\s+{GAP3}{ADDRESS}",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -286,6 +333,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"read|transfer)\b|",
             r"\bbcc\s+{GAP5}{ADDRESS}",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -300,6 +348,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:https?://|!\[)|!\[[^\]]{0,80}\]\(https?://[^)\s]{1,200}(?:\{|<|%7b|\$\{|",
             r"\[)[^)]{0,120}\)",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -317,6 +366,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"with)\s+(?:the\s+|your\s+)?",
             r#"[`"']?[a-z0-9_.-]+[`"']?\s+(?:mcp )?server\b"#,
         ],
+        near: Near::Anything,
         exceptions: &[
             "remote server",
             "web server",
@@ -340,7 +390,7 @@ pub(super) const RULES: &[InjectionRule] = &[
         reason: "uses an error to direct a model to more permissions or fewer checks",
         source: Some(TextSource::Result),
         pattern_parts: &[
-            r"{FAILED}\b(?:retry|try again|re-?run|re-?invoke|call|invoke|use|run|execute|",
+            r"\b(?:retry|try again|re-?run|re-?invoke|call|invoke|use|run|execute|",
             r"repeat|resubmit|proceed|continue|",
             r"re-?issue|resend)\s+{GAP15}(?:(?:admin|administrator|administrative|root|sudo|",
             r"privileged|elevated|superuser|unrestricted|full)",
@@ -355,6 +405,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"(?:true|1|yes|root|admin)|(?:master|admin|root)[ _-](?:password|key|token|",
             r"credentials?)\b)",
         ],
+        near: Near::Before("{FAILED}", 240),
         exceptions: &[],
     },
     InjectionRule {
@@ -362,12 +413,13 @@ pub(super) const RULES: &[InjectionRule] = &[
         reason: "uses an error to direct a model to another tool with dangerous arguments",
         source: Some(TextSource::Result),
         pattern_parts: &[
-            r"{FAILED}\b(?:call|invoke|run|execute|use|retry (?:with|using|",
+            r"\b(?:call|invoke|run|execute|use|retry (?:with|using|",
             r"via))\s+{GAP3}(?:{IDENTIFIER}|`[a-z0-9_.-]+`|[a-z0-9_.]+\()",
             r"[\s\S]{0,120}?(?:https?://|\brm -|\bcurl |\bwget |/etc/|~/|\.ssh\b|\.env\b|",
             r"passwords?\b|credentials?\b|secrets?\b|",
             r"private[ _]key|api[ _-]?key|\bdelete\b|\bdrop\b|\btransfer|\bchmod |\bsudo )",
         ],
+        near: Near::Before("{FAILED}", 240),
         exceptions: &[],
     },
     InjectionRule {
@@ -375,10 +427,11 @@ pub(super) const RULES: &[InjectionRule] = &[
         reason: "uses an error to make a model disclose credentials",
         source: Some(TextSource::Result),
         pattern_parts: &[
-            r"{FAILED}\b(?:provide|pass|include|send|supply|submit|paste|enter|attach|forward|",
+            r"\b(?:provide|pass|include|send|supply|submit|paste|enter|attach|forward|",
             r"add)\s+{GAP5}(?:user'?s?|all|stored|full|",
             r"complete|original|raw)\s+{GAP3}(?:{CREDENTIALS}|session\b|token\b)",
         ],
+        near: Near::Before("{FAILED}", 240),
         exceptions: &[],
     },
     InjectionRule {
@@ -393,6 +446,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"e-?mail|upload|post|visit)\s+{GAP5}",
             r"(?:{IDENTIFIER}|`[^`\n]{1,60}`|{ADDRESS}|~/|/etc/|[a-z0-9_.-]+ tool\b)",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -406,6 +460,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"gets?)?\s*{GAP2}(?:called|used|invoked|executed|available|present|run)\b",
             r"[\s\S]{0,160}?(?:{MUST}[\s\S]{0,120}?{CHANGED}|{CHANGED}[\s\S]{0,80}?{MUST})",
         ],
+        near: Near::Anything,
         exceptions: &[],
     },
     InjectionRule {
@@ -419,6 +474,7 @@ pub(super) const RULES: &[InjectionRule] = &[
             r"before|first|into)\b|\b(?:before|first|always|must|required|",
             r"please)\b[^.\n]{0,80}{READ}{GAP8}[^\s]{0,80}?{SENSITIVE}",
         ],
+        near: Near::Anything,
         exceptions: &[".pub"],
     },
 ];

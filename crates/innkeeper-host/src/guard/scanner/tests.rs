@@ -1,10 +1,13 @@
 //! Tests of path and prose detection by argument name.
 
 use super::*;
+use crate::text::PathSegment;
 
 #[test]
 fn tags_and_overrides_of_direction_hide_something_flags_and_marks_do_not() {
     assert!(has_smuggled_text("a\u{e0061}\u{e0062}"));
+    assert!(has_smuggled_text("x\u{e0139}\u{e015d}\u{e014a}"));
+    assert!(!has_smuggled_text("❤\u{fe0f} 葛\u{e0100}"));
     assert!(has_smuggled_text("user\u{202e}txt.exe"));
     let wales = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}";
     assert!(!has_smuggled_text(wales));

@@ -17,6 +17,7 @@ fn read_json(json: &str) -> Vec<(String, String)> {
                 (node.steps, format!("{name}{}", node.text))
             }
             ScannedNode::DuplicateKey(steps) => (steps, "duplicate".to_owned()),
+            ScannedNode::NotScanned(steps) => (steps, "not scanned".to_owned()),
         };
         let segments: Vec<String> = steps
             .iter()
@@ -64,21 +65,35 @@ fn the_bytes_of_pictures_recordings_and_files_are_not_read_and_every_text_is() {
     assert!(contains(&json!({"mimeType": "a/b", "data": "AAAA"}), "AAAA"));
 }
 
+/// Attack: data | a text is longer than the limit, in one string or in many | the walk reports the
+/// first text that does not fit, and reads the beginning and the end | Complete checks
 #[test]
-fn what_fits_is_read_once_and_of_more_than_that_the_beginning_and_the_end() {
-    let fits = "a".repeat(MAX_FRONT_BYTES - 1);
-    assert_eq!(read(&json!(fits)).len(), 1);
+fn a_text_that_fits_is_read_once_and_a_longer_one_is_reported() {
+    let at_limit = "a".repeat(MAX_FRONT_BYTES);
+    assert_eq!(read(&json!(at_limit)), [(String::new(), at_limit.clone())]);
+    let found = read(&json!({"a": at_limit, "b": "b"}));
+    assert_eq!(found.iter().find(|(_, text)| text == "not scanned").unwrap().0, "a");
+    let many = json!({"a": [], "list": vec!["aa"; MAX_FRONT_BYTES / MIN_TEXT_COST]});
+    let found = read(&many);
+    let missing: Vec<_> = found.iter().filter(|(_, text)| text == "not scanned").collect();
+    assert_eq!(missing.len(), 1);
+    assert!(missing[0].0.starts_with("list "));
     let more = format!("begin{}end", "ä".repeat(MAX_FRONT_BYTES));
     let read = read(&json!(more));
-    assert!(read[0].1.starts_with("begin") && read[0].1.len() <= MAX_FRONT_BYTES);
-    assert!(read[1].1.ends_with("end") && read[1].1.len() <= MAX_BACK_BYTES);
+    assert_eq!(read[0].1, "not scanned");
+    assert!(read[1].1.starts_with("begin") && read[1].1.len() <= MAX_FRONT_BYTES);
+    assert!(read[2].1.ends_with("end") && read[2].1.len() <= MAX_BACK_BYTES);
     let texts: Vec<_> = front_and_back(&more)
         .map(|node| match node {
             ScannedNode::Text(node) => node.text,
+            ScannedNode::NotScanned(_) => "not scanned",
             ScannedNode::DuplicateKey(steps) => panic!("{steps:?}"),
         })
         .collect();
-    assert!(texts[0].starts_with("begin") && texts[1].ends_with("end"));
+    assert!(
+        texts[0] == "not scanned" && texts[1].starts_with("begin") && texts[2].ends_with("end")
+    );
+    assert!(TOO_LONG.contains(&format!("{} MiB", MAX_FRONT_BYTES >> 20)));
 }
 
 /// Attack: data | two members with one name, one of the names escaped | both texts are read, and

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+use crate::metadata_address::{is_metadata_host, is_metadata_ip};
+
 /// The network class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum AddressClass {
@@ -111,6 +113,9 @@ fn classify_host(url: &Url) -> Option<AddressClass> {
     if let Ok(address) = bare.parse() {
         return Some(classify(address));
     }
+    if is_metadata_host(host) {
+        return Some(AddressClass::Forbidden);
+    }
     let name = host.trim_end_matches('.').to_ascii_lowercase();
     if name == "localhost" || name.ends_with(".localhost") {
         return Some(AddressClass::Loopback);
@@ -120,6 +125,7 @@ fn classify_host(url: &Url) -> Option<AddressClass> {
 
 fn classify(address: IpAddr) -> AddressClass {
     match address {
+        _ if is_metadata_ip(address) => AddressClass::Forbidden,
         IpAddr::V4(address) => classify_v4(address),
         IpAddr::V6(address) => classify_v6(address),
     }
@@ -132,8 +138,8 @@ fn classify_v4(address: Ipv4Addr) -> AddressClass {
         // 100.64.0.0/10 is shared address space (carrier-grade NAT).
         _ if address.is_private() => AddressClass::Private,
         [100, 64..=127, ..] => AddressClass::Private,
-        // A cloud agent, and networks for benchmarks.
-        [168, 63, 129, 16] | [198, 18 | 19, ..] => AddressClass::Forbidden,
+        // Networks for benchmarks.
+        [198, 18 | 19, ..] => AddressClass::Forbidden,
         [0 | 224..=255, ..] => AddressClass::Forbidden,
         _ if address.is_link_local() => AddressClass::Forbidden,
         _ => AddressClass::Public,
