@@ -104,6 +104,7 @@ pub fn changed_host_keys(old: &HostConfig, new: &HostConfig) -> Vec<&'static str
     changed_keys(&[
         ("startTimeout", old.start_timeout != new.start_timeout),
         ("installTimeout", old.install_timeout != new.install_timeout),
+        ("concurrentStarts", old.concurrent_starts != new.concurrent_starts),
         ("allowBareNames", old.allow_bare_names != new.allow_bare_names),
     ])
 }

@@ -23,6 +23,8 @@ pub struct HostConfig {
     /// Maximum time for a package runner to download a server before the start. Default: 5 minutes.
     #[serde(with = "seconds")]
     pub install_timeout: Duration,
+    /// Maximum number of servers that start at the same time. Default: 8.
+    pub concurrent_starts: usize,
     /// Whether a tool may be called without the server name if the tool name is unique. Default:
     /// false.
     pub allow_bare_names: bool,
@@ -69,6 +71,7 @@ impl Default for HostConfig {
         Self {
             start_timeout: Duration::from_secs(60),
             install_timeout: Duration::from_mins(5),
+            concurrent_starts: 8,
             allow_bare_names: false,
             timeout: Duration::from_secs(30),
             init_timeout: Duration::from_secs(30),

@@ -103,6 +103,9 @@ pub(super) struct Host {
     /// Maximum seconds for a package runner to download a server before the start.
     #[schemars(range(min = MIN_SECONDS, max = MAX_SECONDS), extend("default" = 300))]
     pub(super) install_timeout: Option<f64>,
+    /// Maximum number of servers that start at the same time.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 8))]
+    pub(super) concurrent_starts: Option<u32>,
     /// Whether a tool may be called without the server name if the tool name is unique.
     #[schemars(extend("default" = false))]
     pub(super) allow_bare_names: Option<bool>,

@@ -62,6 +62,9 @@ fn host_config(typed: raw::Host) -> HostConfig {
     HostConfig {
         start_timeout: seconds(typed.start_timeout).unwrap_or(defaults.start_timeout),
         install_timeout: seconds(typed.install_timeout).unwrap_or(defaults.install_timeout),
+        concurrent_starts: typed
+            .concurrent_starts
+            .map_or(defaults.concurrent_starts, |count| count as usize),
         allow_bare_names: typed.allow_bare_names.unwrap_or(defaults.allow_bare_names),
         inherit_env: typed
             .inherit_env

@@ -281,6 +281,7 @@ fn failure_name(kind: ErrorKind) -> &'static str {
         ErrorKind::Rate { .. } => "rate",
         ErrorKind::Server => "server error",
         ErrorKind::Unavailable => "unavailable",
+        ErrorKind::ProcessLimit => "process limit",
         ErrorKind::Timeout => "timeout",
         ErrorKind::Protocol => "protocol error",
         ErrorKind::Withheld => "withheld",

@@ -5,6 +5,7 @@ mod approvals;
 mod approved_calls;
 mod calls;
 mod client_tasks;
+mod first_use;
 mod forwarding;
 mod gateway_tools;
 mod handshake;
@@ -15,6 +16,7 @@ mod resources;
 mod stored_results;
 mod telemetry;
 
+pub(crate) use first_use::Need;
 pub(crate) use handshake::supported_versions;
 pub use operator_answers::{AnswerOutcome, OperatorAnswer};
 
@@ -77,6 +79,8 @@ impl Caller {
 pub(crate) struct CallerOffering {
     view: Arc<View>,
     offering: Arc<Offering>,
+    /// Why servers that may have what the request needs did not start.
+    not_started: Vec<RpcError>,
 }
 
 impl Deref for CallerOffering {
@@ -125,17 +129,6 @@ pub(crate) type Reply = Result<Box<RawValue>, RpcError>;
 impl GatewayInner {
     pub(crate) fn endpoint(&self, index: usize) -> &EndpointOptions {
         &self.endpoints.all()[index].options
-    }
-
-    /// Returns what the endpoint of a caller offers. Starts the servers of the caller that do not run
-    /// yet.
-    pub(crate) async fn offering(
-        self: &Arc<Self>,
-        caller: &Caller,
-    ) -> Result<CallerOffering, RpcError> {
-        let view = self.view(&caller.principal, caller.client.as_ref(), caller.endpoint).await?;
-        let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
-        Ok(CallerOffering { view, offering })
     }
 
     /// Returns the tool of a server with an offered name, if the client may use it.

@@ -9,6 +9,7 @@ use innkeeper_protocol::envelope::code;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::gateway::ProcessLimitExceeded;
 use crate::rate_limits::RateExceeded;
 
 /// The code of a request that the gateway rejects by its own rules, outside of the codes of the
@@ -39,6 +40,8 @@ pub(crate) enum ErrorKind {
     Server,
     /// The server is not ready, or ended.
     Unavailable,
+    /// No further server process can start.
+    ProcessLimit,
     /// The server did not respond in time.
     Timeout,
     /// The response of the server is invalid.
@@ -110,6 +113,29 @@ impl RpcError {
         let data = json!({ "requiredCapabilities": { "extensions": { extension: {} } } });
         let data = to_raw_value(&data).ok();
         Self { data, ..Self::new(code::MISSING_REQUIRED_CLIENT_CAPABILITY, message) }
+    }
+
+    /// The server cannot start, because the processes have a maximum. Other servers are not affected.
+    pub(crate) fn process_limit(server: &str, exceeded: ProcessLimitExceeded) -> Self {
+        let (limit, scope) = exceeded.limit();
+        let data = json!({
+            "kind": "limit",
+            "server": server,
+            "limit": limit,
+            "scope": scope,
+            "mayHaveRun": false,
+        });
+        let message = format!("server `{server}` did not start: {exceeded}");
+        let kind = ErrorKind::ProcessLimit;
+        Self { kind, code: REJECTED, message, data: to_raw_value(&data).ok() }
+    }
+
+    /// The server did not start for the request.
+    pub(crate) fn not_started(server: &str, reason: &dyn std::fmt::Display) -> Self {
+        let data = json!({ "kind": "unavailable", "server": server, "mayHaveRun": false });
+        let message = format!("server `{server}` did not start: {reason}");
+        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        Self { kind, code: code::INTERNAL_ERROR, message, data }
     }
 
     /// The client calls a tool too often. The tool did not run.

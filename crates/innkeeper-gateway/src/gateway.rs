@@ -2,17 +2,21 @@
 
 mod callbacks;
 mod events;
+mod first_use;
 mod idle;
 mod process_limits;
 mod replication;
 mod server_settings;
 mod sharing;
+mod start_turns;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use innkeeper_host::config::{RateConfig, Share};
-use innkeeper_host::{Config, Host, HostBuilder, ServerState, ShutdownReport, Telemetry};
+use innkeeper_host::config::{HostConfig, RateConfig, Share};
+use innkeeper_host::{
+    Config, Host, HostBuilder, ServerState, ShutdownReport, StartSlots, Telemetry,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
@@ -47,11 +51,14 @@ use crate::upstream::Upstream;
 use crate::view::View;
 use crate::waiting_calls::WaitingCalls;
 use callbacks::{GatewayCallbacks, UpstreamCell};
+pub(crate) use first_use::{FirstUser, UnstartedServer};
+pub(crate) use process_limits::ProcessLimitExceeded;
 use process_limits::ProcessLimits;
 pub(crate) use replication::Replication;
 use server_settings::ServerSettings;
 pub(crate) use sharing::{Continuation, PrivateState, SharedHost};
 use sharing::{PrivateServers, Sharing};
+use start_turns::StartTurns;
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
 /// the handshake declares them.
@@ -68,6 +75,9 @@ pub struct GatewayBuilder {
     questions: Option<PendingQuestions>,
     callbacks: GatewayCallbacks,
     servers: Arc<ServerSettings>,
+    concurrent_starts: usize,
+    /// All hosts share the slots.
+    start_slots: StartSlots,
     singleton_servers: Option<PrivateServers>,
     principal_servers: Option<PrivateServers>,
     session_servers: Option<PrivateServers>,
@@ -79,6 +89,7 @@ impl GatewayBuilder {
     /// Creates a builder for a gateway with any number of clients. A request of a server that
     /// belongs to no call of a client is rejected.
     pub fn new(options: GatewayOptions) -> Self {
+        let concurrent_starts = HostConfig::default().concurrent_starts;
         Self {
             options,
             policy: ToolPolicy::default(),
@@ -91,6 +102,8 @@ impl GatewayBuilder {
             questions: None,
             callbacks: GatewayCallbacks::default(),
             servers: Arc::default(),
+            concurrent_starts,
+            start_slots: StartSlots::new(concurrent_starts),
             singleton_servers: None,
             principal_servers: None,
             session_servers: None,
@@ -105,17 +118,20 @@ impl GatewayBuilder {
         Self { callbacks, ..Self::new(options) }
     }
 
-    /// Sets the servers of all hosts: their idle timeouts and their dependencies. Default: the gateway
-    /// stops no server.
+    /// Sets the servers of all hosts: their idle timeouts and their dependencies, and how many of them
+    /// start at the same time. Default: the gateway stops no server, and eight start at the same time.
     #[must_use]
     pub fn servers(self, config: &Config) -> Self {
         let settings = ServerSettings::new(config, self.options.max_memory.is_some());
-        Self { servers: Arc::new(settings), ..self }
+        let concurrent_starts = config.host.concurrent_starts;
+        let start_slots = StartSlots::new(concurrent_starts);
+        Self { servers: Arc::new(settings), concurrent_starts, start_slots, ..self }
     }
 
-    /// Offers the servers of a configuration that not all clients share. The gateway starts them at
-    /// the first request of a principal or a session, in a host that `prepare` completes, and stops
-    /// them after the last one. Default: none.
+    /// Offers the servers of a configuration that not all clients share. The gateway starts each of them
+    /// at its first use by a principal or a session, in a host that `prepare` completes, and stops it
+    /// after the last one. A client has at most half of [`GatewayOptions::max_processes`] for them.
+    /// Default: none.
     ///
     /// The host of [`Self::build`] has only the servers that all clients share:
     /// [`Config::shared_by`].
@@ -191,10 +207,11 @@ impl GatewayBuilder {
         Self { console: Some(options), ..self }
     }
 
-    /// Registers the gateway's callbacks with a host that has not started yet.
+    /// Registers the gateway's callbacks with a host that has not started yet, which shares
+    /// [`HostConfig::concurrent_starts`] with the other hosts of the gateway.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
-        self.callbacks.register(builder, &self.upstream)
+        self.callbacks.register(builder, &self.upstream).start_slots(self.start_slots.clone())
     }
 
     /// Creates the gateway of a started host.
@@ -215,13 +232,14 @@ impl GatewayBuilder {
         let endpoints = Endpoints::new(endpoints, self.bindings);
         let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
         let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
-        let with_process: Vec<Arc<str>> = with_process.collect();
-        let permits = process_limits.reserve_running(with_process.len());
-        let permits = with_process.into_iter().zip(permits).collect();
-        let upstream = Arc::new(Upstream::new(host, Vec::new(), servers.stoppable(), permits));
+        let all_clients = Principal::local_user();
+        let processes = with_process
+            .filter_map(|name| Some((name, process_limits.reserve_running(&all_clients)?)))
+            .collect();
+        let upstream = Arc::new(Upstream::new(host, servers.stoppable(), processes));
         // A builder that builds two gateways passes requests to the first.
         drop(self.upstream.set(Arc::downgrade(&upstream)));
-        let shared_view = Arc::new(View::new(vec![upstream.clone()], endpoints.all().len()));
+        let shared_view = Arc::new(View::shared(upstream.clone(), endpoints.all().len()));
         // Warns of items that are left out.
         let common = endpoints.all().iter().enumerate();
         for (index, endpoint) in common.filter(|(_, one)| !one.is_legacy && !one.is_bound) {
@@ -242,6 +260,8 @@ impl GatewayBuilder {
             shared_view,
             servers,
             process_limits,
+            start_slots: self.start_slots,
+            start_turns: StartTurns::new(self.concurrent_starts),
             sharing: Sharing::new(
                 self.singleton_servers,
                 self.principal_servers,
@@ -301,6 +321,8 @@ pub(crate) struct GatewayInner {
     shared_view: Arc<View>,
     servers: Arc<ServerSettings>,
     process_limits: ProcessLimits,
+    start_slots: StartSlots,
+    start_turns: StartTurns,
     sharing: Sharing,
     callbacks: GatewayCallbacks,
     pub(crate) subscribers: Arc<Subscribers>,

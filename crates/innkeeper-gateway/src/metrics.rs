@@ -42,13 +42,14 @@ pub(crate) fn known_method(method: &str) -> Option<&'static str> {
 const METHOD_COUNT: usize = METHODS.len() + 1;
 
 /// The outcomes of a request; the last is that of a request without a response.
-const OUTCOMES: [&str; 12] = [
+const OUTCOMES: [&str; 13] = [
     "ok",
     "invalid",
     "unknown_item",
     "rate",
     "server",
     "unavailable",
+    "process_limit",
     "timeout",
     "protocol",
     "withheld",
@@ -324,6 +325,7 @@ impl CountedRequest<'_> {
             Some(ErrorKind::Rate { .. }) => "rate",
             Some(ErrorKind::Server) => "server",
             Some(ErrorKind::Unavailable) => "unavailable",
+            Some(ErrorKind::ProcessLimit) => "process_limit",
             Some(ErrorKind::Timeout) => "timeout",
             Some(ErrorKind::Protocol) => "protocol",
             Some(ErrorKind::Withheld) => "withheld",

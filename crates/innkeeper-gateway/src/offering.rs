@@ -21,15 +21,15 @@ use serde_json::value::RawValue;
 use crate::item_names::ItemNames;
 use crate::json_text;
 use crate::options::EndpointOptions;
-use crate::server_use::ServerUse;
+use crate::server_use::{InUse, ServerUse};
 use crate::upstream::Upstream;
 
-pub(crate) use capabilities::aggregate_capabilities;
+pub(crate) use capabilities::{aggregate_capabilities, declare_all};
 pub(crate) use pages::{ItemList, ListItem};
 pub(crate) use search::ToolSearch;
 
 /// A server of an offering.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OfferedServer {
     pub(crate) name: Arc<str>,
     pub(crate) era: Era,
@@ -44,12 +44,14 @@ pub(crate) struct OfferedServer {
     pub(crate) instructions: Option<Arc<str>>,
     pub(crate) upstream: Arc<Upstream>,
     pub(crate) server_use: Arc<ServerUse>,
+    /// The use that a call already has. A second one could wait for a stop that waits for the first.
+    pub(crate) in_use: Option<InUse>,
     /// The place in the configuration, among the servers of the same sharing policy.
     position: (usize, usize),
 }
 
 /// A tool or a prompt.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NamedItem {
     pub(crate) names: ItemNames,
     pub(crate) server: Arc<OfferedServer>,
@@ -57,6 +59,15 @@ pub(crate) struct NamedItem {
     pub(crate) param_headers: ParamHeaders,
     /// Whether a call may run twice: its tool is read-only or idempotent, or the item is a prompt.
     pub(crate) may_repeat: bool,
+}
+
+impl NamedItem {
+    /// Returns the item for a call that uses its server already.
+    pub(crate) fn with_use(&self, in_use: &InUse) -> Self {
+        let Self { server, .. } = self;
+        let in_use = Some(in_use.clone()).filter(|in_use| in_use.is_of(&server.server_use));
+        Self { server: Arc::new(OfferedServer { in_use, ..(**server).clone() }), ..self.clone() }
+    }
 }
 
 impl AsRef<ItemNames> for NamedItem {
@@ -204,13 +215,17 @@ impl<'a> Candidates<'a> {
 
 impl Offering {
     /// Builds the offering of an endpoint from the definitions of its servers. The items are in the
-    /// order of the configuration.
-    pub(crate) fn build(sources: &[CatalogSource], endpoint: &EndpointOptions) -> Self {
+    /// order of the configuration. `is_server` knows the servers of all hosts, also of those that do not
+    /// run yet.
+    pub(crate) fn build(
+        sources: &[CatalogSource],
+        endpoint: &EndpointOptions,
+        is_server: &dyn Fn(&str) -> bool,
+    ) -> Self {
         let mut omitted = Vec::new();
         let mut candidates = Candidates::default();
-        let is_server = |name: &str| sources.iter().any(|source| source.upstream.has_server(name));
         for source in sources {
-            candidates.add(source, endpoint, &is_server);
+            candidates.add(source, endpoint, is_server);
         }
         candidates.sort();
         let Candidates { servers, tools, prompts, mut resources, mut templates } = candidates;
@@ -277,6 +292,11 @@ impl Offering {
         with_resources.next().is_none().then_some(server)
     }
 
+    /// Returns whether a server lists the URI.
+    pub(crate) fn lists_resource(&self, uri: &str) -> bool {
+        self.resources.contains_key(uri)
+    }
+
     /// Returns the server of a resource template.
     pub(crate) fn template_server(&self, template: &str) -> Option<&Arc<OfferedServer>> {
         self.templates.iter().find(|(known, _)| **known == *template).map(|(_, server)| server)
@@ -289,6 +309,30 @@ impl Offering {
 
     pub(crate) fn list(&self, kind: ListKind) -> &ItemList {
         &self.lists[kind as usize]
+    }
+
+    /// Returns whether a list has the same items as that of an earlier offering, apart from the items of new
+    /// servers.
+    pub(crate) fn has_same_list(
+        &self,
+        earlier: &Self,
+        kind: ListKind,
+        is_new: impl Fn(&OfferedServer) -> bool,
+    ) -> bool {
+        let (now, earlier) = (self.list(kind), earlier.list(kind));
+        let is_known =
+            |item: &&ListItem| !self.owner(kind, &item.name).is_some_and(|one| is_new(one));
+        now.has_same_items(earlier) || now.items().iter().filter(is_known).eq(earlier.items())
+    }
+
+    /// Returns the server of a listed item; `None` for a tool of the gateway.
+    fn owner(&self, kind: ListKind, name: &str) -> Option<&Arc<OfferedServer>> {
+        match kind {
+            ListKind::Tools => self.tools.get(name).map(|tool| &tool.server),
+            ListKind::Prompts => self.prompts.get(name).map(|prompt| &prompt.server),
+            ListKind::Resources => self.resources.get(name),
+            ListKind::ResourceTemplates => self.template_server(name),
+        }
     }
 
     /// Returns the instructions of all servers: those of a single server as they are, those of
@@ -371,6 +415,7 @@ fn offered_server(
         instructions: server.instructions().map(Into::into),
         upstream: upstream.clone(),
         server_use: upstream.server_use(name),
+        in_use: None,
         position: upstream.position(name),
     })
 }

@@ -99,7 +99,8 @@ pub struct GatewayOptions {
     /// Time without a request or an open stream after which a session ends, and the servers of a
     /// principal without one. Default: 1 hour.
     pub idle_session: Duration,
-    /// Maximum number of server processes of all clients together. Default: 256.
+    /// Maximum number of server processes of all clients together. One principal has at most half of what
+    /// the servers of all clients leave, except for the local user. Default: 256.
     pub max_processes: usize,
     /// Maximum memory of all server processes together, in bytes; only on Linux. Default: none.
     pub max_memory: Option<u64>,

@@ -16,8 +16,8 @@ pub(crate) enum QuotaExceeded {
     Total,
 }
 
-/// A maximum for all clients together. The local user can have all of it, since there are no other
-/// clients; any other principal can have half of it.
+/// A maximum for all clients together. The local user can have all of it, and is also the owner of
+/// what all clients share; any other principal can have half of what the local user leaves.
 #[derive(Debug)]
 pub(crate) struct Quota {
     maximum: usize,
@@ -66,18 +66,21 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Adds to the reservation; an error changes nothing.
+    /// Adds to the reservation; an error changes nothing. A client that has its share learns so even if all
+    /// clients together have the maximum, which it cannot change.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), QuotaExceeded> {
         let maximum = self.quota.maximum;
-        let share = if self.principal.shares_limits() { maximum.div_ceil(2) } else { maximum };
+        let local_user = Principal::local_user();
         let mut used = self.quota.used();
-        let own = used.by_principal.get(&self.principal).copied().unwrap_or_default();
-        let (own, total) = (own.saturating_add(amount), used.total.saturating_add(amount));
+        let of = |principal| used.by_principal.get(principal).copied().unwrap_or_default();
+        let own = of(&self.principal).saturating_add(amount);
+        let total = used.total.saturating_add(amount);
+        let share = maximum.saturating_sub(of(&local_user)).div_ceil(2);
+        if self.principal != local_user && own > share {
+            return Err(QuotaExceeded::Own);
+        }
         if total > maximum {
             return Err(QuotaExceeded::Total);
-        }
-        if own > share {
-            return Err(QuotaExceeded::Own);
         }
         used.total = total;
         used.by_principal.insert(self.principal.clone(), own);
@@ -132,9 +135,28 @@ mod tests {
         assert_eq!(held.grow(1), Err(QuotaExceeded::Own));
         assert_eq!(quota.reserve(&ann, 1).unwrap_err(), QuotaExceeded::Own);
         let other = quota.reserve(&ben, 2).unwrap();
+        assert_eq!(
+            quota.reserve(&ann, 1).unwrap_err(),
+            QuotaExceeded::Own,
+            "also while all is used"
+        );
         assert_eq!(quota.reserve(&Principal::new("cid"), 1).unwrap_err(), QuotaExceeded::Total);
         drop((held, other));
         assert!(quota.used().by_principal.is_empty(), "nothing stays of clients that left");
+    }
+
+    /// Attack: remote | a client reserves all that the local user leaves | it gets half of that, and other
+    /// clients the other half | Isolation
+    #[test]
+    fn a_client_has_half_of_what_the_local_user_leaves() {
+        let quota = Quota::new(7);
+        let shared = quota.reserve(&Principal::local_user(), 4).unwrap();
+        let (ann, ben) = (Principal::new("ann"), Principal::new("ben"));
+        let _held = quota.reserve(&ann, 2).unwrap();
+        assert_eq!(quota.reserve(&ann, 1).unwrap_err(), QuotaExceeded::Own);
+        let _other = quota.reserve(&ben, 1).unwrap();
+        drop(shared);
+        assert!(quota.reserve(&ann, 2).is_ok(), "more is left");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::client::ClientIdentity;
-use crate::dispatch::{Caller, ClientRequest, Reply, empty_object};
+use crate::dispatch::{Caller, ClientRequest, Need, Reply, empty_object};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::metrics::ClientTransport;
@@ -184,14 +184,19 @@ impl RestClient {
         };
         // Before the body, so that an unknown tool reads nothing.
         let caller = self.caller();
-        let offering = self.gateway().offering(&caller).await;
+        let is_of_gateway =
+            GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
+        let need = if is_of_gateway { Need::Known } else { Need::Tool(name) };
+        let offering = self.gateway().offering_for(&caller, need).await;
         let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
         let known = self.gateway().permitted_tool(&self.principal, &offering, name);
-        let is_of_gateway =
-            || GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
-        if known.is_none() && !is_of_gateway() {
+        if known.is_none() && !is_of_gateway {
             self.gateway().audit_log.record_refused_tool(&self.principal, name);
-            return Err(with_hints(Problem::unknown_tool(name)));
+            let problem = match offering.not_started() {
+                Some(error) => Problem::from_error(error).with_tool(name),
+                None => Problem::unknown_tool(name),
+            };
+            return Err(with_hints(problem));
         }
         let read = async {
             if !is_json(&parts.headers) {

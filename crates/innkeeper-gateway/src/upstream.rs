@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use innkeeper_host::{Catalog, Host, ServerState, ShutdownReport};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use crate::principal::Principal;
+use crate::quota::Reservation;
 use crate::server_use::ServerUse;
 
 /// The definitions of the servers that the gateway stopped, by name: clients still see them.
 pub(crate) type StoppedServers = HashMap<Arc<str>, Arc<Catalog>>;
+
+/// The servers that never started, with whether a start failed.
+pub(crate) type UnstartedServers = HashMap<Arc<str>, bool>;
 
 /// The number of the next host.
 static NEXT_HOST: AtomicU64 = AtomicU64::new(1);
@@ -26,17 +29,23 @@ pub(crate) struct Upstream {
     pub(crate) host: Host,
     /// The hosts whose servers more clients share: servers of this host may depend on them.
     pub(crate) wider: Vec<Arc<Self>>,
+    /// The principal whose share the processes use: the local user for servers that several principals
+    /// share.
+    pub(crate) owner: Principal,
     /// The names of all servers, in the order of the configuration.
     names: Vec<Arc<str>>,
     /// The servers that the gateway may stop.
     stoppable: Arc<HashSet<String>>,
     uses: Mutex<HashMap<Box<str>, Arc<ServerUse>>>,
     stopped: ArcSwap<StoppedServers>,
+    unstarted: ArcSwap<UnstartedServers>,
+    /// The servers that never ended after they had started.
+    first_starts: Mutex<HashSet<Arc<str>>>,
     /// The last definitions of the servers that the gateway may stop: a server that ends by itself
     /// leaves the catalog before the gateway knows.
     last: Mutex<StoppedServers>,
-    /// A permit for each process.
-    permits: Mutex<HashMap<Arc<str>, OwnedSemaphorePermit>>,
+    /// A reservation for each process.
+    processes: Mutex<HashMap<Arc<str>, Reservation>>,
     /// Each use of a server has a clone.
     use_count: Arc<()>,
     /// The principal of the first client.
@@ -48,33 +57,60 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
+    /// Creates the host of all clients, whose servers run.
     pub(crate) fn new(
         host: Host,
+        stoppable: Arc<HashSet<String>>,
+        processes: HashMap<Arc<str>, Reservation>,
+    ) -> Self {
+        let upstream =
+            Self::with_processes((host, Principal::local_user()), Vec::new(), stoppable, processes);
+        for name in &upstream.names {
+            upstream.remember(name);
+        }
+        upstream
+    }
+
+    /// Creates a host whose servers start at their first use.
+    pub(crate) fn unstarted(
+        host: Host,
+        owner: Principal,
         wider: Vec<Arc<Self>>,
         stoppable: Arc<HashSet<String>>,
-        permits: HashMap<Arc<str>, OwnedSemaphorePermit>,
+    ) -> Self {
+        let upstream = Self::with_processes((host, owner), wider, stoppable, HashMap::new());
+        let unstarted = upstream.names.iter().map(|name| (name.clone(), false)).collect();
+        upstream.unstarted.store(Arc::new(unstarted));
+        upstream.first_starts().extend(upstream.names.iter().cloned());
+        upstream
+    }
+
+    fn with_processes(
+        (host, owner): (Host, Principal),
+        wider: Vec<Arc<Self>>,
+        stoppable: Arc<HashSet<String>>,
+        processes: HashMap<Arc<str>, Reservation>,
     ) -> Self {
         let names = host.status().into_keys().collect();
-        let upstream = Self {
+        Self {
             number: NEXT_HOST.fetch_add(1, Ordering::Relaxed),
             host,
             wider,
+            owner,
             names,
             stoppable,
             uses: Mutex::default(),
             stopped: ArcSwap::default(),
+            unstarted: ArcSwap::default(),
+            first_starts: Mutex::default(),
             last: Mutex::default(),
-            permits: Mutex::new(permits),
+            processes: Mutex::new(processes),
             use_count: Arc::default(),
             principal: OnceLock::new(),
             has_several_principals: AtomicBool::new(false),
             can_move: AtomicBool::new(false),
             started: Instant::now(),
-        };
-        for name in &upstream.names {
-            upstream.remember(name);
         }
-        upstream
     }
 
     /// Remembers the definitions of a ready server that the gateway may stop.
@@ -93,7 +129,13 @@ impl Upstream {
     /// Returns the use of a server, which stays the same when the server restarts.
     pub(crate) fn server_use(&self, name: &str) -> Arc<ServerUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-        let create = || Arc::new(ServerUse::new(self.stoppable.contains(name)));
+        let create = || {
+            let is_stoppable = self.stoppable.contains(name);
+            Arc::new(match self.starts_on_use() {
+                true => ServerUse::unstarted(is_stoppable),
+                false => ServerUse::new(is_stoppable),
+            })
+        };
         uses.entry(name.into()).or_insert_with(create).clone()
     }
 
@@ -161,6 +203,51 @@ impl Upstream {
         self.stopped.load().contains_key(name)
     }
 
+    /// Returns whether the first use of each server starts it.
+    fn starts_on_use(&self) -> bool {
+        !self.wider.is_empty()
+    }
+
+    fn first_starts(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.first_starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a server that its first use starts has not ended since.
+    pub(crate) fn is_first_start(&self, name: &str) -> bool {
+        self.first_starts().contains(name)
+    }
+
+    /// Records the end of a server, or of any server.
+    pub(crate) fn record_end(&self, name: Option<&str>) {
+        self.first_starts().retain(|known| name.is_some_and(|name| **known != *name));
+    }
+
+    /// Returns whether a server never started.
+    pub(crate) fn is_unstarted(&self, name: &str) -> bool {
+        self.unstarted.load().contains_key(name)
+    }
+
+    /// Returns whether a server never started although a use started it.
+    pub(crate) fn has_failed(&self, name: &str) -> bool {
+        self.unstarted.load().get(name) == Some(&true)
+    }
+
+    /// Records the first start of a server, or that it failed.
+    pub(crate) fn record_start(&self, name: &Arc<str>, is_ready: bool) {
+        if !self.is_unstarted(name) {
+            return;
+        }
+        self.unstarted.rcu(|unstarted| {
+            let mut unstarted = UnstartedServers::clone(unstarted);
+            if is_ready {
+                unstarted.remove(name);
+            } else {
+                unstarted.insert(name.clone(), true);
+            }
+            unstarted
+        });
+    }
+
     /// Keeps the definitions of a server that is about to stop, or that ended. Returns whether the
     /// server was ready.
     pub(crate) fn keep_definitions(&self, name: &Arc<str>) -> bool {
@@ -183,19 +270,19 @@ impl Upstream {
         });
     }
 
-    /// Returns the permits of the processes, by server.
-    pub(crate) fn permits(&self) -> MutexGuard<'_, HashMap<Arc<str>, OwnedSemaphorePermit>> {
-        self.permits.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the reservations of the processes, by server.
+    pub(crate) fn processes(&self) -> MutexGuard<'_, HashMap<Arc<str>, Reservation>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shuts the host down. Another call waits for the same end.
     pub(crate) async fn shut_down(&self) -> ShutdownReport {
         let report = self.host.shutdown().await;
-        self.permits().clear();
+        self.processes().clear();
         report
     }
 
-    /// Releases the permits of servers that ended by themselves. Returns whether there were any.
+    /// Releases the reservations of servers that ended by themselves. Returns whether there were any.
     pub(crate) fn release_ended(&self) -> bool {
         let status = self.host.status();
         let has_ended = |name: &Arc<str>| {
@@ -204,10 +291,10 @@ impl Upstream {
                     && matches!(server.state, ServerState::Unavailable | ServerState::Shutdown)
             })
         };
-        let mut permits = self.permits();
-        let before = permits.len();
-        permits.retain(|name, _| !has_ended(name));
-        permits.len() < before
+        let mut processes = self.processes();
+        let before = processes.len();
+        processes.retain(|name, _| !has_ended(name));
+        processes.len() < before
     }
 
     /// Returns a token that counts as a use of the host.

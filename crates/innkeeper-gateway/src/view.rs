@@ -1,12 +1,13 @@
 //! What a client sees: the servers of all hosts that it uses.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use innkeeper_host::Catalog;
 use tokio::time::Instant;
 
-use crate::offering::{CatalogSource, ListKind, Offering};
+use crate::offering::{CatalogSource, ListKind, OfferedServer, Offering};
 use crate::options::EndpointOptions;
 use crate::upstream::{StoppedServers, Upstream};
 
@@ -23,18 +24,68 @@ struct CachedOffering {
 /// The hosts of one client, with the offering of each endpoint.
 #[derive(Debug)]
 pub(crate) struct View {
-    upstreams: Vec<Arc<Upstream>>,
+    /// Those that more clients share come first.
+    upstreams: ArcSwap<Vec<Arc<Upstream>>>,
+    /// The names of the servers that not all clients share, also of hosts that do not run yet; `None` for
+    /// a view without such servers.
+    private_names: Option<Arc<HashSet<String>>>,
     cached: Vec<ArcSwapOption<CachedOffering>>,
     /// The offerings whose lists the subscribers know, by endpoint; none without subscribers.
     announced: Mutex<Vec<Option<Arc<Offering>>>>,
+    /// The servers that did not start for a list of the client.
+    missed: Mutex<HashSet<Arc<str>>>,
     last_used: Mutex<Instant>,
 }
 
 impl View {
-    pub(crate) fn new(upstreams: Vec<Arc<Upstream>>, endpoints: usize) -> Self {
+    /// Creates the view of clients without servers of their own.
+    pub(crate) fn shared(upstream: Arc<Upstream>, endpoints: usize) -> Self {
+        Self::new(upstream, None, endpoints)
+    }
+
+    /// Creates the view of a client with servers of its own, which [`Self::attach`] adds.
+    pub(crate) fn private(
+        shared: Arc<Upstream>,
+        private_names: Arc<HashSet<String>>,
+        endpoints: usize,
+    ) -> Self {
+        Self::new(shared, Some(private_names), endpoints)
+    }
+
+    fn new(
+        shared: Arc<Upstream>,
+        private_names: Option<Arc<HashSet<String>>>,
+        endpoints: usize,
+    ) -> Self {
         let cached = (0..endpoints).map(|_| ArcSwapOption::empty()).collect();
-        let announced = Mutex::new(vec![None; endpoints]);
-        Self { upstreams, cached, announced, last_used: Mutex::new(Instant::now()) }
+        Self {
+            upstreams: ArcSwap::from_pointee(vec![shared]),
+            private_names,
+            cached,
+            announced: Mutex::new(vec![None; endpoints]),
+            missed: Mutex::default(),
+            last_used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Adds a host that runs now.
+    pub(crate) fn attach(&self, upstream: &Arc<Upstream>) {
+        self.upstreams.rcu(|upstreams| {
+            let mut upstreams = Vec::clone(upstreams);
+            upstreams.push(upstream.clone());
+            upstreams.sort_by_key(|upstream| upstream.wider.len());
+            upstreams
+        });
+    }
+
+    /// Returns whether the view can have servers that not all clients share.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private_names.is_some()
+    }
+
+    /// Returns the running host of a server.
+    pub(crate) fn host_of(&self, server: &str) -> Option<Arc<Upstream>> {
+        self.upstreams.load().iter().find(|upstream| upstream.has_server(server)).cloned()
     }
 
     fn announced(&self) -> MutexGuard<'_, Vec<Option<Arc<Offering>>>> {
@@ -61,17 +112,34 @@ impl View {
         }
         let offering = self.offering(index, endpoint);
         announced[index] = Some(offering.clone());
-        ListKind::ALL.map(|kind| !offering.list(kind).has_same_items(before.list(kind)))
+        // The list for which a server starts contains its items.
+        let missed = self.missed();
+        let is_new = |server: &OfferedServer| {
+            before.server(&server.name).is_none()
+                && server.upstream.is_first_start(&server.name)
+                && !missed.contains(&server.name)
+        };
+        ListKind::ALL.map(|kind| !offering.has_same_list(&before, kind, is_new))
+    }
+
+    fn missed(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that the client got lists without the items of a server that did not start.
+    pub(crate) fn record_missed(&self, server: &Arc<str>) {
+        self.missed().insert(server.clone());
     }
 
     /// Returns whether a host belongs to the view.
     pub(crate) fn contains(&self, upstream: &Arc<Upstream>) -> bool {
-        self.upstreams.iter().any(|known| Arc::ptr_eq(known, upstream))
+        self.upstreams.load().iter().any(|known| Arc::ptr_eq(known, upstream))
     }
 
-    /// Returns the hosts that not all clients share.
-    pub(crate) fn private_upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.upstreams.iter().filter(|upstream| !upstream.wider.is_empty())
+    /// Returns whether a call runs, or waits for input of its client, at a host that not all clients share.
+    pub(crate) fn has_used_private_host(&self) -> bool {
+        let upstreams = self.upstreams.load();
+        upstreams.iter().any(|upstream| !upstream.wider.is_empty() && upstream.is_used())
     }
 
     /// Returns the time of the last request.
@@ -87,11 +155,14 @@ impl View {
     /// Returns the current offering of an endpoint. Builds it only if a definition changed.
     pub(crate) fn offering(&self, index: usize, endpoint: &EndpointOptions) -> Arc<Offering> {
         let cell = &self.cached[index];
+        let upstreams = self.upstreams.load();
         let definitions = || {
-            let hosts = self.upstreams.iter();
+            let hosts = upstreams.iter();
             hosts.map(|upstream| (upstream.host.catalog(), upstream.stopped()))
         };
-        if let Some(cached) = &*cell.load() {
+        if let Some(cached) = &*cell.load()
+            && cached.definitions.len() == upstreams.len()
+        {
             let mut pairs = definitions().zip(&cached.definitions);
             if pairs.all(|((catalog, stopped), (catalog_then, stopped_then))| {
                 Arc::ptr_eq(&catalog, catalog_then) && Arc::ptr_eq(&stopped, stopped_then)
@@ -100,7 +171,7 @@ impl View {
             }
         }
         let definitions: Vec<_> = definitions().collect();
-        let hosts = self.upstreams.iter().zip(&definitions);
+        let hosts = upstreams.iter().zip(&definitions);
         let sources: Vec<CatalogSource> = hosts
             .flat_map(|(upstream, (catalog, stopped))| {
                 // During a stop and a start, a server is in both.
@@ -111,7 +182,11 @@ impl View {
                     .map(|catalog| CatalogSource { catalog, upstream: upstream.clone() })
             })
             .collect();
-        let offering = Arc::new(Offering::build(&sources, endpoint));
+        let is_server = |name: &str| {
+            self.private_names.as_ref().is_some_and(|names| names.contains(name))
+                || upstreams.iter().any(|upstream| upstream.has_server(name))
+        };
+        let offering = Arc::new(Offering::build(&sources, endpoint, &is_server));
         for omitted in &offering.omitted {
             tracing::warn!("{omitted}");
         }

@@ -100,6 +100,7 @@ pub use metrics::ServerMetrics;
 pub use own_files::writable_own_files;
 pub use reload::{ReloadError, ReloadOptions, ReloadReport};
 pub use remote_session::{RemoteSession, RemoteSessions};
+pub use server::launch::StartSlots;
 pub use server::{ConnectFuture, Connector, ServerStream};
 pub use session::{CallHold, CallNotification, Progress, SendCheck};
 pub use shutdown::ShutdownReport;

@@ -385,6 +385,14 @@ impl Registry {
         self.events.publish(HostEvent::Stopped { server: server.name.clone() });
     }
 
+    /// Leaves the servers of a host that starts none stopped, until the application starts them.
+    pub(crate) fn leave_stopped(&self) {
+        for server in self.servers() {
+            server.status().is_stop_requested = true;
+        }
+        self.shut_down_unstarted();
+    }
+
     /// Marks servers as shut down whose first start was cancelled with the host.
     pub(crate) fn shut_down_unstarted(&self) {
         for server in self.servers() {

@@ -231,3 +231,9 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
     mcp.json:13:54 servers.issuer.oauth.issuer: needs a `clientId`
     "#);
 }
+
+#[test]
+fn at_least_one_server_starts_at_a_time() {
+    let text = r#"{"host": {"concurrentStarts": 0}, "servers": {"a": {"command": "x"}}}"#;
+    assert_snapshot!(diagnostics(text), @"mcp.json:1:31 host.concurrentStarts: expected 1 or more");
+}

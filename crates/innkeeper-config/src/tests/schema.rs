@@ -133,7 +133,7 @@ fn the_defaults_that_the_schema_names_are_the_ones_that_count() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 11);
+    assert_eq!(compared, 12);
     for (name, key) in [("Retry", "retry"), ("Cache", "cache")] {
         for (inner, schema) in schema::HOST_SCHEMA["$defs"][name]["properties"].as_object().unwrap()
         {

@@ -59,6 +59,7 @@ fn missing_settings_have_the_documented_default() {
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
     assert_eq!((server.share, server.idle_timeout), (Share::Process, None));
     assert_eq!(host.start_timeout, Duration::from_secs(60));
+    assert_eq!(host.concurrent_starts, 8);
     assert!(!host.allow_bare_names);
     let cache =
         CacheConfig { ttl: Duration::from_secs(300), max_entries: 1_000, max_bytes: 16 << 20 };
@@ -75,6 +76,7 @@ fn missing_settings_have_the_documented_default() {
 fn the_host_object_gives_defaults_that_a_server_overrides() {
     let config = load(
         r#"{"host": {"timeout": 5, "maxConcurrent": 2, "startTimeout": 7.5, "allowBareNames": true,
+                     "concurrentStarts": 3,
                      "inheritEnv": true, "retry": {"max": 1}},
             "servers": {"a": {"command": "x"},
                         "b": {"command": "y", "timeout": 9, "inheritEnv": false,
@@ -89,6 +91,7 @@ fn the_host_object_gives_defaults_that_a_server_overrides() {
     assert_eq!((b.retry.max, b.retry.initial_delay), (1, Duration::from_millis(500)));
     assert_eq!(config.host.start_timeout, Duration::from_millis(7500));
     assert!(config.host.allow_bare_names);
+    assert_eq!(config.host.concurrent_starts, 3);
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl ServiceClient {
         connection: &ConnectionState,
     ) -> Result<(mpsc::Receiver<Bytes>, Subscription), ConnectionError> {
         let gateway = &self.transport.gateway;
-        let view = gateway.view(&self.principal, None, self.endpoint).await;
+        let view = gateway.view(&self.principal, None, self.endpoint);
         let view =
             view.map_err(|error| ConnectionError::new(ErrorCode::InternalError, error.message))?;
         let is_enabled = |feature| self.service.is_feature_enabled(feature, connection);

@@ -40,6 +40,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         ErrorKind::Rate { .. } => ErrorCode::TransportError,
         ErrorKind::Server
         | ErrorKind::Unavailable
+        | ErrorKind::ProcessLimit
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld
@@ -51,6 +52,7 @@ pub(super) fn convert(method: &str, error: RpcError) -> ConnectionError {
         }
         ErrorKind::Server
         | ErrorKind::Unavailable
+        | ErrorKind::ProcessLimit
         | ErrorKind::Timeout
         | ErrorKind::Protocol
         | ErrorKind::Withheld

@@ -35,7 +35,7 @@ pub(super) struct ServerRow {
     /// `None` on systems that do not report it.
     pub(super) usage: Option<ProcessUsage>,
     pub(super) catalog: Arc<Catalog>,
-    /// Whether the gateway stopped the server until its next call.
+    /// Whether the server has no process until its next use.
     pub(super) is_idle: bool,
 }
 
@@ -92,7 +92,9 @@ fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRo
         metrics: metrics.swap_remove(&name).unwrap_or_default(),
         usage: usage.as_ref().map(|usage| usage.get(&name).copied().unwrap_or_default()),
         catalog: catalog.clone(),
-        is_idle: upstream.is_stopped(&name),
+        // The next use starts it.
+        is_idle: upstream.is_stopped(&name)
+            || (upstream.is_unstarted(&name) && status.state == ServerState::Shutdown),
         status,
         name,
     });

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::approval_replies::{cancelled_call, kept_reply, lost_call};
 use super::approvals::definition;
 use super::forwarding::sha256_hex;
-use super::{Caller, ClientRequest, Reply};
+use super::{Caller, ClientRequest, Need, Reply};
 use crate::client::ClientIdentity;
 use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
@@ -52,10 +52,12 @@ impl GatewayInner {
         let name = shown_name(&content.item);
         let mut in_use = None;
         loop {
-            let offering =
-                self.offering(&caller).await.map_err(|error| NotRun::Now(error.message))?;
+            let offering = self.offering_for(&caller, Need::Tool(&content.item)).await;
+            let offering = offering.map_err(|error| NotRun::Now(error.message))?;
             let Some(tool) = offering.tool(&content.item) else {
-                return Err(NotRun::Now(format!("`{name}` is not offered now")));
+                let reason = offering.not_started.first().map(|error| error.message.clone());
+                let unknown = || format!("`{name}` is not offered now");
+                return Err(NotRun::Now(reason.unwrap_or_else(unknown)));
             };
             if *tool.names.prefixed() != *content.host_name {
                 let message = format!("`{name}` is now the name of another tool");
@@ -153,7 +155,7 @@ impl GatewayInner {
         };
         let reply = tokio::select! {
             biased;
-            reply = self.call_approved(&question, call.as_deref()) => reply,
+            reply = self.call_approved(&question, call.as_deref(), &in_use) => reply,
             () = cancelled => Err(cancelled_call(&question)),
             () = renew(&questions, id) => Err(lost_call(&question)),
         };
@@ -176,6 +178,7 @@ impl GatewayInner {
         self: &Arc<Self>,
         question: &Question,
         call: Option<&WaitingCall>,
+        in_use: &InUse,
     ) -> Reply {
         let content = &question.content;
         let not_run = |error| match error {
@@ -200,10 +203,10 @@ impl GatewayInner {
             caller: &caller,
             sink: call.map_or(&MessageSink::None, |call| &call.sink),
         };
-        let offering = self.offering(&caller).await?;
+        let offering = self.offering_for(&caller, Need::Known).await?;
         let tool = offering.tool(&content.item);
         let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", &content.item))?;
-        self.run_tool(&request, tool, &content.item).await
+        self.run_tool(&request, &tool.with_use(in_use), &content.item).await
     }
 }
 

@@ -10,22 +10,24 @@ use serde_json::{Map, Value, json};
 use super::client_tasks::TaskCall;
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
 use super::gateway_tools::text_result;
-use super::{Caller, ClientRequest, Reply};
+use super::{Caller, CallerOffering, ClientRequest, Need, Reply};
 use crate::call_monitor::{CallInFlight, CallSubject};
 use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
-use crate::offering::{NamedItem, OfferedServer, Offering};
+use crate::offering::{NamedItem, OfferedServer};
 
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let offering = self.offering(request.caller).await?;
         let options = self.endpoint(request.caller.endpoint);
         match GatewayTool::find(options, &name) {
             // In a box: a nested call makes the future large.
-            Some(tool) => Box::pin(self.call_gateway_tool(request, &offering.offering, tool)).await,
-            None => self.call_offered_tool(request, &offering, &name).await,
+            Some(tool) => Box::pin(self.call_gateway_tool(request, tool)).await,
+            None => {
+                let offering = self.offering_for(request.caller, Need::Tool(&name)).await?;
+                self.call_offered_tool(request, &offering, &name).await
+            }
         }
     }
 
@@ -33,13 +35,13 @@ impl GatewayInner {
     pub(super) async fn call_offered_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
-        offering: &Offering,
+        offering: &CallerOffering,
         name: &str,
     ) -> Reply {
         let principal = &request.caller.principal;
         let Some(tool) = self.permitted_tool(principal, offering, name) else {
             self.audit_log.record_refused_tool(principal, name);
-            return Err(RpcError::unknown_item("tool", name));
+            return Err(offering.missing(RpcError::unknown_item("tool", name)));
         };
         let questions = self.approval_of(tool);
         if let Some(questions) = questions
@@ -142,21 +144,24 @@ impl GatewayInner {
         let name = params.and_then(|params| skim::member(params.get(), "name"));
         let name = name.and_then(skim::decode_string).unwrap_or_default();
         let options = self.endpoint(caller.endpoint);
-        let offering = self.offering(caller).await?;
+        if GatewayTool::find(options, &name).is_some() {
+            return Ok(());
+        }
+        let offering = self.offering_for(caller, Need::Tool(&name)).await?;
         match self.permitted_tool(&caller.principal, &offering, &name) {
-            Some(tool) if GatewayTool::find(options, &name).is_none() => {
+            Some(tool) => {
                 let checked = tool.param_headers.check_call(params, header);
                 checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
     pub(super) async fn get_prompt(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let offering = self.offering(request.caller).await?;
+        let offering = self.offering_for(request.caller, Need::Prompt(&name)).await?;
         let Some(prompt) = offering.prompt(&name) else {
-            return Err(RpcError::unknown_item("prompt", &name));
+            return Err(offering.missing(RpcError::unknown_item("prompt", &name)));
         };
         let arguments = match request.param("arguments") {
             None | Some("null") => Map::new(),
@@ -186,9 +191,9 @@ impl GatewayInner {
         if let Some(reply) = self.read_stored_result(request, &uri) {
             return reply;
         }
-        let offering = self.offering(request.caller).await?;
+        let offering = self.offering_for(request.caller, Need::Resource(&uri)).await?;
         let Some(server) = offering.resource_server(&uri) else {
-            return Err(unknown_resource(request, &uri));
+            return Err(offering.missing(unknown_resource(request, &uri)));
         };
         let target =
             CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
@@ -225,25 +230,30 @@ impl GatewayInner {
                 serde_json::from_str(context).map_err(|_| invalid("context/arguments"))?
             }
         };
-        let offering = self.offering(request.caller).await?;
-        let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) =
-            match text(&reference, "type").as_deref() {
-                Some("ref/prompt") => {
-                    let name = text(&reference, "name").ok_or_else(|| invalid("ref/name"))?;
-                    let prompt = offering.prompt(&name);
-                    let prompt = prompt.ok_or_else(|| RpcError::unknown_item("prompt", &name))?;
-                    (&prompt.server, prompt.names.prefixed().into(), true)
-                }
-                Some("ref/resource") => {
-                    let uri = text(&reference, "uri").ok_or_else(|| invalid("ref/uri"))?;
-                    let server = offering.template_server(&uri);
-                    let server = server.or_else(|| offering.resource_server(&uri));
-                    let server =
-                        server.ok_or_else(|| RpcError::unknown_item("resource template", &uri))?;
-                    (server, uri.into(), false)
-                }
-                _ => return Err(invalid("ref/type")),
-            };
+        let name_of =
+            |key: &str| text(&reference, key).ok_or_else(|| invalid(&format!("ref/{key}")));
+        let referred = match text(&reference, "type").as_deref() {
+            Some("ref/prompt") => Referred::Prompt(name_of("name")?),
+            Some("ref/resource") => Referred::Resource(name_of("uri")?),
+            _ => return Err(invalid("ref/type")),
+        };
+        let offering = self.offering_for(request.caller, referred.need()).await?;
+        let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) = match referred {
+            Referred::Prompt(name) => {
+                let prompt = offering
+                    .prompt(&name)
+                    .ok_or_else(|| offering.missing(RpcError::unknown_item("prompt", &name)))?;
+                (&prompt.server, prompt.names.prefixed().into(), true)
+            }
+            Referred::Resource(uri) => {
+                let server = offering.template_server(&uri);
+                let server =
+                    server.or_else(|| offering.resource_server(&uri)).ok_or_else(|| {
+                        offering.missing(RpcError::unknown_item("resource template", &uri))
+                    })?;
+                (server, uri.into(), false)
+            }
+        };
         let shown = item.clone();
         let target =
             CallTarget { server, item: &shown, digest_of: None, task: None, may_repeat: true };
@@ -259,6 +269,23 @@ impl GatewayInner {
         let result = self.forward(request, target, call).await;
         let result = result.map_err(|error| RpcError::from_call_error(error, &shown))??;
         Ok(complete_result(result, request.caller.era()))
+    }
+}
+
+/// What a completion is for.
+enum Referred {
+    /// The name of a prompt.
+    Prompt(String),
+    /// The URI of a resource or a template.
+    Resource(String),
+}
+
+impl Referred {
+    fn need(&self) -> Need<'_> {
+        match self {
+            Self::Prompt(name) => Need::Prompt(name),
+            Self::Resource(uri) => Need::Resource(uri),
+        }
     }
 }
 

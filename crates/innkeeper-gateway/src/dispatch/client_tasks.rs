@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::forwarding::{CallTarget, complete_result};
-use super::{Caller, ClientRequest, Reply};
+use super::{Caller, ClientRequest, Need, Reply};
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::item_names::ItemNames;
@@ -203,7 +203,8 @@ impl GatewayInner {
         let of_client = request.string_param("taskId")?;
         let reference = self.task_ids.open(&of_client, &caller.principal, caller.endpoint);
         let reference = reference.ok_or_else(RpcError::unknown_task)?;
-        let offering = self.offering(caller).await?;
+        // A server that never started has no task.
+        let offering = self.offering_for(caller, Need::Known).await?;
         let server = offering.server(&reference.server).filter(|server| {
             server.upstream.number == reference.host
                 && server.era == caller.era()

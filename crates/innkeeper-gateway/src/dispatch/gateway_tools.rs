@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::forwarding::complete_result;
-use super::{ClientRequest, Reply};
+use super::{ClientRequest, Need, Reply};
 use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
@@ -31,19 +31,25 @@ impl GatewayInner {
     pub(super) async fn call_gateway_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
-        offering: &Arc<Offering>,
         tool: GatewayTool,
     ) -> Reply {
         let arguments = request.param("arguments").unwrap_or("{}");
         if tool == GatewayTool::CallTool {
-            return self.call_found_tool(request, offering, arguments).await;
+            return self.call_found_tool(request, arguments).await;
         }
         // A call of a found tool counts as a call of that tool only.
         let counted = self.rate_limits.count_call(&request.caller.principal, &tool.names());
         counted.map_err(RpcError::from_rate)?;
         let output = match tool {
-            GatewayTool::SearchTools => self.search_tools(request, offering, arguments).await,
-            GatewayTool::DescribeTools => self.describe_tools(request, offering, arguments),
+            GatewayTool::SearchTools | GatewayTool::DescribeTools => {
+                let offering = self.offering(request.caller).await?.offering;
+                match tool {
+                    GatewayTool::SearchTools => {
+                        self.search_tools(request, &offering, arguments).await
+                    }
+                    _ => self.describe_tools(request, &offering, arguments),
+                }
+            }
             GatewayTool::CallTool
             | GatewayTool::ReadResult
             | GatewayTool::SearchResult
@@ -60,7 +66,6 @@ impl GatewayInner {
     async fn call_found_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
-        offering: &Arc<Offering>,
         arguments: &str,
     ) -> Reply {
         let call: CallArguments<'_> = match parse(GatewayTool::CallTool, arguments) {
@@ -68,8 +73,12 @@ impl GatewayInner {
             Err(message) => return Ok(tool_error(request, &message)),
         };
         let principal = &request.caller.principal;
-        if self.permitted_tool(principal, offering, &call.name).is_none() {
-            return Ok(tool_error(request, &self.unknown_tool(request, offering, &call.name)));
+        let offering = self.offering_for(request.caller, Need::Tool(&call.name)).await?;
+        if self.permitted_tool(principal, &offering, &call.name).is_none() {
+            let unknown = || self.unknown_tool(request, &offering, &call.name);
+            let message =
+                offering.not_started.first().map_or_else(unknown, |error| error.message.clone());
+            return Ok(tool_error(request, &message));
         }
         let params = called_params(request.params.raw(), &call);
         let params = RequestParams::from_raw(Some(&params))?;
@@ -81,7 +90,7 @@ impl GatewayInner {
             caller: request.caller,
             sink: request.sink,
         };
-        self.call_offered_tool(&called, offering, &call.name).await
+        self.call_offered_tool(&called, &offering, &call.name).await
     }
 
     /// Returns the error of a name that no tool has for the client, with similar names.

@@ -10,12 +10,12 @@ use innkeeper_protocol::request_meta::Implementation;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Caller, ClientRequest, Reply};
+use super::{Caller, ClientRequest, Need, Reply};
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::add_capabilities;
-use crate::offering::aggregate_capabilities;
+use crate::offering::{aggregate_capabilities, declare_all};
 
 /// The name and the version of the gateway for clients.
 const SERVER_INFO: Implementation<'static> =
@@ -84,15 +84,19 @@ impl GatewayInner {
         to_raw_value(&response).map_err(internal)
     }
 
-    /// Returns the capabilities and the instructions for a caller.
+    /// Returns the capabilities and the instructions for a caller. Of the servers that the client has not
+    /// used, nothing starts: they may have every capability, and their instructions are unknown.
     async fn describe(
         self: &Arc<Self>,
         caller: &Caller,
         revision: Revision,
     ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
-        let offering = self.offering(caller).await?;
+        let offering = self.offering_for(caller, Need::Known).await?;
         let mut capabilities =
             aggregate_capabilities(offering.servers.iter().map(|server| &**server), revision);
+        if !self.unstarted_servers(&offering.view, caller.endpoint).is_empty() {
+            declare_all(&mut capabilities, revision);
+        }
         if !self.has_tasks(caller) {
             capabilities.remove("tasks");
         }

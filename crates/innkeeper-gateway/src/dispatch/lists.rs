@@ -32,7 +32,7 @@ impl GatewayInner {
             && hints.iter().all(|hint| hint.scope == CacheScope::Public)
             && (kind != ListKind::Tools || self.policy.is_same_for_all())
             && self.endpoints.are_same_for_all()
-            && offering.view.private_upstreams().next().is_none();
+            && !offering.view.is_private();
         (ttl.as_millis(), if is_public { "public" } else { "private" })
     }
 

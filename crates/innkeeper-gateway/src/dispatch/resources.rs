@@ -9,7 +9,7 @@ use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
 
-use super::{ClientRequest, Reply, empty_object};
+use super::{ClientRequest, Need, Reply, empty_object};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
@@ -25,9 +25,10 @@ impl GatewayInner {
         subscribed: bool,
     ) -> Reply {
         let uri = request.string_param("uri")?;
-        let offering = self.offering(request.caller).await?;
+        let need = if subscribed { Need::Resource(&uri) } else { Need::Known };
+        let offering = self.offering_for(request.caller, need).await?;
         let Some(server) = offering.resource_server(&uri) else {
-            return Err(RpcError::unknown_item("resource", &uri));
+            return Err(offering.missing(RpcError::unknown_item("resource", &uri)));
         };
         let Some(subscription) = &request.caller.subscription else {
             return Err(RpcError::new(
@@ -92,7 +93,12 @@ impl GatewayInner {
         let id = to_raw_value(request.id)
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;
-        let offering = self.offering(caller).await?;
+        let known = self.offering_for(caller, Need::Known).await?;
+        let is_known = |uri: &String| known.lists_resource(uri);
+        let offering = match requested.resources.iter().all(is_known) {
+            true => known,
+            false => self.offering(caller).await?,
+        };
         let subscriber = Subscriber::new(
             caller.endpoint,
             offering.view.clone(),
@@ -102,7 +108,7 @@ impl GatewayInner {
         );
         let owners = requested.resources.iter().map(|uri| {
             let server = offering.resource_server(uri);
-            server.cloned().ok_or_else(|| RpcError::unknown_item("resource", uri))
+            server.cloned().ok_or_else(|| offering.missing(RpcError::unknown_item("resource", uri)))
         });
         let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
         let subscription = self.subscribers.add(subscriber, self.endpoint(caller.endpoint));
@@ -128,13 +134,12 @@ impl GatewayInner {
         Ok(empty_object())
     }
 
-    /// Adds a client of the legacy era to the receivers of change notifications. Starts the servers
-    /// of the client that do not run yet.
-    pub(crate) async fn add_legacy_subscriber(
+    /// Adds a client of the legacy era to the receivers of change notifications.
+    pub(crate) fn add_legacy_subscriber(
         self: &Arc<Self>,
         client: &Arc<Client>,
     ) -> Result<Subscription, RpcError> {
-        let view = self.view(&client.principal, Some(client), client.endpoint).await?;
+        let view = self.view(&client.principal, Some(client), client.endpoint)?;
         let (endpoint, sink, lists) = (client.endpoint, client.general.clone(), ListFilter::ALL);
         let subscriber = Subscriber::new(endpoint, view, sink, lists, None);
         Ok(self.subscribers.add(subscriber, self.endpoint(endpoint)))

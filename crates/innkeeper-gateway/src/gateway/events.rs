@@ -50,11 +50,20 @@ pub(super) fn forward_events(
                     gateway.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Unavailable { server, .. }) => {
+                    if !upstream.is_unstarted(&server) {
+                        upstream.record_end(Some(&server));
+                    }
                     upstream.server_use(&server).open_tasks.clear();
                     gateway.notify_changes(&upstream);
                     gateway.stop_ended(&upstream, server);
                 }
-                Ok(HostEvent::Stopped { .. }) | Err(RecvError::Lagged(_)) => {
+                Ok(HostEvent::Stopped { server }) => {
+                    upstream.record_end(Some(&server));
+                    upstream.remove_ended_tasks();
+                    gateway.notify_changes(&upstream);
+                }
+                Err(RecvError::Lagged(_)) => {
+                    upstream.record_end(None);
                     upstream.remove_ended_tasks();
                     gateway.notify_changes(&upstream);
                 }

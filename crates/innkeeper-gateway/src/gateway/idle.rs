@@ -1,23 +1,24 @@
-//! Stops servers that nobody uses, and starts them again at their next use.
+//! Starts servers at their use, and stops those that nobody uses.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use innkeeper_host::error::RestartError;
 use innkeeper_host::{ProcessTable, ServerState};
-use innkeeper_protocol::envelope::code;
-use serde_json::json;
-use serde_json::value::to_raw_value;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedRwLockWriteGuard;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::GatewayInner;
+use super::process_limits::ProcessLimitExceeded;
 use super::sharing::ViewKey;
-use crate::error::{ErrorKind, RpcError};
+use crate::error::RpcError;
 use crate::offering::OfferedServer;
-use crate::server_use::{InUse, ProcessState, ServerUse};
+use crate::principal::Principal;
+use crate::quota::Reservation;
+use crate::server_use::{InUse, ProcessState, RunningProcess, ServerUse};
 use crate::upstream::Upstream;
 
 /// Maximum interval of the search for idle servers.
@@ -82,7 +83,7 @@ impl UnusedServer {
         match upstream.host.stop_server(name).await {
             Ok(()) => {
                 **process = ProcessState::Stopped;
-                upstream.permits().remove(name);
+                upstream.processes().remove(name);
                 tracing::info!(server = &**name, "idle server stopped");
                 true
             }
@@ -109,7 +110,9 @@ impl GatewayInner {
                         let can_use = Arc::ptr_eq(other, upstream)
                             || other.wider.iter().any(|wider| Arc::ptr_eq(wider, upstream));
                         let dependents = other.names().iter().filter(|dependent| {
-                            self.servers.depends_on(dependent, name) && !other.is_stopped(dependent)
+                            self.servers.depends_on(dependent, name)
+                                && !other.is_stopped(dependent)
+                                && !other.is_unstarted(dependent)
                         });
                         can_use && dependents.count() > 0
                     })
@@ -147,7 +150,7 @@ impl GatewayInner {
             let has_ended = has_ended.await.unwrap_or_default();
             if has_ended && *process == ProcessState::Running && upstream.keep_definitions(&name) {
                 *process = ProcessState::Stopped;
-                upstream.permits().remove(&name);
+                upstream.processes().remove(&name);
                 drop(process);
                 gateway.notify_changes(&upstream);
             }
@@ -158,34 +161,39 @@ impl GatewayInner {
     pub(super) fn count_process(&self, upstream: &Upstream, name: &Arc<str>) {
         let server_use = upstream.server_use(name);
         if server_use.process().is_some_and(|process| process.try_read().is_err()) {
-            // The gateway starts the server, with a permit.
+            // The gateway starts the server, with a reservation.
             return;
         }
-        let mut permits = upstream.permits();
-        if self.servers.has_process(name) && !permits.contains_key(name) {
-            let permit = self.process_limits.reserve_running(1).pop();
-            permits.extend(permit.map(|permit| (name.clone(), permit)));
+        let mut processes = upstream.processes();
+        if self.servers.has_process(name) && !processes.contains_key(name) {
+            let reserved = self.process_limits.reserve_running(&upstream.owner);
+            processes.extend(reserved.map(|reserved| (name.clone(), reserved)));
         }
     }
 
-    /// Returns a use of the server of a call. Takes a lock only if the gateway may stop the server.
+    /// Returns a use of the server of a call. Takes a lock only if the gateway starts or stops the
+    /// server.
     pub(crate) async fn use_offered(
         self: &Arc<Self>,
         server: &OfferedServer,
     ) -> Result<InUse, RpcError> {
-        let OfferedServer { upstream, server_use, name, .. } = server;
+        let OfferedServer { upstream, server_use, name, in_use, .. } = server;
+        if let Some(in_use) = in_use {
+            return Ok(in_use.clone());
+        }
         match server_use.process() {
             None => Ok(InUse::new(server_use.clone(), None, upstream.host_use())),
-            Some(_) => self.use_server(upstream, name).await,
+            Some(_) => self.use_server(upstream, name, None).await,
         }
     }
 
-    /// Returns a use of a server. Starts the server if the gateway stopped it; the start continues
-    /// without the request that it is for.
+    /// Returns a use of a server. Starts the server if it does not run for the gateway, with a process
+    /// that is reserved already if there is one; the start continues without the request that it is for.
     pub(super) fn use_server(
         self: &Arc<Self>,
         upstream: &Arc<Upstream>,
         name: &Arc<str>,
+        reserved: Option<Reservation>,
     ) -> Pin<Box<dyn Future<Output = Result<InUse, RpcError>> + Send>> {
         let (gateway, upstream, name) = (self.clone(), upstream.clone(), name.clone());
         // Boxed, because the start of a server uses its dependencies.
@@ -196,96 +204,113 @@ impl GatewayInner {
                 return Ok(InUse::new(server_use, None, host_use));
             };
             let guard = process.read_owned().await;
-            let guard = match *guard {
-                ProcessState::Running => guard,
+            let process = match *guard {
+                ProcessState::Running => Arc::new(guard),
                 ProcessState::Stopped => {
                     drop(guard);
-                    gateway.start_stopped(upstream, name, server_use.clone()).await?
+                    let (outcome, turn) = server_use.join_start();
+                    if let Some(turn) = turn {
+                        let (starting, server_use) = (gateway.clone(), server_use.clone());
+                        gateway.tasks.spawn(async move {
+                            let start =
+                                starting.start_server(&upstream, &name, &server_use, reserved);
+                            turn.finish(start.await);
+                        });
+                    }
+                    outcome.wait().await.clone()?
                 }
             };
-            Ok(InUse::new(server_use, Some(guard), host_use))
+            Ok(InUse::new(server_use, Some(process), host_use))
         })
     }
 
-    async fn start_stopped(
-        self: &Arc<Self>,
-        upstream: Arc<Upstream>,
-        name: Arc<str>,
-        server_use: Arc<ServerUse>,
-    ) -> Result<OwnedRwLockReadGuard<ProcessState>, RpcError> {
-        let (done, started) = oneshot::channel();
-        let gateway = self.clone();
-        self.tasks.spawn(async move {
-            let result = gateway.start_in_turn(&upstream, &name, &server_use).await;
-            // The request may have been cancelled.
-            drop(done.send(result));
-        });
-        started.await.unwrap_or_else(|_| Err(RpcError::closing()))
-    }
-
-    async fn start_in_turn(
+    /// Starts a server after its dependencies. Only one start of a server runs at a time.
+    async fn start_server(
         self: &Arc<Self>,
         upstream: &Arc<Upstream>,
         name: &Arc<str>,
         server_use: &ServerUse,
-    ) -> Result<OwnedRwLockReadGuard<ProcessState>, RpcError> {
-        let not_started = |error: &dyn std::fmt::Display| {
-            let data = json!({ "kind": "unavailable", "server": &**name, "mayHaveRun": false });
-            let message = format!("server `{name}` did not start: {error}");
-            let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
-            RpcError { kind, code: code::INTERNAL_ERROR, message, data }
-        };
+        reserved: Option<Reservation>,
+    ) -> Result<RunningProcess, RpcError> {
         let Some(process) = server_use.process().cloned() else {
-            return Err(not_started(&"the gateway does not stop it"));
+            return Err(RpcError::not_started(name, &"the gateway does not start it"));
         };
-        let mut process = process.write_owned().await;
-        if *process == ProcessState::Running {
-            return Ok(process.downgrade());
+        let guard = process.clone().read_owned().await;
+        if *guard == ProcessState::Running {
+            // An earlier start ended after the request had looked. Its calls may be in flight, so that the
+            // lock for writing would wait for their end.
+            return Ok(Arc::new(guard));
         }
+        drop(guard);
+        let mut process = process.write_owned().await;
         let mut dependencies = Vec::new();
         for dependency in self.servers.dependencies(name) {
             let mut hosts = std::iter::once(upstream).chain(&upstream.wider);
             if let Some(owner) = hosts.find(|host| host.has_server(dependency)) {
-                dependencies.push(self.use_server(owner, &dependency.as_str().into()).await?);
+                dependencies.push(self.use_server(owner, &dependency.as_str().into(), None).await?);
             }
         }
-        let permit = self.reserve_processes(1).await?.pop();
-        upstream.host.restart_server(name).await.map_err(|error| not_started(&error))?;
+        let reserved = match reserved {
+            None if self.servers.has_process(name) => {
+                Some(self.reserve_process(&upstream.owner, name).await?)
+            }
+            reserved => reserved,
+        };
+        let turn = self.start_turns.acquire(&upstream.owner).await;
+        let started = upstream.host.restart_server(name).await;
+        drop(turn);
+        upstream.record_start(name, started.is_ok());
+        started.map_err(|error| match error {
+            RestartError::Shutdown if self.has_closed() => RpcError::closing(),
+            error => RpcError::not_started(name, &error),
+        })?;
         *process = ProcessState::Running;
-        upstream.permits().extend(permit.map(|permit| (name.clone(), permit)));
+        upstream.processes().extend(reserved.map(|reserved| (name.clone(), reserved)));
         upstream.forget_definitions(name);
-        Ok(process.downgrade())
+        Ok(Arc::new(process.downgrade()))
     }
 
-    /// Reserves a number of processes. Ends what nobody uses until they fit.
-    pub(super) async fn reserve_processes(
+    /// Reserves the process of a server. Ends what nobody uses until it fits: what belongs to the same
+    /// principal if that has its share.
+    pub(super) async fn reserve_process(
         &self,
-        count: usize,
-    ) -> Result<Vec<OwnedSemaphorePermit>, RpcError> {
+        owner: &Principal,
+        name: &str,
+    ) -> Result<Reservation, RpcError> {
         loop {
-            if count > 0 && self.process_limits.memory().is_some() {
+            if self.process_limits.memory().is_some() {
                 self.measure_memory().await;
             }
-            let exceeded = match self.process_limits.try_reserve(count) {
-                Ok(permits) => return Ok(permits),
+            let exceeded = match self.process_limits.try_reserve(owner) {
+                Ok(reserved) => return Ok(reserved),
                 Err(exceeded) => exceeded,
             };
-            if !self.reclaim().await {
-                tracing::warn!(%exceeded, "server not started");
-                return Err(RpcError::new(code::INTERNAL_ERROR, exceeded.to_string()));
+            let of = match exceeded {
+                ProcessLimitExceeded::Own { .. } => Some(owner),
+                ProcessLimitExceeded::Total { .. } | ProcessLimitExceeded::Memory { .. } => None,
+            };
+            if !self.reclaim(of).await {
+                tracing::warn!(server = name, client = %owner, %exceeded, "server not started");
+                return Err(RpcError::process_limit(name, exceeded));
             }
         }
     }
 
-    /// Ends the servers that were unused for the longest time. Returns whether there were any.
-    async fn reclaim(&self) -> bool {
-        let released = self.upstreams().iter().filter(|upstream| upstream.release_ended()).count();
-        if released > 0 || self.wait_for_ending_host().await || self.end_unviewed_hosts() {
+    /// Ends the servers that were unused for the longest time: those of a principal, or of all. Returns
+    /// whether there were any.
+    async fn reclaim(&self, owner: Option<&Principal>) -> bool {
+        let is_of = |of: &Principal| owner.is_none_or(|owner| owner == of);
+        let upstreams = self.upstreams();
+        let upstreams = upstreams.iter().filter(|upstream| is_of(&upstream.owner));
+        let released = upstreams.filter(|upstream| upstream.release_ended()).count();
+        if released > 0 || self.wait_for_ending_host(is_of).await || self.end_unviewed_hosts(is_of)
+        {
             return true;
         }
         let servers = self.unused_servers().into_iter();
+        let servers = servers.filter(|server| is_of(&server.upstream.owner));
         let servers = servers.map(|server| (server.last_used(), Reclaimable::Server(server)));
-        let view = self.least_recent_view();
+        let view = self.least_recent_view(is_of);
         let view = view.map(|(key, last_used)| (last_used, Reclaimable::View(key)));
         match servers.chain(view).min_by_key(|(last_used, _)| *last_used) {
             None => return false,
@@ -303,7 +328,7 @@ impl GatewayInner {
     /// the largest one, whose calls fail.
     async fn limit_memory(&self) {
         while self.measure_memory().await.is_some_and(|usage| usage.exceeds) {
-            if self.reclaim().await {
+            if self.reclaim(None).await {
                 continue;
             }
             let Some(MemoryUsage { exceeds: true, largest: Some((upstream, name, bytes)) }) =
@@ -337,7 +362,7 @@ impl GatewayInner {
             return false;
         }
         *process = ProcessState::Stopped;
-        upstream.permits().remove(name);
+        upstream.processes().remove(name);
         true
     }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use crate::principal::Principal;
+use crate::quota::{Quota, QuotaExceeded, Reservation};
 
 /// The limits of the server processes of a gateway.
 #[derive(Debug)]
 pub(crate) struct ProcessLimits {
-    permits: Arc<Semaphore>,
+    quota: Arc<Quota>,
     processes: usize,
     /// In bytes.
     memory: Option<u64>,
@@ -19,12 +20,19 @@ pub(crate) struct ProcessLimits {
 /// The reason why no further process can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProcessLimitExceeded {
-    /// All permits are in use.
+    /// The client has its share.
     #[error(
-        "too many server processes: `serve.limits.processes` permits {maximum}; end a session, or \
-         try again later"
+        "this client has as many server processes as one client can have: half of \
+         `serve.limits.processes` ({maximum}), without the processes that all clients share; end a \
+         session, or try again later"
     )]
-    Processes { maximum: usize },
+    Own { maximum: usize },
+    /// All clients together have all processes.
+    #[error(
+        "all clients together have too many server processes: `serve.limits.processes` permits \
+         {maximum}; end a session, or try again later"
+    )]
+    Total { maximum: usize },
     /// The running processes use all memory.
     #[error(
         "the server processes use all memory: `serve.limits.memory` permits {maximum} bytes; end a \
@@ -33,11 +41,21 @@ pub(crate) enum ProcessLimitExceeded {
     Memory { maximum: u64 },
 }
 
+impl ProcessLimitExceeded {
+    /// Returns the key of the limit in the configuration, and whose limit it is.
+    pub(crate) fn limit(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Own { .. } => ("serve.limits.processes", "client"),
+            Self::Total { .. } => ("serve.limits.processes", "total"),
+            Self::Memory { .. } => ("serve.limits.memory", "total"),
+        }
+    }
+}
+
 impl ProcessLimits {
     pub(crate) fn new(processes: usize, memory: Option<u64>) -> Self {
-        let processes = processes.min(Semaphore::MAX_PERMITS);
-        let permits = Arc::new(Semaphore::new(processes));
-        Self { permits, processes, memory, used_memory: AtomicU64::new(0) }
+        let quota = Quota::new(processes);
+        Self { quota, processes, memory, used_memory: AtomicU64::new(0) }
     }
 
     /// Returns the maximum memory in bytes.
@@ -51,25 +69,26 @@ impl ProcessLimits {
         self.memory.is_some_and(|maximum| used > maximum)
     }
 
-    /// Reserves a number of processes.
+    /// Reserves a process for a principal.
     pub(crate) fn try_reserve(
         &self,
-        count: usize,
-    ) -> Result<Vec<OwnedSemaphorePermit>, ProcessLimitExceeded> {
+        owner: &Principal,
+    ) -> Result<Reservation, ProcessLimitExceeded> {
         if let Some(maximum) = self.memory
-            && count > 0
             && self.used_memory.load(Ordering::Relaxed) >= maximum
         {
             return Err(ProcessLimitExceeded::Memory { maximum });
         }
-        let exceeded = ProcessLimitExceeded::Processes { maximum: self.processes };
-        // A permit that is dropped becomes free at once.
-        (0..count).map(|_| self.permits.clone().try_acquire_owned().map_err(|_| exceeded)).collect()
+        let maximum = self.processes;
+        self.quota.reserve(owner, 1).map_err(|exceeded| match exceeded {
+            QuotaExceeded::Own => ProcessLimitExceeded::Own { maximum },
+            QuotaExceeded::Total => ProcessLimitExceeded::Total { maximum },
+        })
     }
 
-    /// Reserves a number of processes that run already, as far as the maximum permits.
-    pub(crate) fn reserve_running(&self, count: usize) -> Vec<OwnedSemaphorePermit> {
-        (0..count).map_while(|_| self.permits.clone().try_acquire_owned().ok()).collect()
+    /// Reserves a process that runs already, if the maximum permits it.
+    pub(crate) fn reserve_running(&self, owner: &Principal) -> Option<Reservation> {
+        self.quota.reserve(owner, 1).ok()
     }
 }
 
@@ -77,38 +96,47 @@ impl ProcessLimits {
 mod tests {
     use super::*;
 
+    fn ann() -> Principal {
+        Principal::new("ann")
+    }
+
+    /// Attack: remote | a client starts processes until the maximum is reached | it gets half of what the
+    /// servers of all clients leave, with an error that says whose limit it is | Isolation
     #[test]
-    fn a_reservation_over_the_limit_takes_nothing() {
-        let limits = ProcessLimits::new(3, None);
-        let first = limits.try_reserve(2).unwrap();
-        let exceeded = ProcessLimitExceeded::Processes { maximum: 3 };
-        assert_eq!(limits.try_reserve(2).unwrap_err(), exceeded);
-        drop(limits.try_reserve(1).unwrap());
-        drop(first);
-        assert_eq!(limits.try_reserve(3).unwrap().len(), 3);
+    fn a_client_leaves_half_of_the_processes_for_others() {
+        let limits = ProcessLimits::new(5, None);
+        let _shared = limits.reserve_running(&Principal::local_user()).unwrap();
+        let held = [limits.try_reserve(&ann()).unwrap(), limits.try_reserve(&ann()).unwrap()];
+        let own = limits.try_reserve(&ann()).unwrap_err();
+        assert_eq!(own, ProcessLimitExceeded::Own { maximum: 5 });
+        let ben = Principal::new("ben");
+        let _of_ben = [limits.try_reserve(&ben).unwrap(), limits.try_reserve(&ben).unwrap()];
+        let total = limits.try_reserve(&Principal::new("cid")).unwrap_err();
+        assert_eq!(total, ProcessLimitExceeded::Total { maximum: 5 });
+        drop(held);
+        assert!(limits.try_reserve(&ann()).is_ok());
     }
 
     #[test]
     fn processes_that_run_over_the_limit_count_as_far_as_it_permits() {
         let limits = ProcessLimits::new(2, Some(100));
+        let all = Principal::local_user();
         limits.record_memory(200);
-        assert_eq!(limits.reserve_running(1).len(), 1);
-        let running = limits.reserve_running(3);
-        assert_eq!(running.len(), 2);
+        let running = [(); 3].map(|()| limits.reserve_running(&all));
+        assert_eq!(running.iter().flatten().count(), 2);
         limits.record_memory(0);
-        assert!(limits.try_reserve(1).is_err());
+        assert!(limits.try_reserve(&ann()).is_err());
         drop(running);
-        assert_eq!(limits.try_reserve(2).unwrap().len(), 2);
+        assert!(limits.try_reserve(&ann()).is_ok());
     }
 
     #[test]
     fn no_process_starts_while_the_memory_is_used() {
         let limits = ProcessLimits::new(3, Some(100));
         assert!(!limits.record_memory(99));
-        drop(limits.try_reserve(1).unwrap());
+        drop(limits.try_reserve(&ann()).unwrap());
         assert!(!limits.record_memory(100));
-        assert_eq!(limits.try_reserve(0).unwrap().len(), 0);
-        let error = limits.try_reserve(1).unwrap_err();
+        let error = limits.try_reserve(&ann()).unwrap_err();
         assert_eq!(error, ProcessLimitExceeded::Memory { maximum: 100 });
         assert!(limits.record_memory(101));
     }

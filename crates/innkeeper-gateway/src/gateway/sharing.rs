@@ -2,8 +2,9 @@
 //! all clients.
 
 mod remote_sessions;
+mod scopes;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,17 +16,19 @@ use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
 use super::callbacks::UpstreamCell;
+use super::first_use::FirstUser;
 use super::{GatewayInner, events};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::principal::Principal;
 use crate::replicas::OwnedKey;
-use crate::server_use::InUse;
 use crate::upstream::Upstream;
 use crate::view::View;
 
 use remote_sessions::ContinuedSessions;
 pub(crate) use remote_sessions::{Continuation, PrivateState};
+pub(super) use scopes::ViewKey;
+use scopes::{HostCell, Scope, Scopes};
 
 /// The servers that not all clients share, with the same sharing policy.
 #[derive(Clone)]
@@ -53,33 +56,6 @@ impl PrivateServers {
     }
 }
 
-/// The clients that share a host. A session has the number of its client; the requests of a
-/// principal without a connection or session are those of one session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Scope {
-    Singleton,
-    Principal(Principal),
-    Session(Principal, Option<u64>),
-}
-
-impl Scope {
-    fn share(&self) -> Share {
-        match self {
-            Self::Singleton => Share::Singleton,
-            Self::Principal(_) => Share::Principal,
-            Self::Session(..) => Share::Session,
-        }
-    }
-
-    /// Returns the number of the client of a session.
-    fn client(&self) -> Option<u64> {
-        match self {
-            Self::Session(_, client) => *client,
-            Self::Singleton | Self::Principal(_) => None,
-        }
-    }
-}
-
 /// A host that runs, with the clients that share it.
 #[derive(Debug)]
 pub(crate) struct SharedHost {
@@ -89,69 +65,14 @@ pub(crate) struct SharedHost {
     pub(crate) upstream: Arc<Upstream>,
 }
 
-/// The principal of a client, the number of the client if sessions have hosts of their own, and whether
-/// the client sees the servers of which all replicas have one process.
-pub(super) type ViewKey = (Principal, Option<u64>, bool);
-
-/// A host that starts or has started.
-type HostCell = Arc<SetOnce<Result<Arc<Upstream>, RpcError>>>;
-
-/// The hosts and the views of the principals and sessions.
-#[derive(Debug, Default)]
-pub(super) struct Scopes {
-    hosts: HashMap<Scope, HostCell>,
-    views: HashMap<ViewKey, Arc<View>>,
-}
-
-impl Scopes {
-    /// Returns the hosts that run.
-    fn running(&self) -> impl Iterator<Item = &Arc<Upstream>> {
-        self.hosts.values().filter_map(|cell| cell.get()?.as_ref().ok())
-    }
-
-    /// Removes and returns the running hosts that `is_ended` selects.
-    fn take_hosts(
-        &mut self,
-        is_ended: impl Fn(&HostCell, &Arc<Upstream>) -> bool,
-    ) -> Vec<Arc<Upstream>> {
-        let ended = self.hosts.extract_if(|_, cell| match cell.get() {
-            Some(Ok(upstream)) => is_ended(cell, upstream),
-            // A host that fails to start, or that ended during its start, is removed by its start.
-            Some(Err(_)) | None => false,
-        });
-        ended.filter_map(|(_, cell)| cell.get()?.clone().ok()).collect()
-    }
-
-    /// Removes and returns the hosts that no view has, no call or task uses and no request waits for,
-    /// if they started before a time.
-    fn take_unviewed(&mut self, before: Instant) -> Vec<Arc<Upstream>> {
-        let views: Vec<_> = self.views.values().cloned().collect();
-        self.take_hosts(|cell, upstream| {
-            // A request that waits for a host has a clone of its cell until the host is in a view.
-            Arc::strong_count(cell) == 1
-                && upstream.started < before
-                // A task of a session that has ended may run on.
-                && !upstream.is_used()
-                && !views.iter().any(|view| view.contains(upstream))
-        })
-    }
-
-    /// Returns the views that no request, connection or session uses, with the time of their last
-    /// use.
-    fn unused_views(&self) -> impl Iterator<Item = (&ViewKey, Instant)> {
-        let unused = self.views.iter().filter(|(_, view)| {
-            Arc::strong_count(view) == 1 && !view.private_upstreams().any(|host| host.is_used())
-        });
-        unused.map(|(key, view)| (key, view.last_used()))
-    }
-}
-
 /// The hosts of a gateway beside the host of all clients.
 #[derive(Debug)]
 pub(crate) struct Sharing {
     pub(super) singleton: Option<PrivateServers>,
     pub(super) principal: Option<PrivateServers>,
     pub(super) session: Option<PrivateServers>,
+    /// The names of these servers.
+    names: Arc<HashSet<String>>,
     scopes: Mutex<Scopes>,
     /// The hosts that shut down: their processes count until the end.
     ending: Arc<Mutex<Vec<Arc<Upstream>>>>,
@@ -165,10 +86,13 @@ impl Sharing {
         principal: Option<PrivateServers>,
         session: Option<PrivateServers>,
     ) -> Self {
+        let all = singleton.iter().chain(&principal).chain(&session);
+        let names = all.flat_map(|one| one.config.servers.keys().cloned()).collect();
         Self {
             singleton,
             principal,
             session,
+            names: Arc::new(names),
             scopes: Mutex::default(),
             ending: Arc::default(),
             closed: SetOnce::new(),
@@ -199,50 +123,90 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl GatewayInner {
-    /// Returns the hosts of a client. Starts those that do not run yet.
-    pub(crate) async fn view(
-        self: &Arc<Self>,
+    /// Returns what a client sees of its hosts. Starts nothing.
+    pub(crate) fn view(
+        &self,
         principal: &Principal,
         client: Option<&Arc<Client>>,
         endpoint: usize,
     ) -> Result<Arc<View>, RpcError> {
         self.shared.record_principal(principal);
+        let Some((key, client)) = self.view_key(principal, client, endpoint) else {
+            return Ok(self.shared_view.clone());
+        };
+        let mut scopes = self.sharing.scopes();
+        if let Some(view) = scopes.views.get(&key) {
+            view.touch();
+            return Ok(view.clone());
+        }
+        if self.has_closed() {
+            return Err(RpcError::closing());
+        }
+        if client.is_some_and(|client| client.has_ended()) {
+            return Err(session_ended());
+        }
+        let names = self.sharing.names.clone();
+        let view = View::private(self.shared.clone(), names, self.endpoints.all().len());
+        for (scope, cell) in &scopes.hosts {
+            if let Some(Ok(upstream)) = cell.get()
+                && scope.is_of(&key)
+            {
+                view.attach(upstream);
+            }
+        }
+        let view = Arc::new(view);
+        scopes.views.insert(key, view.clone());
+        Ok(view)
+    }
+
+    /// Returns the key of the view of a client with servers of its own, and the client if sessions have
+    /// servers of their own.
+    fn view_key<'a>(
+        &self,
+        principal: &Principal,
+        client: Option<&'a Arc<Client>>,
+        endpoint: usize,
+    ) -> Option<(ViewKey, Option<&'a Arc<Client>>)> {
         let sharing = &self.sharing;
         let has_singletons = self.has_singletons(endpoint);
         if !has_singletons && sharing.principal.is_none() && sharing.session.is_none() {
-            return Ok(self.shared_view.clone());
+            return None;
         }
         let client = client.filter(|_| sharing.session.is_some());
-        let key = (principal.clone(), client.map(|client| client.number), has_singletons);
+        Some(((principal.clone(), client.map(|client| client.number), has_singletons), client))
+    }
+
+    /// Returns the host of a client's servers with a sharing policy, with clones of the cells that keep it
+    /// and the hosts of its dependencies. Creates the hosts that do not run yet, without their servers.
+    pub(super) async fn private_host(
+        self: &Arc<Self>,
+        user: FirstUser<'_>,
+        share: Share,
+    ) -> Result<(Arc<Upstream>, Vec<HostCell>), RpcError> {
+        let none = || RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy");
+        let FirstUser { principal, client, endpoint } = user;
+        let (key, client) = self.view_key(principal, client, endpoint).ok_or_else(none)?;
         let is_ended = || client.is_some_and(|client| client.has_ended());
-        loop {
-            if let Some(view) = sharing.scopes().views.get(&key) {
-                view.touch();
-                return Ok(view.clone());
+        let (mut upstreams, mut cells) = (vec![self.shared.clone()], Vec::new());
+        for scope in Scope::all_of(&key) {
+            let scope_share = scope.share();
+            if self.sharing.servers(scope_share).is_none() {
+                continue;
             }
-            let mut upstreams = vec![self.shared.clone()];
-            let mut awaited = Vec::new();
-            let (principal, number, _) = key.clone();
-            let singleton = has_singletons.then_some(Scope::Singleton);
-            let private = [Scope::Principal(principal.clone()), Scope::Session(principal, number)];
-            for scope in singleton.into_iter().chain(private) {
-                if sharing.servers(scope.share()).is_some() {
-                    let cell = self.scoped_host(scope, upstreams.clone(), None, is_ended)?;
-                    upstreams.push(cell.wait().await.clone()?);
-                    awaited.push(cell);
-                }
+            let cell = self.scoped_host(scope, upstreams.clone(), None, is_ended)?;
+            let upstream = cell.wait().await.clone()?;
+            cells.push(cell);
+            if scope_share == share {
+                return Ok((upstream, cells));
             }
-            let private: Vec<_> = upstreams.iter().skip(1).cloned().collect();
-            let view = Arc::new(View::new(upstreams, self.endpoints.all().len()));
-            let mut scopes = sharing.scopes();
-            let is_running =
-                |host: &Arc<Upstream>| scopes.running().any(|running| Arc::ptr_eq(running, host));
-            // A host may have ended in the meantime.
-            if private.iter().all(is_running) {
-                // A request at the same time may have added a view.
-                return Ok(scopes.views.entry(key).or_insert(view).clone());
-            }
+            upstreams.push(upstream);
         }
+        Err(none())
+    }
+
+    /// Returns whether no further private server starts.
+    pub(super) fn has_closed(&self) -> bool {
+        self.sharing.closed.initialized()
     }
 
     /// Returns whether an endpoint offers a server of which all replicas have one process.
@@ -252,9 +216,9 @@ impl GatewayInner {
         names.any(|name| self.endpoint(endpoint).has_server(name))
     }
 
-    /// Returns the host of a scope. Starts the host if it does not run, with the remote sessions of another
-    /// replica if there are any; the start continues without the request that it is for. The host runs on
-    /// until the clone of the cell is dropped.
+    /// Returns the host of a scope. Creates the host if it does not run, with the remote sessions of another
+    /// replica if there are any; that continues without the request that it is for. The host runs on until
+    /// the clone of the cell is dropped.
     ///
     /// # Errors
     ///
@@ -277,25 +241,24 @@ impl GatewayInner {
         scopes.hosts.insert(scope.clone(), cell.clone());
         let (gateway, starting) = (self.clone(), cell.clone());
         self.tasks.spawn(async move {
-            gateway.start_scoped_host(scope, wider, continued, starting).await;
+            gateway.create_scoped_host(scope, wider, continued, starting).await;
         });
         Ok(cell)
     }
 
-    async fn start_scoped_host(
+    async fn create_scoped_host(
         self: &Arc<Self>,
         scope: Scope,
         wider: Vec<Arc<Upstream>>,
         continued: Option<ContinuedSessions>,
         cell: HostCell,
     ) {
-        // Without the future of the start, the servers end at once.
         let started = tokio::select! {
             biased;
             () = self.sharing.closed() => Err(RpcError::closing()),
             started = async {
                 self.own_scope(&scope).await?;
-                self.start_private_servers(&scope, wider, continued).await
+                self.create_private_host(&scope, wider, continued).await
             } => started,
         };
         let ended = {
@@ -305,19 +268,23 @@ impl GatewayInner {
             if is_current && started.is_err() {
                 scopes.hosts.remove(&scope);
             }
+            if is_current && let Ok(upstream) = &started {
+                let views = scopes.views.iter().filter(|(key, _)| scope.is_of(key));
+                views.for_each(|(_, view)| view.attach(upstream));
+                // Under the lock: a view that another request creates has the host.
+                drop(cell.set(Ok(upstream.clone())));
+            }
             !is_current
         };
-        // Until the cell is set, the servers that the host depends on do not stop.
-        let (result, _dependencies) = match started {
-            // The session ended during the start.
-            Ok((upstream, _)) if ended => {
+        let result = match started {
+            // The session ended in the meantime.
+            Ok(upstream) if ended => {
                 // The next request of a session of another replica continues with them.
                 upstream.leave_remote_sessions();
                 upstream.shut_down().await;
-                (Err(session_ended()), Vec::new())
+                Err(session_ended())
             }
-            Ok((upstream, in_use)) => (Ok(upstream), in_use),
-            Err(error) => (Err(error), Vec::new()),
+            started => started,
         };
         // Only this task sets the cell.
         drop(cell.set(result));
@@ -336,29 +303,21 @@ impl GatewayInner {
         }
     }
 
-    /// Starts the servers of a principal or a session. Returns their host, and uses of the servers of
-    /// more clients that they depend on.
-    async fn start_private_servers(
+    /// Creates the host of a principal or a session, whose servers start at their first use.
+    async fn create_private_host(
         self: &Arc<Self>,
         scope: &Scope,
         wider: Vec<Arc<Upstream>>,
         continued: Option<ContinuedSessions>,
-    ) -> Result<(Arc<Upstream>, Vec<InUse>), RpcError> {
+    ) -> Result<Arc<Upstream>, RpcError> {
         let share = scope.share();
         let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy"));
         };
-        let mut in_use = Vec::new();
-        for name in config.servers.keys() {
-            in_use.extend(self.use_wider_dependencies(name, &wider).await);
-        }
-        let with_process = config.servers.keys().filter(|name| self.servers.has_process(name));
-        let with_process: Vec<Arc<str>> = with_process.map(|name| name.as_str().into()).collect();
-        let permits = self.reserve_processes(with_process.len()).await?;
-        let permits = with_process.into_iter().zip(permits).collect();
         let cell = UpstreamCell::default();
         let can_move = continued.is_some();
         let builder = self.callbacks.register(prepare(Host::builder(config.clone())), &cell);
+        let builder = builder.leave_stopped().start_slots(self.start_slots.clone());
         let builder = continued.into_iter().flatten().fold(builder, |builder, (name, session)| {
             builder.continue_remote_session(name, session)
         });
@@ -366,38 +325,14 @@ impl GatewayInner {
             tracing::error!(%error, share = share.as_str(), "servers not started");
             RpcError::new(code::INTERNAL_ERROR, "the servers of this client did not start")
         })?;
-        let upstream = Arc::new(Upstream::new(host, wider, self.servers.stoppable(), permits));
+        let stoppable = self.servers.stoppable();
+        let upstream = Arc::new(Upstream::unstarted(host, scope.owner(), wider, stoppable));
         upstream.set_can_move(can_move);
         // The cell is new.
         drop(cell.set(Arc::downgrade(&upstream)));
         let client = scope.client();
         self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream, client));
-        Ok((upstream, in_use))
-    }
-
-    /// Starts the servers of more clients that a server depends on, if the gateway stopped them. A
-    /// dependency that does not start is left out, like one that failed earlier.
-    async fn use_wider_dependencies(
-        self: &Arc<Self>,
-        name: &str,
-        wider: &[Arc<Upstream>],
-    ) -> Vec<InUse> {
-        let mut in_use = Vec::new();
-        for dependency in self.servers.dependencies(name) {
-            let Some(owner) = wider.iter().find(|host| host.has_server(dependency)) else {
-                continue;
-            };
-            match self.use_server(owner, &dependency.as_str().into()).await {
-                Ok(used) => in_use.push(used),
-                Err(error) => tracing::warn!(
-                    server = name,
-                    dependency,
-                    error = error.message,
-                    "dependency of a server not started"
-                ),
-            }
-        }
-        in_use
+        Ok(upstream)
     }
 
     /// Returns whether each session has a process of its own of a server.
@@ -488,7 +423,7 @@ impl GatewayInner {
             for key in unused {
                 scopes.views.remove(&key);
             }
-            scopes.take_unviewed(before)
+            scopes.take_unviewed(before, |_| true)
         };
         self.shut_down_hosts(ended);
     }
@@ -504,26 +439,34 @@ impl GatewayInner {
         }
     }
 
-    /// Waits for the end of a host that shuts down. Returns whether there was one.
-    pub(super) async fn wait_for_ending_host(&self) -> bool {
-        let Some(upstream) = lock(&self.sharing.ending).last().cloned() else { return false };
+    /// Waits for the end of a host that shuts down, of the owners that `is_of` selects. Returns whether
+    /// there was one.
+    pub(super) async fn wait_for_ending_host(&self, is_of: impl Fn(&Principal) -> bool) -> bool {
+        let find = |hosts: &Vec<Arc<Upstream>>| {
+            hosts.iter().rev().find(|upstream| is_of(&upstream.owner)).cloned()
+        };
+        let Some(upstream) = find(&lock(&self.sharing.ending)) else { return false };
         upstream.shut_down().await;
         lock(&self.sharing.ending).retain(|other| !Arc::ptr_eq(other, &upstream));
         true
     }
 
-    /// Returns the last use of the client that needs its hosts least, if no request, connection or
-    /// session uses them.
-    pub(super) fn least_recent_view(&self) -> Option<(ViewKey, Instant)> {
+    /// Returns the last use of the client that needs its hosts least, of the principals that `is_of`
+    /// selects, if no request, connection or session uses them.
+    pub(super) fn least_recent_view(
+        &self,
+        is_of: impl Fn(&Principal) -> bool,
+    ) -> Option<(ViewKey, Instant)> {
         let scopes = self.sharing.scopes();
-        let unused = scopes.unused_views().min_by_key(|(_, last_used)| *last_used);
-        unused.map(|(key, last_used)| (key.clone(), last_used))
+        let unused = scopes.unused_views().filter(|((principal, ..), _)| is_of(principal));
+        let least = unused.min_by_key(|(_, last_used)| *last_used);
+        least.map(|(key, last_used)| (key.clone(), last_used))
     }
 
-    /// Ends the hosts that no client has, because the client left during their start. Returns whether
-    /// there were any.
-    pub(super) fn end_unviewed_hosts(&self) -> bool {
-        let ended = self.sharing.scopes().take_unviewed(Instant::now());
+    /// Ends the hosts that no client has, because the client left, of the owners that `is_of` selects.
+    /// Returns whether there were any.
+    pub(super) fn end_unviewed_hosts(&self, is_of: impl Fn(&Principal) -> bool) -> bool {
+        let ended = self.sharing.scopes().take_unviewed(Instant::now(), is_of);
         let has_ended = !ended.is_empty();
         self.shut_down_hosts(ended);
         has_ended
@@ -537,7 +480,7 @@ impl GatewayInner {
                 return;
             }
             scopes.views.remove(key);
-            scopes.take_unviewed(Instant::now())
+            scopes.take_unviewed(Instant::now(), |_| true)
         };
         self.shut_down_hosts(ended);
     }

@@ -46,6 +46,23 @@ pub(crate) fn aggregate_capabilities<'a>(
     all
 }
 
+/// Declares what servers that never started may have. A client asks for the lists of what is declared only.
+pub(crate) fn declare_all(all: &mut Map<String, Value>, revision: Revision) {
+    for list in ["tools", "prompts"] {
+        all.insert(list.to_owned(), json!({ "listChanged": true }));
+    }
+    all.insert("resources".to_owned(), json!({ "subscribe": true, "listChanged": true }));
+    for plain in ["logging", "completions"] {
+        all.insert(plain.to_owned(), json!({}));
+    }
+    if revision.era() == Era::Modern {
+        merge(all.entry("extensions").or_insert(Value::Null), json!({ EXTENSION_TASKS: {} }));
+    } else if revision.has_core_tasks() {
+        let tasks = json!({ "requests": { "tools": { "call": {} } }, "cancel": {} });
+        all.insert("tasks".to_owned(), tasks);
+    }
+}
+
 /// Declares tasks in the form of the client's revision, if a server of the same era has them. Tasks
 /// do not pass from one era to the other, and the gateway does not know the tasks of a client, so it
 /// does not list them.

@@ -101,6 +101,10 @@ impl Problem {
                 StatusCode::BAD_GATEWAY,
                 Some("try again later; if `data.mayHaveRun` is true, the tool may have run"),
             ),
+            ErrorKind::ProcessLimit => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some("the tool did not run; `data.scope` says whose limit it is"),
+            ),
             ErrorKind::Timeout => (
                 StatusCode::GATEWAY_TIMEOUT,
                 Some("the tool may have run; `timeout` of the server is the time for a call"),

@@ -303,7 +303,7 @@ impl Connection {
     /// Adds the client to the receivers of change notifications.
     async fn add_subscriber(&self) -> Result<(), RpcError> {
         if self.subscription.get().is_none() {
-            let subscription = self.gateway.add_legacy_subscriber(&self.client).await?;
+            let subscription = self.gateway.add_legacy_subscriber(&self.client)?;
             // Only the reader of the connection sets the cell.
             drop(self.subscription.set(Arc::new(subscription)));
         }

@@ -22,8 +22,8 @@ async fn a_change_costs_nothing_at_endpoints_without_subscribers() {
     let config = Config::from_value(&file, "mcp.json", &std::env::temp_dir(), &environment);
     let host = Host::start(config.unwrap()).await.unwrap();
     let stoppable = Arc::new(HashSet::new());
-    let upstream = Upstream::new(host.clone(), Vec::new(), stoppable, HashMap::new());
-    let view = View::new(vec![Arc::new(upstream)], 2);
+    let upstream = Upstream::new(host.clone(), stoppable, HashMap::new());
+    let view = View::shared(Arc::new(upstream), 2);
     let options = EndpointOptions::default();
     view.watch(0, &options);
     change_tools(&host).await;

@@ -517,3 +517,22 @@ async fn a_call_runs_if_its_operator_leaves_during_the_approval() {
     wait_for(&gateway.gateway, id, QuestionState::Done).await;
     assert_eq!(calls(&test_env), 1);
 }
+
+/// Attack: remote | a client calls a stopped server while an operator approves another call of it | the
+/// server starts once, and neither call waits for the end of the other | No unbounded wait
+#[tokio::test]
+async fn an_approved_call_and_another_call_share_the_start_of_their_server() {
+    let (test_env, approvals) = (TestEnv::new(), Approvals::of(&["a.ec*"]));
+    let server = test_env.fixture("a").with("--init-delay", 300).config_key("idleTimeout", 0.05);
+    let gateway = approvals.gateway(&test_env, server).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    let call = start_echo(&mut ada).await;
+    let question = open_question(&gateway.gateway).await;
+    test_env.wait_for_processes(0).await;
+    let both = async {
+        tokio::join!(approve(&gateway.gateway, question.id), bob.call("a.pid", json!({})))
+    };
+    timeout(TEST_TIMEOUT, both).await.expect("both calls run");
+    assert_eq!(text(&ada.response(&call).await["result"]), "hi");
+}

@@ -62,8 +62,11 @@ async fn a_note_is_seen_by_the_clients_that_share_the_server_and_by_no_other() {
 async fn the_process_of_a_session_ends_with_the_session() {
     let test_env = TestEnv::new();
     let gateway = test_env.gateway([notes_server(&test_env, "session")]).await;
-    let ada = gateway.initialized("ada", json!({})).await;
-    let _bob = gateway.initialized("bob", json!({})).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    assert_eq!(test_env.process_count(), 0, "`initialize` starts nothing");
+    note(&mut ada, "of ada").await;
+    note(&mut bob, "of bob").await;
     assert_eq!(test_env.process_count(), 2);
     ada.close().await.unwrap();
     test_env.wait_for_processes(1).await;
@@ -255,24 +258,25 @@ async fn the_maximum_number_of_processes_ends_what_nobody_uses_and_then_rejects(
     let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
     let server = notes_server(&test_env, "principal");
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
-    let ada = gateway.initialized("ada", json!({})).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
     let mut bob = gateway.initialized("bob", json!({})).await;
-    let mut eve = gateway.connect_as("eve");
-    let initialize = json!({
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    });
-    let response = eve.respond("initialize", initialize.clone()).await;
+    let mut eve = gateway.initialized("eve", json!({})).await;
+    note(&mut ada, "of ada").await;
+    note(&mut bob, "kept").await;
+    let call = json!({ "name": "n.notes", "arguments": {} });
+    let response = eve.respond("tools/call", call.clone()).await;
     assert_eq!(
         response["error"]["message"],
-        "too many server processes: `serve.limits.processes` permits 2; end a session, or try \
-         again later"
+        "server `n` did not start: all clients together have too many server processes: \
+         `serve.limits.processes` permits 2; end a session, or try again later"
     );
-    note(&mut bob, "kept").await;
+    let listed = eve.request("tools/list", json!({})).await;
+    assert_eq!(listed, json!({ "tools": [] }), "the rest of the list");
     assert_eq!(test_env.process_count(), 2);
     // The end of ada's connection leaves her server, which the next principal needs.
     ada.close().await.unwrap();
-    eve.request("initialize", initialize).await;
+    assert_eq!(text(&eve.request("tools/call", call).await), "[]");
+    eve.received("notifications/tools/list_changed").await;
     assert_eq!(test_env.process_count(), 2);
     assert_eq!(notes(&mut bob).await, ["kept"]);
 }
@@ -326,8 +330,12 @@ async fn a_host_over_the_maximum_of_processes_leaves_none_for_private_servers() 
     let servers = shared.into_iter().chain([private]);
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
     let mut client = gateway.modern("ada", json!({}));
-    let refused = client.respond("tools/list", json!({})).await;
+    let call = json!({ "name": "n.pid", "arguments": {} });
+    let refused = client.respond("tools/call", call).await;
     let message = refused["error"]["message"].as_str().unwrap_or_default();
-    assert!(message.contains("`serve.limits.processes` permits 1"), "{refused}");
+    assert!(message.contains("`serve.limits.processes`"), "{refused}");
+    client.call("a.pid", json!({})).await;
+    let listed = client.request("tools/list", json!({})).await["tools"].to_string();
+    assert!(listed.contains("b.pid") && !listed.contains("n.pid"), "{listed}");
     assert_eq!(test_env.process_count(), 2);
 }

@@ -4,51 +4,34 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::Request;
-use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
+use http_body_util::BodyExt;
+use innkeeper_gateway::policy::ToolPolicy;
+use innkeeper_gateway::{Binding, Bindings, GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_host::config::ToolFilter;
 use innkeeper_testkit::read_call_log;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
 use crate::setup::{TEST_TIMEOUT, TestEnv, text};
 
-fn initialize_request() -> Request<Body> {
-    let params = json!({
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    });
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    Request::builder()
-        .method("POST")
-        .uri("http://127.0.0.1/mcp")
-        .header("host", "127.0.0.1")
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .body(Body::from(body.to_string()))
-        .unwrap()
-}
-
-/// Attack: remote | a client drops its connection while `initialize` starts the servers of its
-/// session | the session and its servers end | No orphan
+/// Attack: remote | a client closes its session while its first call starts the server | the session and
+/// its server end, and the next session has the process | No orphan
 #[tokio::test]
-async fn the_servers_of_a_session_end_if_the_client_leaves_during_initialize() {
+async fn the_server_of_a_session_ends_if_the_client_leaves_during_its_start() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("n").with("--init-delay", 300).config_key("share", "session");
     let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
-    let router = gateway.router();
-    let mut initializing = Box::pin(router.clone().oneshot(initialize_request()));
-    let started = tokio::select! {
-        _ = &mut initializing => false,
-        () = test_env.wait_for_processes(1) => true,
-    };
-    assert!(started, "the client leaves while its server starts");
-    drop(initializing);
-    test_env.wait_for_processes(0).await;
-    let opened = timeout(TEST_TIMEOUT, async {
-        while router.clone().oneshot(initialize_request()).await.unwrap().status() != 200 {}
-    });
-    assert!(opened.await.is_ok(), "the first session keeps its process");
+    for _ in 0..2 {
+        let mut ada = gateway.initialized("ada", json!({})).await;
+        ada.start("tools/call", json!({ "name": "n.pid", "arguments": {} })).await;
+        test_env.wait_for_processes(1).await;
+        drop(ada);
+        test_env.wait_for_processes(0).await;
+    }
+    let mut bob = gateway.initialized("bob", json!({})).await;
+    bob.call("n.pid", json!({})).await;
 }
 
 /// Attack: remote | a client leaves while its first request starts the servers of its principal |
@@ -67,7 +50,7 @@ async fn servers_whose_client_left_during_their_start_make_room() {
     let mut bob = gateway.modern("bob", json!({}));
     // Until ada's server has started, there is no process for bob.
     let served = timeout(TEST_TIMEOUT, async {
-        while bob.respond("tools/list", json!({})).await["result"]["tools"].is_null() {}
+        while bob.request("tools/list", json!({})).await["tools"].as_array().unwrap().is_empty() {}
     });
     assert!(served.await.is_ok(), "ada's server keeps its process");
 }
@@ -82,7 +65,8 @@ async fn a_private_server_starts_after_its_idle_dependency() {
         .config_key("dependencies", json!(["a"]));
     let gateway = test_env.gateway([dependency, dependent]).await;
     test_env.wait_for_processes(0).await;
-    let client = gateway.initialized("ada", json!({})).await;
+    let mut client = gateway.initialized("ada", json!({})).await;
+    client.call("b.pid", json!({})).await;
     assert_eq!(test_env.process_count(), 2, "the dependency runs while the dependent runs");
     client.close().await.unwrap();
     test_env.wait_for_processes(0).await;
@@ -264,6 +248,7 @@ async fn a_server_that_crashed_leaves_its_place_to_others() {
     let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
     let gateway = test_env.gateway_with(GatewayBuilder::new(options), [crashing, private]).await;
     let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.call("n.pid", json!({})).await;
     let params = json!({ "name": "c.pid", "arguments": {} });
     let crashed = ada.respond("tools/call", params).await;
     assert!(crashed.get("error").is_some(), "{crashed}");
@@ -307,4 +292,176 @@ async fn an_idle_server_that_crashed_starts_at_its_next_call() {
     });
     assert_ne!(restarted.await.unwrap(), first);
     assert_eq!(ada.request("tools/list", json!({})).await, listed);
+}
+
+/// Attack: remote | a client opens sessions and uses the server of each | half of the processes remain for
+/// other clients, and the error names the server, the key and whose limit it is | Isolation
+#[tokio::test]
+async fn the_sessions_of_one_client_have_half_of_the_processes() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").switch("--notes").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 5, ..GatewayOptions::default() };
+    let servers = [test_env.fixture("a"), server];
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        sessions.push(gateway.initialized("ada", json!({})).await);
+    }
+    let call = json!({ "name": "n.notes", "arguments": {} });
+    let mut responses = Vec::new();
+    for session in &mut sessions {
+        responses.push(session.respond("tools/call", call.clone()).await);
+    }
+    let errors: Vec<_> =
+        responses.iter().filter(|response| response.get("error").is_some()).collect();
+    assert_eq!(errors.len(), 2, "{responses:?}");
+    let error = &errors[0]["error"];
+    assert_eq!(error["code"], -32_000);
+    let data = json!({
+        "kind": "limit", "server": "n", "limit": "serve.limits.processes", "scope": "client",
+        "mayHaveRun": false,
+    });
+    assert_eq!(error["data"], data);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("server `n`") && message.contains("half of"), "{message}");
+    let last = sessions.last_mut().unwrap();
+    last.call("a.pid", json!({})).await;
+    let listed = last.request("tools/list", json!({})).await["tools"].to_string();
+    assert!(listed.contains("a.pid") && !listed.contains("n.notes"), "{listed}");
+    let mut others = Vec::new();
+    for _ in 0..2 {
+        let mut bob = gateway.initialized("bob", json!({})).await;
+        bob.call("n.notes", json!({})).await;
+        others.push(bob);
+    }
+    assert_eq!(test_env.process_count(), 5);
+    // A session that ends gives its process to another one of the same client.
+    sessions.remove(0).close().await.unwrap();
+    sessions.last_mut().unwrap().call("n.notes", json!({})).await;
+}
+
+/// Attack: remote | a client over its share asks again and again | what other clients do not use now keeps
+/// running | Isolation
+#[tokio::test]
+async fn a_client_over_its_share_ends_nothing_of_others() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").switch("--notes").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 2, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), [server]).await;
+    let mut bob = gateway.modern("bob", json!({}));
+    bob.call("n.note", json!({ "text": "kept" })).await;
+    let mut first = gateway.initialized("ada", json!({})).await;
+    first.call("n.notes", json!({})).await;
+    let mut second = gateway.initialized("ada", json!({})).await;
+    for _ in 0..3 {
+        let call = json!({ "name": "n.notes", "arguments": {} });
+        let refused = second.respond("tools/call", call).await;
+        assert_eq!(refused["error"]["data"]["scope"], "client", "{refused}");
+    }
+    assert_eq!(bob.call("n.notes", json!({})).await, r#"["kept"]"#);
+}
+
+/// Attack: remote | the processes are used up | plain HTTP has status 503, and that of other servers and the
+/// description of the tools go on | Isolation
+#[tokio::test]
+async fn plain_http_over_the_limit_has_status_503() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").config_key("share", "session");
+    let options = GatewayOptions { max_processes: 1, ..GatewayOptions::default() };
+    let servers = [test_env.fixture("a"), server];
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), servers).await;
+    let router = gateway.router();
+    let send = async |method: &str, path: &str| {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://127.0.0.1{path}"))
+            .header("host", "127.0.0.1")
+            .header("content-type", "application/json")
+            .body(Body::from(if method == "POST" { "{}" } else { "" }))
+            .unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let (status, problem) = send("POST", "/tools/n.pid").await;
+    assert_eq!(status, 503, "{problem}");
+    assert_eq!(problem["data"]["limit"], "serve.limits.processes");
+    assert_eq!(problem["data"]["server"], "n");
+    assert_eq!(send("POST", "/tools/a.pid").await.0, 200);
+    assert_eq!(send("POST", "/tools/n").await.0, 404);
+    let (status, description) = send("GET", "/openapi.json").await;
+    assert_eq!(status, 200);
+    let paths = description["paths"].to_string();
+    assert!(paths.contains("a.pid") && !paths.contains("n.pid"), "{paths}");
+}
+
+/// Attack: remote | a client calls a tool of a private server that it may not see | no process starts |
+/// Isolation
+#[tokio::test]
+async fn a_private_server_starts_for_no_client_that_may_not_see_it() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").config_key("share", "principal");
+    let rules = ToolFilter { deny: vec!["n.*".to_owned()], ..ToolFilter::default() };
+    let policy = ToolPolicy::new([(Principal::new("eve"), rules)], ToolFilter::default());
+    let bound = Binding { servers: Some(vec!["a".to_owned()]), endpoints: None };
+    let bindings = Bindings::new([(Principal::new("ada"), bound)], Binding::default());
+    let builder = GatewayBuilder::new(GatewayOptions::default()).policy(policy).bindings(bindings);
+    let servers = [test_env.fixture("a"), server];
+    let gateway = test_env.gateway_with(builder, servers).await;
+    for principal in ["ada", "eve"] {
+        let mut client = gateway.initialized(principal, json!({})).await;
+        let call = json!({ "name": "n.pid", "arguments": {} });
+        let refused = client.respond("tools/call", call).await;
+        assert_eq!(refused["error"]["message"], "unknown tool `n.pid`");
+        client.respond("prompts/get", json!({ "name": "x.pid" })).await;
+        client.respond("resources/read", json!({ "uri": "fx://a/static" })).await;
+    }
+    assert_eq!(test_env.process_count(), 1);
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.request("tools/list", json!({})).await;
+    assert_eq!(test_env.process_count(), 1);
+}
+
+#[tokio::test]
+async fn a_use_starts_the_server_that_it_needs_and_no_other() {
+    let test_env = TestEnv::new();
+    let private = ["n", "m"].map(|name| test_env.fixture(name).config_key("share", "session"));
+    let servers = [test_env.fixture("a")].into_iter().chain(private);
+    let gateway = test_env.gateway(servers).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    ada.call("a.pid", json!({})).await;
+    ada.request("resources/read", json!({ "uri": "fx://a/static" })).await;
+    assert_eq!(test_env.process_count(), 1);
+    ada.call("n.pid", json!({})).await;
+    assert_eq!(test_env.process_count(), 2);
+    let listed = ada.request("tools/list", json!({})).await["tools"].to_string();
+    assert!(["a.pid", "n.pid", "m.pid"].iter().all(|name| listed.contains(name)), "{listed}");
+    assert_eq!(test_env.process_count(), 3);
+    ada.request("resources/read", json!({ "uri": "fx://m/static" })).await;
+    ada.request("ping", json!({})).await;
+    assert!(ada.waiting.is_empty(), "the list had everything: {:?}", ada.waiting);
+}
+
+#[tokio::test]
+async fn initialize_declares_what_servers_that_never_started_may_have() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("n").config_key("share", "principal");
+    let gateway = test_env.gateway([server]).await;
+    let initialize = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    let before = gateway.connect_as("ada").request("initialize", initialize.clone()).await;
+    assert_eq!(test_env.process_count(), 0);
+    for capability in ["tools", "prompts", "resources", "logging", "completions"] {
+        assert!(before["capabilities"][capability].is_object(), "{before}");
+    }
+    gateway.modern("ada", json!({})).call("n.pid", json!({})).await;
+    let after = gateway.connect_as("ada").request("initialize", initialize).await;
+    let keys = |response: &Value| {
+        response["capabilities"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    assert!(keys(&after).len() <= keys(&before).len(), "{after}");
+    assert!(after["capabilities"]["tools"].is_object(), "{after}");
 }

@@ -27,7 +27,7 @@ use crate::reload::Reloader;
 use crate::remote_session::RemoteSession;
 use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
-use crate::server::launch::Launcher;
+use crate::server::launch::{Launcher, StartSlots};
 use crate::server::{Server, endpoint_resolution};
 use crate::session::{SessionDirectory, SessionLimits};
 use crate::shutdown::AwaitedShutdowns;
@@ -79,6 +79,9 @@ pub struct HostBuilder {
     pub(crate) limits: SessionLimits,
     connectors: Connectors,
     continued_sessions: HashMap<String, RemoteSession>,
+    /// Default: as many as the configuration says.
+    start_slots: Option<StartSlots>,
+    leaves_stopped: bool,
 }
 
 impl HostBuilder {
@@ -102,6 +105,8 @@ impl HostBuilder {
             limits: SessionLimits::default(),
             connectors: Connectors::default(),
             continued_sessions: HashMap::new(),
+            start_slots: None,
+            leaves_stopped: false,
         }
     }
 
@@ -278,6 +283,23 @@ impl HostBuilder {
         self
     }
 
+    /// Sets the slots of servers that start at the same time, for hosts that share them. Default:
+    /// `concurrentStarts` of the host's configuration.
+    #[must_use]
+    pub fn start_slots(mut self, slots: StartSlots) -> Self {
+        self.start_slots = Some(slots);
+        self
+    }
+
+    /// Leaves every server stopped, as after [`Host::stop_server`]: [`Host::restart_server`] starts a
+    /// server, and does not wait for its dependencies. [`Self::start`] then runs no program. Default:
+    /// all servers start.
+    #[must_use]
+    pub fn leave_stopped(mut self) -> Self {
+        self.leaves_stopped = true;
+        self
+    }
+
     /// Reloads the configuration whenever its files change, as [`Host::reload`] does.
     ///
     /// A changed server keeps its settings until the next restart. The host starts nothing that
@@ -336,10 +358,11 @@ impl HostBuilder {
     /// A server in [`Config::invalid`] is unavailable, and the servers that depend on the server do
     /// not start.
     ///
-    /// The host's `startTimeout` (default: 60 s) limits the start of all servers together. The
-    /// `initTimeout` of each server (default: 30 s) limits the start of that server. Neither includes
-    /// a sign-in or the installation of a package, which `installTimeout` (default: 5 minutes)
-    /// limits. Dropping the future kills the started servers.
+    /// At most `concurrentStarts` servers (default: 8) start at the same time. The host's
+    /// `startTimeout` (default: 60 s) limits the start of all servers together. The `initTimeout` of
+    /// each server (default: 30 s) limits the start of that server. Neither includes the wait for
+    /// other starts, a sign-in, or the installation of a package, which `installTimeout` (default: 5
+    /// minutes) limits. Dropping the future kills the started servers.
     ///
     /// # Errors
     ///
@@ -349,7 +372,7 @@ impl HostBuilder {
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
-        let Self { mut continued_sessions, .. } = self;
+        let Self { mut continued_sessions, start_slots, leaves_stopped, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -383,6 +406,8 @@ impl HostBuilder {
             limits,
             start_timeout: config.host.start_timeout,
             install_timeout: config.host.install_timeout,
+            start_slots: start_slots
+                .unwrap_or_else(|| StartSlots::new(config.host.concurrent_starts)),
             callbacks,
             log_levels,
             pings_unresponsive,
@@ -410,7 +435,11 @@ impl HostBuilder {
         // The host exists before the first launch, so dropping this future kills the servers.
         let host = Host(inner);
         let HostInner { registry, launcher, .. } = &*host.0;
-        start::start_all(registry, launcher, &config).await?;
+        if leaves_stopped {
+            registry.leave_stopped();
+        } else {
+            start::start_all(registry, launcher, &config).await?;
+        }
         registry.open();
         host.watch(watch);
         Ok(host)

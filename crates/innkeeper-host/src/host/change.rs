@@ -126,8 +126,8 @@ impl Host {
     ///
     /// Calls in flight to this server fail; other servers are not affected. The restart ends within
     /// the server's `shutdownTimeout`, the host's `startTimeout`, `installTimeout` for a server
-    /// whose package is installed, and two seconds, even if a person
-    /// must sign in: the sign-in continues, and a later restart uses its token. A second restart of
+    /// whose package is installed, the wait for other starts (`concurrentStarts`), and two seconds,
+    /// even if a person must sign in: the sign-in continues, and a later restart uses its token. A second restart of
     /// the same server waits for the first. Dropping the future does not stop the restart.
     ///
     /// # Errors

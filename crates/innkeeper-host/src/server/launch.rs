@@ -6,6 +6,7 @@ mod open;
 mod ready;
 mod relaunch;
 mod start;
+mod start_slots;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::transport::{HttpSessionState, RemoteEndpoint, TransportKind};
 use clock::StartClock;
 pub(crate) use clock::StartDeadline;
 use innkeeper_process::{ProcessSpec, Supervisor};
+pub use start_slots::StartSlots;
 
 /// Time to wait for the exit or the last stderr output of a failed launch.
 const STDERR_GRACE: Duration = Duration::from_millis(100);
@@ -56,6 +58,7 @@ pub(crate) struct Launcher {
     /// Timeout of one start or restart.
     pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
+    pub(crate) start_slots: StartSlots,
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) log_levels: LogLevels,
     /// Whether a server that still responds to a ping stays ready after timeouts.

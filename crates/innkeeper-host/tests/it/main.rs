@@ -11,6 +11,7 @@ mod cache;
 mod callbacks;
 mod calls;
 mod catalog;
+mod concurrent_starts;
 mod error_messages;
 mod failure;
 mod faults;

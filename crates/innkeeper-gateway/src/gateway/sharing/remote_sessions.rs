@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use indexmap::IndexMap;
 use innkeeper_host::config::TransportConfig;
 use innkeeper_host::{RemoteSession, ServerState};
@@ -66,7 +67,13 @@ impl GatewayInner {
         if !self.has_movable_state() {
             return PrivateState::Bound;
         }
-        let Some(upstream) = self.client_host(client) else { return PrivateState::Ended };
+        let Some(upstream) = self.client_host(client) else {
+            // Before the first use of its servers, a session has no state in them.
+            return match client.has_ended() || self.has_closed() {
+                true => PrivateState::Ended,
+                false => PrivateState::Remote(IndexMap::new()),
+            };
+        };
         let sessions = upstream.host.remote_sessions();
         // A server without Streamable HTTP was reached over HTTP+SSE.
         if sessions.bound.is_empty() {
@@ -109,6 +116,10 @@ impl GatewayInner {
         let (wider, continued) = (vec![self.shared.clone()], Some(sessions.clone()));
         let cell = self.scoped_host(scope, wider, continued, || client.has_ended())?;
         let upstream = cell.wait().await.clone()?;
+        let names = sessions.keys().map(|name| Arc::from(name.as_str()));
+        let started = names.map(async |name| self.use_server(&upstream, &name, None).await);
+        // A server that does not start is not ready.
+        let _in_use = join_all(started).await;
         let current = upstream.host.remote_sessions().sessions;
         let status = upstream.host.status();
         let mut is_available = true;

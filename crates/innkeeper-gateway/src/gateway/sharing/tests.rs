@@ -9,6 +9,7 @@ use innkeeper_testkit::{
 use tokio::time::timeout;
 
 use super::*;
+use crate::gateway::first_use::FirstUser;
 use crate::gateway::{Gateway, GatewayBuilder};
 use crate::options::GatewayOptions;
 use crate::sink::MessageSink;
@@ -32,6 +33,17 @@ fn client() -> Arc<Client> {
     Arc::new(Client::new(Principal::new("ada"), 0, MessageSink::None))
 }
 
+impl GatewayInner {
+    /// Starts the server of a client, as the first use does.
+    async fn first_use(self: &Arc<Self>, client: &Arc<Client>) -> Result<Arc<View>, RpcError> {
+        let view = self.view(&client.principal, Some(client), 0)?;
+        let servers = self.unstarted_servers(&view, 0);
+        let user = FirstUser { principal: &client.principal, client: Some(client), endpoint: 0 };
+        let failed = self.start_for(user, &view, &servers).await;
+        failed.into_iter().next().map_or(Ok(view), |(_, error)| Err(error))
+    }
+}
+
 /// Attack: remote | a request is still under way when its session has ended | the request starts no
 /// servers that nothing would end | No orphan
 #[tokio::test]
@@ -39,11 +51,11 @@ async fn a_request_after_the_end_of_its_session_starts_no_servers() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
     let client = client();
-    let used = gateway.view(&client.principal, Some(&client), 0).await.unwrap();
+    let used = gateway.first_use(&client).await.unwrap();
     assert_eq!(tagged_processes(&tag).len(), 1);
     gateway.end_client(&client);
     drop(used);
-    let refused = gateway.view(&client.principal, Some(&client), 0).await.unwrap_err();
+    let refused = gateway.first_use(&client).await.unwrap_err();
     assert_eq!(refused.message, "the session has ended");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
@@ -53,15 +65,12 @@ async fn several_requests_wait_for_one_host_that_ends() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 1).await;
     let first = client();
-    drop(gateway.view(&first.principal, Some(&first), 0).await.unwrap());
+    drop(gateway.first_use(&first).await.unwrap());
     gateway.end_client(&first);
     assert_eq!(lock(&gateway.sharing.ending).len(), 1, "the first host ends while others wait");
     let (second, third) = (client(), client());
     let waiting = timeout(LIMIT, async {
-        tokio::join!(
-            gateway.view(&second.principal, Some(&second), 0),
-            gateway.view(&third.principal, Some(&third), 0),
-        )
+        tokio::join!(gateway.first_use(&second), gateway.first_use(&third))
     });
     let (second, third) = waiting.await.unwrap();
     let outcomes = [second.is_ok(), third.is_ok()];
@@ -76,21 +85,21 @@ async fn a_shutdown_waits_for_the_hosts_that_end_and_starts_no_further_one() {
     let tag = ProcessTag::new();
     let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
     let (ending, late) = (client(), client());
-    drop(gateway.view(&ending.principal, Some(&ending), 0).await.unwrap());
+    drop(gateway.first_use(&ending).await.unwrap());
     gateway.end_client(&ending);
     assert_eq!(timeout(LIMIT, gateway.shut_down_private_hosts()).await.unwrap().len(), 1);
-    let refused = gateway.view(&late.principal, Some(&late), 0).await.unwrap_err();
+    let refused = gateway.first_use(&late).await.unwrap_err();
     assert_eq!(refused.message, "the gateway is closing");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_shutdown_ends_the_hosts_that_start() {
+async fn a_shutdown_ends_the_servers_that_start() {
     let tag = ProcessTag::new();
     let server = fixture("n").process_tag(&tag).switch("--hang-init");
     let Gateway(gateway) = gateway(server.config_key("initTimeout", 3_600), 8).await;
     let client = client();
-    let starting = gateway.view(&client.principal, Some(&client), 0);
+    let starting = gateway.first_use(&client);
     let shutting_down = async {
         while tagged_processes(&tag).is_empty() {
             tokio::task::yield_now().await;
@@ -100,6 +109,65 @@ async fn a_shutdown_ends_the_hosts_that_start() {
     let both = timeout(LIMIT, async { tokio::join!(starting, shutting_down) });
     let (refused, reports) = both.await.unwrap();
     assert_eq!(refused.unwrap_err().message, "the gateway is closing");
-    assert!(reports.is_empty(), "{reports:?}");
+    assert_eq!(reports.len(), 1, "{reports:?}");
     wait_gone_async(&tag, LIMIT).await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_at_the_same_time_start_one_process() {
+    let tag = ProcessTag::new();
+    let server = fixture("n").process_tag(&tag).with("--init-delay", 200);
+    let Gateway(gateway) = gateway(server, 8).await;
+    let client = client();
+    let (first, second) = tokio::join!(gateway.first_use(&client), gateway.first_use(&client));
+    assert!(first.is_ok() && second.is_ok());
+    assert_eq!(tagged_processes(&tag).len(), 1);
+    assert_eq!(gateway.upstreams()[1].processes().len(), 1);
+    gateway.shut_down_private_hosts().await;
+}
+
+/// Attack: remote | a client cancels the call that starts its server, again and again | the start goes on
+/// for the next call, and its process counts once | No unbounded memory
+#[tokio::test]
+async fn a_start_goes_on_without_the_request_that_it_was_for() {
+    let tag = ProcessTag::new();
+    let server = fixture("n").process_tag(&tag).with("--init-delay", 300);
+    let Gateway(gateway) = gateway(server, 1).await;
+    let client = client();
+    let waiting_call = gateway.first_use(&client);
+    let started = async {
+        while tagged_processes(&tag).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = waiting_call => panic!("the server starts slowly"),
+        () = started => {}
+    }
+    let process = tagged_processes(&tag);
+    // The first request is cancelled; this one waits for the same start.
+    gateway.first_use(&client).await.unwrap();
+    assert_eq!(tagged_processes(&tag), process, "the start was not killed");
+    gateway.end_client(&client);
+    let next = self::client();
+    gateway.first_use(&next).await.unwrap();
+    gateway.shut_down_private_hosts().await;
+}
+
+#[tokio::test]
+async fn a_failed_start_and_the_end_of_a_session_give_the_process_back() {
+    let tag = ProcessTag::new();
+    let missing =
+        fixture("n").process_tag(&tag).switch("--hang-init").config_key("initTimeout", 0.2);
+    let Gateway(gateway) = gateway(missing, 2).await;
+    let ada = Principal::new("ada");
+    for _ in 0..3 {
+        let client = client();
+        let failed = gateway.first_use(&client).await.unwrap_err();
+        assert!(failed.message.starts_with("server `n` did not start: "), "{}", failed.message);
+        assert!(gateway.process_limits.try_reserve(&ada).is_ok(), "the process is free again");
+        let view = gateway.view(&client.principal, Some(&client), 0).unwrap();
+        assert!(gateway.unstarted_servers(&view, 0)[0].has_failed);
+    }
+    gateway.shut_down_private_hosts().await;
 }

@@ -121,7 +121,7 @@ async fn initialize(
         Err(response) => return *response,
     };
     let mut opening = OpeningSession { transport, session: &session, is_open: false };
-    match transport.gateway.add_legacy_subscriber(&session.client).await {
+    match transport.gateway.add_legacy_subscriber(&session.client) {
         Ok(subscription) => {
             let subscription = Arc::new(subscription);
             session.subscription.get_or_init(|| subscription);

@@ -127,7 +127,7 @@ pub(super) async fn take_over(
             }
         }
     }
-    let subscription = transport.gateway.add_legacy_subscriber(client).await.map_err(failed)?;
+    let subscription = transport.gateway.add_legacy_subscriber(client).map_err(failed)?;
     let subscription = Arc::new(subscription);
     session.subscription.get_or_init(|| subscription);
     // The view has the host.

@@ -21,8 +21,8 @@ use crate::transport::TransportKind;
 impl Launcher {
     /// Starts `server`. Repeats failed launches until the deadline of the server or of `all`
     /// servers, as long as a retry can help. With `waits`, the time of an interactive sign-in does
-    /// not count, and the deadline of `all` moves accordingly. Dropping the future kills the
-    /// started processes.
+    /// not count, and the deadline of `all` moves accordingly. The wait for a slot never counts.
+    /// Dropping the future kills the started processes.
     pub(crate) async fn start(
         &self,
         server: &Server,
@@ -33,6 +33,9 @@ impl Launcher {
         if let Endpoint::Child(launch) = endpoint {
             self.report_unapplied_settings(&server.name, launch);
         }
+        let waiting = Instant::now();
+        let mut slot = self.start_slots.acquire().await;
+        all.deadline += waiting.elapsed();
         let started = Instant::now();
         let timeout = server.config().init_timeout;
         let own_deadline = StartDeadline { deadline: started + timeout, timeout };
@@ -68,8 +71,15 @@ impl Launcher {
             if let Some(time) = miss.reason.elapsed_timeout().filter(|_| !waited) {
                 waited = true;
                 let sign_in_result = match waits {
-                    // The time of the sign-in does not count against the server's timeout.
-                    true => self.sign_in.wait_sign_in_since(&server.name, signed_in).await,
+                    // The time of the sign-in does not count against the server's timeout, and other
+                    // servers start in the meantime.
+                    true => {
+                        drop(slot);
+                        let signed_in = self.sign_in.wait_sign_in_since(&server.name, signed_in);
+                        let signed_in = signed_in.await;
+                        slot = self.start_slots.acquire().await;
+                        signed_in
+                    }
                     false if self.sign_in.is_signing_in(&server.name) => {
                         Some(Err(AuthErrorKind::Timeout(time)))
                     }
