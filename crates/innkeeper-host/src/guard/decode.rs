@@ -59,9 +59,7 @@ impl DecodedText<'_> {
 
     /// Adds the readable parts of decoded bytes.
     fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        byte_text::readable_parts(bytes, *self.remaining)?
-            .iter()
-            .try_for_each(|part| self.push(part))
+        byte_text::readable_parts(bytes).iter().try_for_each(|part| self.push(part))
     }
 }
 

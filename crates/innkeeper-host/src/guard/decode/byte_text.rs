@@ -1,27 +1,23 @@
 //! Finds the readable text in decoded bytes: UTF-8, UTF-16, and text between other bytes.
 
-use super::TooLong;
-
 /// Minimum number of characters of text between other bytes.
 const MIN_STRETCH_CHARS: usize = 24;
 
 /// Returns the readable parts of bytes: the whole text if at most a tenth is unreadable, or else
-/// each long stretch of text. Compressed bytes are inflated to at most `max_bytes`.
-pub(super) fn readable_parts(bytes: &[u8], max_bytes: usize) -> Result<Vec<String>, TooLong> {
-    let inflated = inflate(bytes, max_bytes)?;
-    let bytes = inflated.as_deref().unwrap_or(bytes);
+/// each long stretch of text.
+pub(super) fn readable_parts(bytes: &[u8]) -> Vec<String> {
     if let Some(text) = decode_utf16(bytes) {
-        return Ok(vec![text]);
+        return vec![text];
     }
     let text = String::from_utf8_lossy(bytes);
     let total = text.chars().count();
     let odd = text.chars().filter(|c| !is_readable(*c)).count();
     // Binary data rarely contains so much text.
     if odd * 10 <= total {
-        return Ok(vec![text.into_owned()]);
+        return vec![text.into_owned()];
     }
     let stretches = text.split(|c: char| !is_readable(c) || !c.is_ascii());
-    Ok(stretches.filter(|part| part.len() >= MIN_STRETCH_CHARS).map(str::to_owned).collect())
+    stretches.filter(|part| part.len() >= MIN_STRETCH_CHARS).map(str::to_owned).collect()
 }
 
 fn is_readable(character: char) -> bool {
@@ -39,10 +35,4 @@ fn decode_utf16(bytes: &[u8]) -> Option<String> {
     Some(
         char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect(),
     )
-}
-
-/// Inflates gzip or zlib data; `None` for other bytes.
-fn inflate(bytes: &[u8], max_bytes: usize) -> Result<Option<Vec<u8>>, TooLong> {
-    let _ = (bytes, max_bytes);
-    Ok(None)
 }
