@@ -87,7 +87,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         config = config.shared_by(Share::Process);
         builder
     };
-    let access = access(&serve, &args, &context.environment)?;
+    let access = access(&serve, args, &context.environment)?;
     // An address in use is an error before the servers start.
     let listener = match handed_over {
         _ if args.on_stdio => None,

@@ -633,6 +633,7 @@ fn a_start_waits_for_redis_and_fails_with_the_reason_after_its_time() {
 /// Attack: remote | another user of the machine uses a gateway without authentication | status 403 with
 /// the next step; the gateway's own user is served | Isolation
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "the process of another user")]
 #[test]
 fn without_authentication_other_users_of_the_machine_are_refused() {
     use std::os::unix::process::CommandExt as _;
