@@ -87,6 +87,9 @@ pub struct GatewayOptions {
     pub required_servers: Vec<String>,
     /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
     pub max_body_bytes: usize,
+    /// Maximum memory in bytes of the responses that all clients together have not read. With
+    /// authentication, one client has at most half of it. Default: 512 MiB.
+    pub max_response_bytes: usize,
     /// Maximum size in bytes of the head of a request. Default: 64 KiB.
     pub max_head_bytes: usize,
     /// Maximum time for a client to send a request. Default: 30 s.
@@ -116,6 +119,7 @@ impl Default for GatewayOptions {
             connection_servers: Vec::new(),
             required_servers: Vec::new(),
             max_body_bytes: 8 << 20,
+            max_response_bytes: 512 << 20,
             max_head_bytes: 64 << 10,
             request_time: Duration::from_secs(30),
             max_sessions: 100_000,

@@ -37,6 +37,16 @@ impl Quota {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the maximum for all clients together.
+    pub(crate) fn maximum(&self) -> usize {
+        self.maximum
+    }
+
+    /// Returns the maximum for one client.
+    pub(crate) fn share(&self, principal: &Principal) -> usize {
+        if principal.shares_limits() { self.maximum.div_ceil(2) } else { self.maximum }
+    }
+
     /// Returns what all clients use.
     pub(crate) fn total(&self) -> usize {
         self.used().total
@@ -67,7 +77,7 @@ impl Reservation {
     /// Adds to the reservation; an error changes nothing.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), QuotaExceeded> {
         let maximum = self.quota.maximum;
-        let share = if self.principal.shares_limits() { maximum.div_ceil(2) } else { maximum };
+        let share = self.quota.share(&self.principal);
         let mut used = self.quota.used();
         let own = used.by_principal.get(&self.principal).copied().unwrap_or_default();
         let (own, total) = (own.saturating_add(amount), used.total.saturating_add(amount));
@@ -85,15 +95,32 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
-    fn drop(&mut self) {
+impl Reservation {
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Gives up what exceeds an amount.
+    pub(crate) fn shrink_to(&mut self, amount: usize) {
+        let excess = self.amount.saturating_sub(amount);
+        self.amount -= excess;
         let mut used = self.quota.used();
-        used.total = used.total.saturating_sub(self.amount);
+        used.total = used.total.saturating_sub(excess);
         let Some(own) = used.by_principal.get_mut(&self.principal) else { return };
-        *own = own.saturating_sub(self.amount);
+        *own = own.saturating_sub(excess);
         if *own == 0 {
             used.by_principal.remove(&self.principal);
         }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.shrink_to(0);
     }
 }
 
@@ -108,8 +135,11 @@ mod tests {
         let quota = Quota::new(4);
         let (ann, ben) = (Principal::new("ann"), Principal::new("ben"));
         let mut held = quota.reserve(&ann, 1).unwrap();
+        held.grow(2).unwrap_err();
         held.grow(1).unwrap();
         assert_eq!(held.grow(1), Err(QuotaExceeded::Own));
+        held.shrink_to(1);
+        held.grow(1).unwrap();
         assert_eq!(quota.reserve(&ann, 1).unwrap_err(), QuotaExceeded::Own);
         let other = quota.reserve(&ben, 2).unwrap();
         assert_eq!(quota.reserve(&Principal::new("cid"), 1).unwrap_err(), QuotaExceeded::Total);

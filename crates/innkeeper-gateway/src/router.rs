@@ -417,7 +417,7 @@ impl Routes {
         let gateway = &self.transport.gateway;
         if !gateway.endpoints.is_unbound(principal) {
             let is_own = |server: &str| gateway.endpoints.offer_server(principal, server);
-            return metrics_response(gateway.shared_host().prometheus_for(is_own));
+            return self.hold_metrics(principal, gateway.shared_host().prometheus_for(is_own));
         }
         let open_questions = match &gateway.questions {
             Some(questions) => questions.store().count_open().await.ok(),
@@ -432,7 +432,14 @@ impl Routes {
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
-        metrics_response(text)
+        self.hold_metrics(principal, text)
+    }
+
+    /// Counts metrics until the client has read them.
+    fn hold_metrics(&self, principal: &Principal, text: String) -> Response<Body> {
+        let room = self.transport.gateway.responses.reserve(principal, None);
+        let held = room.and_then(|room| room.hold_response(metrics_response(text)));
+        held.unwrap_or_else(|full| Problem::from_rejection(&full.rejection()).into_response())
     }
 
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
