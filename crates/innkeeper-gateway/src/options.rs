@@ -96,6 +96,10 @@ pub struct GatewayOptions {
     pub request_time: Duration,
     /// Maximum number of sessions. Default: 100,000.
     pub max_sessions: usize,
+    /// Maximum number of open connections of [`Gateway::serve_http`](crate::Gateway::serve_http), less
+    /// if the process may open fewer files. With authentication, one client has at most half of them.
+    /// Default: 10,000.
+    pub max_connections: usize,
     /// Maximum number of open connections of one remote address, with an IPv6 network of 64 bits as
     /// one address. Loopback addresses and Unix sockets have no maximum. Default: 256.
     pub max_connections_per_address: usize,
@@ -123,6 +127,7 @@ impl Default for GatewayOptions {
             max_head_bytes: 64 << 10,
             request_time: Duration::from_secs(30),
             max_sessions: 100_000,
+            max_connections: 10_000,
             max_connections_per_address: 256,
             idle_session: Duration::from_hours(1),
             max_processes: 256,

@@ -19,6 +19,7 @@ use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::rest::{self, Problem, RestClient, RestResource};
+use crate::server::ConnectionPlaces;
 use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, REPLICA_PATH};
 
 /// The state of all routes.
@@ -448,6 +449,9 @@ impl Routes {
         self.access.origin.check(parts).inspect_err(count(RejectionReason::Origin))?;
         let principal = self.access.authenticator.authenticate(parts).await;
         let principal = principal.inspect_err(count(RejectionReason::Authentication))?;
+        if let Some(places) = parts.extensions.get::<ConnectionPlaces>() {
+            places.count(&principal).inspect_err(count(RejectionReason::Connections))?;
+        }
         let counted = gateway.rate_limits.count_request(&principal).map_err(Rejection::from);
         counted.inspect_err(count(RejectionReason::Rate))?;
         Ok(principal)

@@ -1,4 +1,6 @@
-//! The share of one client of the memory of unread responses.
+//! The shares of one client: of the memory of unread responses, and of the connections.
+
+use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
 use axum::body::Body;
@@ -7,10 +9,13 @@ use http_body_util::BodyExt;
 use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use innkeeper_testkit::Journal;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::limits::{access_with_keys, as_client, request};
+use crate::limits::{KEYS, access_with_keys, as_client, request};
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
 /// The result of each call.
@@ -140,4 +145,68 @@ async fn results_that_nobody_reads_have_a_maximum() {
         }
         assert!((5..=9).contains(&results), "{results}");
     }
+}
+
+/// A gateway that serves two clients on a port.
+struct ServedGateway {
+    address: SocketAddr,
+    _serving: JoinSet<std::io::Result<()>>,
+}
+
+impl ServedGateway {
+    async fn start(gateway: &TestGateway) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let gateway = gateway.gateway.clone();
+        let mut serving = JoinSet::new();
+        serving.spawn(async move { gateway.serve_http(listener, access_with_keys()).await });
+        Self { address, _serving: serving }
+    }
+
+    /// Opens a connection, sends a request of a client and returns the start of the response.
+    async fn connect(&self, client: usize) -> (TcpStream, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let response = self.send(&mut stream, client).await;
+        (stream, response)
+    }
+
+    async fn send(&self, stream: &mut TcpStream, client: usize) -> String {
+        let (address, key) = (self.address, KEYS[client]);
+        let request = format!(
+            "GET /tools HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut read = vec![0; 64 << 10];
+        let count = timeout(TEST_TIMEOUT, stream.read(&mut read)).await.unwrap().unwrap();
+        String::from_utf8_lossy(&read[..count]).into_owned()
+    }
+}
+
+/// Attack: remote | a client opens more than half of the connections | its request over one more has
+/// status 503 and the connection ends; another client connects | Isolation
+#[tokio::test]
+async fn one_client_has_at_most_half_of_the_connections() {
+    let test_env = TestEnv::new();
+    let options = GatewayOptions { max_connections: 4, ..GatewayOptions::default() };
+    let gateway = test_env.gateway_with(GatewayBuilder::new(options), []).await;
+    let served = ServedGateway::start(&gateway).await;
+    let mut own = Vec::new();
+    for _ in 0..2 {
+        let (stream, response) = served.connect(0).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        own.push(stream);
+    }
+    let (mut third, response) = served.connect(0).await;
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+    assert!(response.contains("connection: close"), "{response}");
+    assert!(response.contains("2 open connections"), "{response}");
+    let end = timeout(TEST_TIMEOUT, third.read_to_end(&mut Vec::new())).await;
+    end.expect("the gateway ends the connection").unwrap();
+    let (_other, response) = served.connect(1).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    let again = served.send(&mut own[0], 0).await;
+    assert!(again.starts_with("HTTP/1.1 200"), "its other connections go on: {again}");
+    drop(own);
+    let reconnecting = async { while !served.connect(0).await.1.starts_with("HTTP/1.1 200") {} };
+    timeout(TEST_TIMEOUT, reconnecting).await.expect("a place is free again");
 }
