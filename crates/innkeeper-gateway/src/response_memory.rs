@@ -31,8 +31,12 @@ const ERROR_BYTES: usize = 1 << 10;
 /// Time after which a client can try again to send a request that had no room for its response.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The memory of the responses of all clients.
-#[derive(Debug)]
+/// Maximum size in bytes of a message before a response that is not counted: their queues have a
+/// maximum number of messages.
+const MAX_UNCOUNTED_BYTES: usize = 4 << 10;
+
+/// The memory of the responses of all clients. Clones share it.
+#[derive(Clone, Debug)]
 pub(crate) struct ResponseMemory(Arc<Quota>);
 
 impl ResponseMemory {
@@ -53,6 +57,15 @@ impl ResponseMemory {
             Ok(reservation) => Ok(ResponseRoom { reservation, maximum }),
             Err(exceeded) => Err(ResponsesFull::new(exceeded, maximum, self.0.maximum(), None)),
         }
+    }
+
+    /// Counts a message that precedes a response; `None` if it has no room.
+    pub(crate) fn hold_message(&self, principal: &Principal, message: Bytes) -> Option<Bytes> {
+        if message.len() <= MAX_UNCOUNTED_BYTES {
+            return Some(message);
+        }
+        let _reservation = self.0.reserve(principal, message.len()).ok()?;
+        Some(Bytes::from_owner(HeldBytes { bytes: message, _reservation }))
     }
 }
 

@@ -149,7 +149,8 @@ impl Connection {
     ) -> (Self, mpsc::Receiver<Bytes>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let sink = MessageSink::Queue(queue);
-        let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
+        let general = sink.clone().counted(&gateway.responses, &principal);
+        let client = Arc::new(Client::new(principal, endpoint, general));
         let connection = Self {
             gateway: gateway.clone(),
             client,
@@ -291,11 +292,12 @@ impl Connection {
         }
         // The next message may cancel the request.
         let started = self.client.start_request(&id);
+        let request_sink = sink.clone().counted(&gateway.responses, &self.client.principal);
         let responding = async move {
             let _held = (unanswered, memory);
             let request = (&id, &*method, params.as_deref());
             let responding =
-                incoming::respond_started(&gateway, &connected, started, &sink, request);
+                incoming::respond_started(&gateway, &connected, started, &request_sink, request);
             if let Some(line) = responding.await {
                 let error = |error: &RpcError| incoming::error_line(Some(&id), error);
                 let line = match room {

@@ -359,7 +359,11 @@ async fn respond(
     };
     let activity = session.activity();
     let stream = session.new_stream();
-    let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
+    let sink = match accepts.events {
+        true => MessageSink::Stream(stream.clone())
+            .counted(&transport.gateway.responses, &from.principal),
+        false => MessageSink::None,
+    };
     let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
     let (ids, changes_session) = (requests.ids(), requests.changes_session());
     // Another replica owns the session, and the messages of the stream are gone.

@@ -66,7 +66,12 @@ async fn request(
         Err(full) => return full.rejection().into_response(),
     };
     let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
-    let sink = if accepts.events { MessageSink::Queue(sender) } else { MessageSink::None };
+    let sink = match accepts.events {
+        true => {
+            MessageSink::Queue(sender).counted(&from.transport.gateway.responses, &from.principal)
+        }
+        false => MessageSink::None,
+    };
     let gateway = from.transport.gateway.clone();
     let metrics = &from.transport.gateway.metrics;
     let (request_id, method) = (id.clone(), method.to_owned());
