@@ -194,7 +194,7 @@ impl std::fmt::Display for ResponsesFull {
         match self.dropped {
             None => f.write_str("the request did not run")?,
             Some(bytes) => {
-                write!(f, "the request ran, but its response of {bytes} bytes was dropped")?
+                write!(f, "the request ran, but its response of {bytes} bytes was dropped")?;
             }
         }
         let maximum = self.maximum;
