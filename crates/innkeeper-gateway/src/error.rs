@@ -148,6 +148,13 @@ impl RpcError {
         Self { kind, code: REJECTED, message, data: to_raw_value(&data).ok() }
     }
 
+    /// There is no room for the response, because clients do not read theirs.
+    pub(crate) fn responses_full(message: String, may_have_run: bool) -> Self {
+        let data = json!({ "kind": "unreadResponses", "mayHaveRun": may_have_run });
+        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        Self { kind, code: REJECTED, message, data }
+    }
+
     /// The call has no approval. The tool did not run.
     pub(crate) fn not_approved(message: String, data: &serde_json::Value) -> Self {
         let (kind, data) = (ErrorKind::NotApproved, to_raw_value(data).ok());

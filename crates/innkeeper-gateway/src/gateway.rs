@@ -37,6 +37,7 @@ use crate::principal::Principal;
 use crate::quota::Quota;
 use crate::rate_limits::{RateExceeded, RateLimits};
 use crate::replicas::{OwnedKey, Replicas};
+use crate::response_memory::ResponseMemory;
 use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
@@ -253,6 +254,7 @@ impl GatewayBuilder {
         let replica = replication.as_ref().map(|replication| replication.replicas.id());
         let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
         let stored_results = StoredResults::new(replica);
+        let responses = ResponseMemory::new(options.max_response_bytes);
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
@@ -273,6 +275,7 @@ impl GatewayBuilder {
             task_ids,
             task_quota: Quota::new(MAX_OPEN_TASKS),
             stored_results,
+            responses,
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
             call_monitor: CallMonitor::new(),
@@ -330,6 +333,7 @@ pub(crate) struct GatewayInner {
     pub(crate) task_ids: TaskIds,
     pub(crate) task_quota: Arc<Quota>,
     pub(crate) stored_results: StoredResults,
+    pub(crate) responses: ResponseMemory,
     pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
     pub(crate) call_monitor: CallMonitor,

@@ -50,6 +50,7 @@ mod sink;
 mod stream_log;
 
 mod owned_calls;
+mod response_memory;
 
 pub mod connections;
 pub mod pending_questions;

@@ -89,9 +89,11 @@ pub(crate) enum RejectionReason {
     Authentication,
     Rate,
     Sessions,
+    Connections,
 }
 
-const REJECTION_REASONS: [&str; 4] = ["origin", "authentication", "rate", "sessions"];
+const REJECTION_REASONS: [&str; 5] =
+    ["origin", "authentication", "rate", "sessions", "connections"];
 
 /// Why the gateway ended a connection of HTTP.
 #[derive(Clone, Copy, Debug)]

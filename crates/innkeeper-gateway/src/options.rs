@@ -87,12 +87,19 @@ pub struct GatewayOptions {
     pub required_servers: Vec<String>,
     /// Maximum size in bytes of a request body. Default: 8 MiB, the limit of the host for a request.
     pub max_body_bytes: usize,
+    /// Maximum memory in bytes of the responses that all clients together have not read. With
+    /// authentication, one client has at most half of it. Default: 512 MiB.
+    pub max_response_bytes: usize,
     /// Maximum size in bytes of the head of a request. Default: 64 KiB.
     pub max_head_bytes: usize,
     /// Maximum time for a client to send a request. Default: 30 s.
     pub request_time: Duration,
     /// Maximum number of sessions. Default: 100,000.
     pub max_sessions: usize,
+    /// Maximum number of open connections of [`Gateway::serve_http`](crate::Gateway::serve_http), less
+    /// if the process may open fewer files. With authentication, one client has at most half of them.
+    /// Default: 10,000.
+    pub max_connections: usize,
     /// Maximum number of open connections of one remote address, with an IPv6 network of 64 bits as
     /// one address. Loopback addresses and Unix sockets have no maximum. Default: 256.
     pub max_connections_per_address: usize,
@@ -117,9 +124,11 @@ impl Default for GatewayOptions {
             connection_servers: Vec::new(),
             required_servers: Vec::new(),
             max_body_bytes: 8 << 20,
+            max_response_bytes: 512 << 20,
             max_head_bytes: 64 << 10,
             request_time: Duration::from_secs(30),
             max_sessions: 100_000,
+            max_connections: 10_000,
             max_connections_per_address: 256,
             idle_session: Duration::from_hours(1),
             max_processes: 256,

@@ -30,6 +30,19 @@ struct Used {
     by_principal: HashMap<Principal, usize>,
 }
 
+impl Used {
+    fn amount(&self, principal: &Principal) -> usize {
+        self.by_principal.get(principal).copied().unwrap_or_default()
+    }
+
+    fn share(&self, principal: &Principal, maximum: usize) -> usize {
+        match principal.shares_limits() {
+            true => maximum.saturating_sub(self.amount(&Principal::local_user())).div_ceil(2),
+            false => maximum,
+        }
+    }
+}
+
 impl Quota {
     pub(crate) fn new(maximum: usize) -> Arc<Self> {
         Arc::new(Self { maximum, used: Mutex::default() })
@@ -37,6 +50,16 @@ impl Quota {
 
     fn used(&self) -> MutexGuard<'_, Used> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the maximum for all clients together.
+    pub(crate) fn maximum(&self) -> usize {
+        self.maximum
+    }
+
+    /// Returns the maximum for one client now.
+    pub(crate) fn share(&self, principal: &Principal) -> usize {
+        self.used().share(principal, self.maximum)
     }
 
     /// Returns what all clients use.
@@ -70,13 +93,10 @@ impl Reservation {
     /// clients together have the maximum, which it cannot change.
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), QuotaExceeded> {
         let maximum = self.quota.maximum;
-        let local_user = Principal::local_user();
         let mut used = self.quota.used();
-        let of = |principal| used.by_principal.get(principal).copied().unwrap_or_default();
-        let own = of(&self.principal).saturating_add(amount);
+        let own = used.amount(&self.principal).saturating_add(amount);
         let total = used.total.saturating_add(amount);
-        let share = maximum.saturating_sub(of(&local_user)).div_ceil(2);
-        if self.principal != local_user && own > share {
+        if self.principal.shares_limits() && own > used.share(&self.principal, maximum) {
             return Err(QuotaExceeded::Own);
         }
         if total > maximum {
@@ -88,17 +108,32 @@ impl Reservation {
         self.amount += amount;
         Ok(())
     }
+
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Gives up what exceeds an amount.
+    pub(crate) fn shrink_to(&mut self, amount: usize) {
+        let excess = self.amount.saturating_sub(amount);
+        self.amount -= excess;
+        let mut used = self.quota.used();
+        used.total = used.total.saturating_sub(excess);
+        let Some(own) = used.by_principal.get_mut(&self.principal) else { return };
+        *own = own.saturating_sub(excess);
+        if *own == 0 {
+            used.by_principal.remove(&self.principal);
+        }
+    }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut used = self.quota.used();
-        used.total = used.total.saturating_sub(self.amount);
-        let Some(own) = used.by_principal.get_mut(&self.principal) else { return };
-        *own = own.saturating_sub(self.amount);
-        if *own == 0 {
-            used.by_principal.remove(&self.principal);
-        }
+        self.shrink_to(0);
     }
 }
 
@@ -131,8 +166,11 @@ mod tests {
         let quota = Quota::new(4);
         let (ann, ben) = (Principal::new("ann"), Principal::new("ben"));
         let mut held = quota.reserve(&ann, 1).unwrap();
+        held.grow(2).unwrap_err();
         held.grow(1).unwrap();
         assert_eq!(held.grow(1), Err(QuotaExceeded::Own));
+        held.shrink_to(1);
+        held.grow(1).unwrap();
         assert_eq!(quota.reserve(&ann, 1).unwrap_err(), QuotaExceeded::Own);
         let other = quota.reserve(&ben, 2).unwrap();
         assert_eq!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::json;
 
@@ -47,6 +47,13 @@ impl Rejection {
         if let Ok(value) = HeaderValue::from_str(challenge) {
             self.0.headers.insert(WWW_AUTHENTICATE, value);
         }
+        self
+    }
+
+    /// Ends the connection of HTTP/1.1 after the response.
+    #[must_use]
+    pub(crate) fn with_close(mut self) -> Self {
+        self.0.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         self
     }
 

@@ -96,17 +96,23 @@ pub(crate) async fn handle(
     if !is_allowed {
         return Problem::method_not_allowed(&allowed).into_response();
     }
+    let room = match client.gateway().responses.reserve(&client.principal, None) {
+        Ok(room) => room,
+        Err(full) => return Problem::from_rejection(&full.rejection()).into_response(),
+    };
     let handled = match resource {
         RestResource::Description => client.description().await.map(Bytes::from),
         RestResource::Tools => client.list(parts.uri.query()).await,
         RestResource::Tool(name) => client.call(&name, parts, body).await,
     };
-    handled.map_or_else(Problem::into_response, |body| {
+    let response = handled.map_or_else(Problem::into_response, |body| {
         let mut response = Response::new(Body::from(body));
         let kind = HeaderValue::from_static("application/json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         response
-    })
+    });
+    room.hold_response(response)
+        .unwrap_or_else(|full| Problem::from_rejection(&full.rejection()).into_response())
 }
 
 impl RestClient {

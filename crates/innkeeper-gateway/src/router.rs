@@ -19,6 +19,7 @@ use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::rest::{self, Problem, RestClient, RestResource};
+use crate::server::ConnectionPlaces;
 use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, REPLICA_PATH};
 
 /// The state of all routes.
@@ -417,7 +418,7 @@ impl Routes {
         let gateway = &self.transport.gateway;
         if !gateway.endpoints.is_unbound(principal) {
             let is_own = |server: &str| gateway.endpoints.offer_server(principal, server);
-            return metrics_response(gateway.shared_host().prometheus_for(is_own));
+            return self.hold_metrics(principal, gateway.shared_host().prometheus_for(is_own));
         }
         let open_questions = match &gateway.questions {
             Some(questions) => questions.store().count_open().await.ok(),
@@ -432,7 +433,14 @@ impl Routes {
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
-        metrics_response(text)
+        self.hold_metrics(principal, text)
+    }
+
+    /// Counts metrics until the client has read them.
+    fn hold_metrics(&self, principal: &Principal, text: String) -> Response<Body> {
+        let room = self.transport.gateway.responses.reserve(principal, None);
+        let held = room.and_then(|room| room.hold_response(metrics_response(text)));
+        held.unwrap_or_else(|full| Problem::from_rejection(&full.rejection()).into_response())
     }
 
     async fn admit(&self, parts: &Parts) -> Result<Principal, Rejection> {
@@ -441,6 +449,9 @@ impl Routes {
         self.access.origin.check(parts).inspect_err(count(RejectionReason::Origin))?;
         let principal = self.access.authenticator.authenticate(parts).await;
         let principal = principal.inspect_err(count(RejectionReason::Authentication))?;
+        if let Some(places) = parts.extensions.get::<ConnectionPlaces>() {
+            places.count(&principal).inspect_err(count(RejectionReason::Connections))?;
+        }
         let counted = gateway.rate_limits.count_request(&principal).map_err(Rejection::from);
         counted.inspect_err(count(RejectionReason::Rate))?;
         Ok(principal)

@@ -1,7 +1,9 @@
 //! The HTTP server: accepts connections within limits.
 
 mod address_limit;
+mod connection_places;
 mod connection_watch;
+mod max_connections;
 
 use std::io;
 use std::pin::pin;
@@ -26,10 +28,10 @@ use crate::metrics::ClosedConnection;
 use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
 use address_limit::AddressLimit;
+pub(crate) use connection_places::ConnectionPlaces;
+use connection_places::PrincipalLimit;
 use connection_watch::{ConnectionWatch, Stall};
-
-/// Maximum number of open connections; more wait in the queue of the system.
-const MAX_CONNECTIONS: usize = 10_000;
+use max_connections::max_connections;
 
 /// Minimum of the buffer of the library for the head of a request.
 const MIN_HEAD_BYTES: usize = 8 << 10;
@@ -57,7 +59,7 @@ const FIRST_REQUEST_TIME: Duration = Duration::from_secs(1);
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Serves HTTP until the gateway closes; then waits for the requests in flight. Each remote address has at
-/// most `max_per_address` open connections.
+/// most `max_per_address` open connections. Connections above the maximum wait in the queue of the system.
 pub(crate) async fn serve(
     gateway: &Arc<GatewayInner>,
     router: Router,
@@ -65,13 +67,15 @@ pub(crate) async fn serve(
     max_per_address: usize,
 ) -> io::Result<()> {
     let options = &gateway.options;
+    let maximum = max_connections(options);
     let server = Arc::new(Server {
         builder: builder(options),
         routes: TowerToHyperService::new(router),
         progress_time: options.request_time,
+        principals: PrincipalLimit::new(maximum),
     });
     let connections = GatewayTasks::default();
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let permits = Arc::new(Semaphore::new(maximum));
     let addresses = AddressLimit::new(max_per_address);
     loop {
         let accepted = async {
@@ -147,6 +151,7 @@ struct Server {
     routes: TowerToHyperService<Router>,
     /// Maximum time without progress.
     progress_time: Duration,
+    principals: Arc<PrincipalLimit>,
 }
 
 impl Server {
@@ -159,10 +164,12 @@ impl Server {
         closing: impl Future<Output = ()>,
     ) -> Option<Stall> {
         let watch = ConnectionWatch::new(self.progress_time);
+        let places = ConnectionPlaces::new(&self.principals);
         let service = service_fn(|mut request: Request<Incoming>| {
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());
             }
+            request.extensions_mut().insert(places.clone());
             let watched = watch.start_request();
             let responding = self.routes.call(request);
             async move { responding.await.map(|response| watched.response(response)) }
@@ -182,6 +189,11 @@ impl Server {
                         Some(connection.await)
                     }
                 }
+            }
+            () = places.refused() => {
+                connection.as_mut().graceful_shutdown();
+                // The response of the refused request; there is no other.
+                timeout(FAREWELL_TIME, connection).await.ok()
             }
             stall = watch.stalled() => {
                 tracing::info!(reason = %stall, "connection of a client ended");

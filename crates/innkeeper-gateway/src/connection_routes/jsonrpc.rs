@@ -3,7 +3,8 @@
 
 use axum::body::Body;
 use axum::response::IntoResponse;
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use http::{Response, StatusCode};
 use innkeeper_protocol::envelope::{self, ErrorId};
 use innkeeper_protocol::request_meta::IncomingMeta;
@@ -18,11 +19,14 @@ use super::{ServiceClient, add_retry_time, json_response, no_content, remove_coo
 use crate::client::ClientIdentity;
 use crate::connections::{
     ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
+    rejection_response,
 };
 use crate::dispatch::{Caller, ClientRequest, empty_object};
 use crate::error::shown_name;
 use crate::metrics::ClientTransport;
+use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponsesFull};
 use crate::sink::MessageSink;
+use crate::transport::http::add_to_batch;
 use crate::transport::malformed_error;
 
 /// The requests have the form of this revision: arguments that do not match the schema of the tool
@@ -46,14 +50,28 @@ type MethodReply = Result<Box<RawValue>, ConnectionError>;
 impl ServiceClient {
     /// Handles the messages of one POST.
     pub(super) async fn jsonrpc(&self, is_https: bool, body: &[u8]) -> Response<Body> {
-        match envelope::parse(body) {
-            Ok(Message::Single(message)) => self.single(message, is_https).await,
-            Ok(Message::Batch(messages)) => self.batch(messages).await,
+        let message = match envelope::parse(body) {
+            Ok(message) => message,
             Err(malformed) => {
                 let error = malformed_request(&malformed);
                 let body = error_text(malformed.id.as_ref(), &error);
-                with_status(StatusCode::BAD_REQUEST, body, error.code)
+                return with_status(StatusCode::BAD_REQUEST, body, error.code);
             }
+        };
+        let ids = request_ids(&message);
+        let room = match self.transport.gateway.responses.reserve(&self.principal, &ids) {
+            Ok(room) => room,
+            Err(full) => return rejection_response(&full.rejection()),
+        };
+        match message {
+            Message::Single(message) => {
+                let response = self.single(message, is_https).await;
+                room.hold_response(response).unwrap_or_else(|full| match ids.first() {
+                    Some(id) => single_response(id, Err(responses_full(full))),
+                    None => rejection_response(&full.rejection()),
+                })
+            }
+            Message::Batch(messages) => self.batch(messages, BatchRoom::new(room)).await,
         }
     }
 
@@ -110,8 +128,13 @@ impl ServiceClient {
         }
     }
 
-    /// Handles the messages of a batch at the same time. Each has its own checks, rate and trace.
-    async fn batch(&self, messages: Vec<Result<Incoming<'_>, MalformedMessage>>) -> Response<Body> {
+    /// Handles the messages of a batch, at most [`MAX_CONCURRENT_OF_BATCH`] at the same time. Each has
+    /// its own checks, rate and trace.
+    async fn batch(
+        &self,
+        messages: Vec<Result<Incoming<'_>, MalformedMessage>>,
+        room: BatchRoom,
+    ) -> Response<Body> {
         let connection = match self.active_connection().await {
             Ok(connection) => connection,
             Err(error) => {
@@ -119,44 +142,79 @@ impl ServiceClient {
                 return with_status(status, error_text(None, &error), error.code);
             }
         };
-        let replies = messages.into_iter().enumerate().map(|(index, message)| {
-            let connection = &connection;
-            async move {
-                let counted = self.count(index);
-                match (message, counted) {
-                    (Err(malformed), _) => {
-                        let error = malformed_request(&malformed);
-                        Some(error_text(malformed.id.as_ref(), &error))
-                    }
-                    (Ok(Incoming::Response { id, .. }), _) => {
-                        Some(error_text(Some(&id), &unexpected_response()))
-                    }
-                    (Ok(Incoming::Request { id, .. }), Err(error)) => {
-                        Some(error_text(Some(&id), &error))
-                    }
-                    (Ok(Incoming::Notification { .. }), Err(_)) => None,
-                    (Ok(Incoming::Request { id, method, params }), Ok(())) => {
-                        let reply = match is_lifecycle(&method) {
-                            true => Err(alone_only(&method)),
-                            false => self.call(connection, &id, &method, params).await,
-                        };
-                        Some(reply_text(&id, &reply))
-                    }
-                    (Ok(Incoming::Notification { method, params }), Ok(())) => {
-                        if !is_lifecycle(&method) {
-                            self.notify(connection, &method, params).await;
-                        }
-                        None
-                    }
-                }
+        let mut waiting = messages.into_iter().enumerate();
+        let (mut running, mut message) = (FuturesOrdered::new(), Vec::new());
+        loop {
+            let free = MAX_CONCURRENT_OF_BATCH - running.len();
+            for (index, member) in waiting.by_ref().take(free) {
+                running.push_back(self.respond_in_batch(&connection, index, member, &room));
             }
-        });
-        let replies: Vec<String> = join_all(replies).await.into_iter().flatten().collect();
-        if replies.is_empty() {
+            match running.next().await {
+                None => break,
+                Some(None) => {}
+                Some(Some(reply)) => add_to_batch(&mut message, reply.as_bytes()),
+            }
+        }
+        drop(running);
+        if message.is_empty() {
             return no_content();
         }
-        let replies: Vec<&str> = replies.iter().map(|reply| reply.trim_end()).collect();
-        json_response(format!("[{}]\n", replies.join(",")))
+        message.extend_from_slice(b"]\n");
+        json_response(room.hold(message))
+    }
+
+    /// Handles one message of a batch. Returns `None` for a message without a response.
+    async fn respond_in_batch(
+        &self,
+        connection: &ConnectionState,
+        index: usize,
+        message: Result<Incoming<'_>, MalformedMessage>,
+        room: &BatchRoom,
+    ) -> Option<String> {
+        let counted = self.count(index);
+        match (message, counted) {
+            (Err(malformed), _) => {
+                let error = malformed_request(&malformed);
+                Some(error_text(malformed.id.as_ref(), &error))
+            }
+            (Ok(Incoming::Response { id, .. }), _) => {
+                Some(error_text(Some(&id), &unexpected_response()))
+            }
+            (Ok(Incoming::Request { id, .. }), Err(error)) => Some(error_text(Some(&id), &error)),
+            (Ok(Incoming::Notification { .. }), Err(_)) => None,
+            (Ok(Incoming::Request { id, method, params }), Ok(())) => {
+                let request = (&id, &*method, params);
+                Some(self.call_in_batch(connection, request, room).await)
+            }
+            (Ok(Incoming::Notification { method, params }), Ok(())) => {
+                if !is_lifecycle(&method) {
+                    self.notify(connection, &method, params).await;
+                }
+                None
+            }
+        }
+    }
+
+    /// Calls the method of one request of a batch if there is room for its response.
+    async fn call_in_batch(
+        &self,
+        connection: &ConnectionState,
+        (id, method, params): (&RequestId, &str, Option<&RawValue>),
+        room: &BatchRoom,
+    ) -> String {
+        if let Err(full) = room.check() {
+            return error_text(Some(id), &responses_full(full));
+        }
+        let reply = match is_lifecycle(method) {
+            true => Err(alone_only(method)),
+            false => self.call(connection, id, method, params).await,
+        };
+        let text = reply_text(id, &reply);
+        drop(reply);
+        match room.add(text.len()) {
+            Ok(()) => text,
+            Err(full) => error_text(Some(id), &responses_full(full)),
+        }
     }
 
     /// Counts a message of a batch as a request of the client.
@@ -273,6 +331,29 @@ fn lifecycle_message(method: &str) -> Option<LifecycleMessage> {
 
 fn is_lifecycle(method: &str) -> bool {
     LifecycleMessage::ALL.into_iter().any(|message| message.as_str() == method)
+}
+
+/// Returns the ids of the messages with a response.
+fn request_ids(message: &Message<'_>) -> Vec<RequestId> {
+    let id = |message: &Incoming<'_>| match message {
+        Incoming::Request { id, .. } | Incoming::Response { id, .. } => Some(id.clone()),
+        Incoming::Notification { .. } => None,
+    };
+    match message {
+        Message::Single(message) => id(message).into_iter().collect(),
+        Message::Batch(messages) => messages
+            .iter()
+            .filter_map(|message| match message {
+                Ok(message) => id(message),
+                Err(malformed) => Some(malformed.id.clone().unwrap_or(RequestId::Integer(0))),
+            })
+            .collect(),
+    }
+}
+
+fn responses_full(full: ResponsesFull) -> ConnectionError {
+    let data = json!({ "mayHaveRun": full.has_run() });
+    ConnectionError::new(ErrorCode::TransportError, full.to_string()).with_data(data)
 }
 
 fn alone_only(method: &str) -> ConnectionError {

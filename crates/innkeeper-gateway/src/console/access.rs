@@ -11,6 +11,7 @@ use super::request::Visitor;
 use super::sessions::{FormOwner, FoundSession, SESSION_COOKIE, cookie};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
+use crate::server::ConnectionPlaces;
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -22,7 +23,7 @@ pub(super) enum Denied {
     NoCredential(Rejection),
     /// The principal is no operator.
     NoOperator(Principal),
-    /// The principal sends too many requests.
+    /// The principal sends too many requests, or has too many connections.
     Rate(Rejection),
 }
 
@@ -73,6 +74,9 @@ impl Console {
                 (principal.map_err(Denied::NoCredential)?, None)
             }
         };
+        if let Some(places) = parts.extensions.get::<ConnectionPlaces>() {
+            places.count(&principal).map_err(Denied::Rate)?;
+        }
         let counted = self.gateway().rate_limits.count_request(&principal);
         counted.map_err(|exceeded| Denied::Rate(exceeded.into()))?;
         if !self.is_operator(&principal) {

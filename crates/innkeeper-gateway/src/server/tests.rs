@@ -34,6 +34,7 @@ fn server() -> Server {
         builder: builder(&options),
         routes: TowerToHyperService::new(router),
         progress_time: PROGRESS_TIME,
+        principals: PrincipalLimit::new(usize::MAX),
     }
 }
 

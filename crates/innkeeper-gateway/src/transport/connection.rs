@@ -16,6 +16,7 @@ use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::metrics::ClientTransport;
+use crate::owned_calls::request_json;
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
@@ -30,6 +31,9 @@ const MAX_WRITE_BYTES: usize = 256 << 10;
 /// Maximum number of requests of one connection whose responses the client has not read. A client
 /// with so many is read no further.
 const MAX_UNANSWERED_REQUESTS: usize = MAX_REQUESTS_IN_FLIGHT + MAX_QUEUED_MESSAGES;
+
+/// Maximum size in bytes of the id in an error for which the responses of the client leave no room.
+const MAX_UNCOUNTED_ID_BYTES: usize = 1 << 10;
 
 /// Serves one client until the end of its output.
 pub(crate) async fn serve(
@@ -145,7 +149,8 @@ impl Connection {
     ) -> (Self, mpsc::Receiver<Bytes>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
         let sink = MessageSink::Queue(queue);
-        let client = Arc::new(Client::new(principal, endpoint, sink.clone()));
+        let general = sink.clone().counted(&gateway.responses, &principal);
+        let client = Arc::new(Client::new(principal, endpoint, general));
         let connection = Self {
             gateway: gateway.clone(),
             client,
@@ -264,6 +269,20 @@ impl Connection {
             header_trace: None,
             calls: None,
         };
+        // A connection with lines has one client, which waits for its own responses.
+        let room = match &memory {
+            None => None,
+            Some(_) => match self.gateway.responses.reserve(&self.client.principal, [&id]) {
+                Ok(room) => Some(room),
+                Err(full) => {
+                    // The error counts nowhere, so it repeats no long id.
+                    let shown =
+                        (request_json(&id).get().len() <= MAX_UNCOUNTED_ID_BYTES).then_some(&id);
+                    self.sink.send(incoming::error_line(shown, &full.into())).await;
+                    return;
+                }
+            },
+        };
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
         // No await between this check and the spawn: the shutdown waits for each accepted request.
@@ -273,12 +292,18 @@ impl Connection {
         }
         // The next message may cancel the request.
         let started = self.client.start_request(&id);
+        let request_sink = sink.clone().counted(&gateway.responses, &self.client.principal);
         let responding = async move {
             let _held = (unanswered, memory);
             let request = (&id, &*method, params.as_deref());
             let responding =
-                incoming::respond_started(&gateway, &connected, started, &sink, request);
+                incoming::respond_started(&gateway, &connected, started, &request_sink, request);
             if let Some(line) = responding.await {
+                let error = |error: &RpcError| incoming::error_line(Some(&id), error);
+                let line = match room {
+                    Some(room) => room.hold(line, error),
+                    None => line,
+                };
                 // A closed connection needs no response.
                 sink.send(line).await;
             }

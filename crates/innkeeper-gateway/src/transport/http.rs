@@ -36,6 +36,7 @@ use finished_streams::FinishedStreams;
 pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
+pub(crate) use legacy::add_to_batch;
 pub(crate) use response::{KEEP_ALIVE, event_response, keep_alive};
 use response::{rejected, rpc_error_response};
 use session::Sessions;

@@ -7,6 +7,7 @@ mod arbitrary_requests;
 mod bindings;
 mod bridge;
 mod cache_hints;
+mod client_shares;
 mod connection;
 mod connection_service;
 #[cfg(target_os = "linux")]

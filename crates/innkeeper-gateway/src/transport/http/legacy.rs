@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use http::{HeaderValue, Response, StatusCode};
 use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
@@ -20,6 +21,7 @@ use super::response::{
 };
 use super::session::{GENERAL_STREAM, NewSession, Session};
 use super::{Accepted, HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
+use crate::client::{RequestGuard, RequestRejection};
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
 use crate::gateway::GatewayInner;
@@ -28,6 +30,7 @@ use crate::owned_calls::{OwnedCalls, request_json};
 use crate::quota::Reservation;
 use crate::rate_limits::RateExceeded;
 use crate::replicas::OwnedKey;
+use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponseRoom};
 use crate::sink::MessageSink;
 use crate::store_error::StoreError;
 
@@ -224,17 +227,41 @@ impl Request {
         Self { id, method: method.to_owned(), params, counted: Ok(()) }
     }
 
+    fn error_line(&self, error: &RpcError) -> Bytes {
+        incoming::error_line(Some(&self.id), error)
+    }
+
     async fn respond(
         &self,
         gateway: &Arc<GatewayInner>,
         connected: &incoming::Connected,
         sink: &MessageSink,
+        started: Result<RequestGuard, RequestRejection>,
+    ) -> Option<Bytes> {
+        let request = (&self.id, &*self.method, self.params.as_deref());
+        incoming::respond_started(gateway, connected, started, sink, request).await
+    }
+
+    /// Responds as one of a batch. `started` is `None` for a request above the rate.
+    async fn respond_in_batch(
+        &self,
+        gateway: &Arc<GatewayInner>,
+        connected: &incoming::Connected,
+        sink: &MessageSink,
+        started: Option<Result<RequestGuard, RequestRejection>>,
+        room: &BatchRoom,
     ) -> Option<Bytes> {
         if let Err(exceeded) = self.counted {
-            return Some(incoming::response_line(&self.id, &Err(RpcError::from_rate(exceeded))));
+            return Some(self.error_line(&RpcError::from_rate(exceeded)));
         }
-        let request = (&self.id, &*self.method, self.params.as_deref());
-        incoming::respond_connected(gateway, connected, sink, request).await
+        if let Err(full) = room.check() {
+            return Some(self.error_line(&full.into()));
+        }
+        let line = self.respond(gateway, connected, sink, started?).await?;
+        match room.add(line.len()) {
+            Ok(()) => Some(line),
+            Err(full) => Some(self.error_line(&full.into())),
+        }
     }
 }
 
@@ -265,22 +292,50 @@ impl Requests {
         })
     }
 
-    /// Handles the requests at the same time, and returns the message with the responses; `None` if
-    /// the client cancelled all requests.
+    /// Handles the requests, those of a batch at most [`MAX_CONCURRENT_OF_BATCH`] at the same time.
+    /// Returns the message with the responses; `None` if the client cancelled all requests.
     async fn respond(
         &self,
         gateway: &Arc<GatewayInner>,
         connected: &incoming::Connected,
         sink: &MessageSink,
+        room: ResponseRoom,
     ) -> Option<Bytes> {
         match self {
-            Self::Single(request) => request.respond(gateway, connected, sink).await,
+            Self::Single(request) => {
+                let started = connected.client.start_request(&request.id);
+                let line = request.respond(gateway, connected, sink, started).await?;
+                Some(room.hold(line, |error| request.error_line(error)))
+            }
             Self::Batch(requests) => {
-                let responses =
-                    requests.iter().map(|request| request.respond(gateway, connected, sink));
-                let lines = join_all(responses).await;
-                let lines: Vec<Bytes> = lines.into_iter().flatten().collect();
-                (!lines.is_empty()).then(|| batch_line(&lines))
+                let room = BatchRoom::new(room);
+                // The client can cancel a request that waits.
+                let start = |request: &Request| {
+                    let is_permitted = request.counted.is_ok();
+                    is_permitted.then(|| connected.client.start_request(&request.id))
+                };
+                let started: Vec<_> = requests.iter().map(start).collect();
+                let mut waiting = requests.iter().zip(started);
+                let (mut running, mut message) = (FuturesOrdered::new(), Vec::new());
+                loop {
+                    let free = MAX_CONCURRENT_OF_BATCH - running.len();
+                    for (request, started) in waiting.by_ref().take(free) {
+                        running.push_back(
+                            request.respond_in_batch(gateway, connected, sink, started, &room),
+                        );
+                    }
+                    match running.next().await {
+                        None => break,
+                        Some(None) => {}
+                        Some(Some(line)) => add_to_batch(&mut message, &line),
+                    }
+                }
+                drop(running);
+                if message.is_empty() {
+                    return None;
+                }
+                message.extend_from_slice(b"]\n");
+                Some(room.hold(message))
             }
         }
     }
@@ -296,13 +351,21 @@ async fn respond(
     reservation: Reservation,
 ) -> Response<Body> {
     let transport = from.transport;
-    let activity = session.activity();
-    let stream = session.new_stream();
-    let sink = if accepts.events { MessageSink::Stream(stream.clone()) } else { MessageSink::None };
-    let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
-    let (ids, changes_session) = (requests.ids(), requests.changes_session());
     let request_ids: Vec<RequestId> =
         requests.all().iter().map(|request| request.id.clone()).collect();
+    let room = match transport.gateway.responses.reserve(&from.principal, &request_ids) {
+        Ok(room) => room,
+        Err(full) => return full.rejection().into_response(),
+    };
+    let activity = session.activity();
+    let stream = session.new_stream();
+    let sink = match accepts.events {
+        true => MessageSink::Stream(stream.clone())
+            .counted(&transport.gateway.responses, &from.principal),
+        false => MessageSink::None,
+    };
+    let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
+    let (ids, changes_session) = (requests.ids(), requests.changes_session());
     // Another replica owns the session, and the messages of the stream are gone.
     let lost = || outcomes(from, &request_ids, |_| true).unwrap_or_else(accepted);
     let gateway = transport.gateway.clone();
@@ -310,7 +373,7 @@ async fn respond(
     let (stored_by, stored) = (transport.clone(), session.clone());
     let responding = async move {
         let _reservation = reservation;
-        let line = requests.respond(&gateway, &connected, &sink).await;
+        let line = requests.respond(&gateway, &connected, &sink, room).await;
         if changes_session {
             Box::pin(store_session(&stored_by, &stored)).await;
         }
@@ -393,15 +456,18 @@ fn finish(stream: &EventStream, line: Option<Bytes>) {
 }
 
 pub(super) fn batch_line(lines: &[Bytes]) -> Bytes {
-    let mut all = vec![b'['];
-    for (index, line) in lines.iter().enumerate() {
-        if index > 0 {
-            all.push(b',');
-        }
-        all.extend_from_slice(line.trim_ascii_end());
+    let mut all = Vec::new();
+    for line in lines {
+        add_to_batch(&mut all, line);
     }
     all.extend_from_slice(b"]\n");
     all.into()
+}
+
+/// Adds a response to the start of a message with all responses.
+pub(crate) fn add_to_batch(message: &mut Vec<u8>, line: &[u8]) {
+    message.push(if message.is_empty() { b'[' } else { b',' });
+    message.extend_from_slice(line.trim_ascii_end());
 }
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.

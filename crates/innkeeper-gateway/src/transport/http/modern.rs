@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::response::IntoResponse;
+use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use innkeeper_protocol::http::{HeaderMismatch, check_request_headers};
 use innkeeper_protocol::request_meta::IncomingMeta;
@@ -14,11 +16,12 @@ use super::placement::place_stateless;
 use super::response::{accepted, json_response, rpc_error_response, running_events};
 use super::{Accepted, HttpRequest, incoming, unexpected_message};
 use crate::client::ClientIdentity;
-use crate::dispatch;
+use crate::dispatch::{self, Reply};
 use crate::error::RpcError;
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
 use crate::quota::Reservation;
+use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
 
 /// Number of messages of one request that wait until the client reads them.
@@ -58,8 +61,17 @@ async fn request(
         Ok(caller) => caller,
         Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
     };
+    let room = match from.transport.gateway.responses.reserve(&from.principal, [&id]) {
+        Ok(room) => room,
+        Err(full) => return full.rejection().into_response(),
+    };
     let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
-    let sink = if accepts.events { MessageSink::Queue(sender) } else { MessageSink::None };
+    let sink = match accepts.events {
+        true => {
+            MessageSink::Queue(sender).counted(&from.transport.gateway.responses, &from.principal)
+        }
+        false => MessageSink::None,
+    };
     let gateway = from.transport.gateway.clone();
     let metrics = &from.transport.gateway.metrics;
     let (request_id, method) = (id.clone(), method.to_owned());
@@ -76,16 +88,23 @@ async fn request(
         reply = &mut responding => {
             let status = reply.as_ref().err().map_or(StatusCode::OK, status_of);
             // Messages that the request sent at its end.
+            let line = response_line(room, &id, reply);
             let Some(first) = messages.try_recv().ok() else {
                 from.keep_records(calls.as_deref());
-                return json_response(status, incoming::response_line(&id, &reply));
+                return json_response(status, line);
             };
-            let line = incoming::response_line(&id, &reply);
             return running_events(first, messages, Box::pin(std::future::ready(line)), metrics);
         }
     };
-    let line = async move { incoming::response_line(&id, &responding.await) };
+    let line = async move { response_line(room, &id, responding.await) };
     running_events(first, messages, Box::pin(line), metrics)
+}
+
+/// Returns the response as a line that counts until it has left.
+fn response_line(room: ResponseRoom, id: &RequestId, reply: Reply) -> Bytes {
+    let line = incoming::response_line(id, &reply);
+    drop(reply);
+    room.hold(line, |error| incoming::error_line(Some(id), error))
 }
 
 /// Checks the headers and the `_meta` of a request, and the headers that repeat arguments.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 use innkeeper_protocol::RequestId;
 use innkeeper_protocol::sse;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::error::RpcError;
-use crate::event_stream::{EventReader, EventStream};
+use crate::event_stream::{EventReader, EventStream, StreamEvent};
 use crate::metrics::{GatewayMetrics, OpenCount};
 use crate::rejection::Rejection;
 
@@ -25,6 +25,9 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Estimated number of bytes of an event without its message.
 const EVENT_OVERHEAD_BYTES: usize = 64;
+
+/// Maximum size in bytes of a message that is copied into its event.
+const MAX_COPIED_BYTES: usize = 16 << 10;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -72,10 +75,32 @@ pub(crate) fn event_response(body: Body) -> Response<Body> {
     response
 }
 
-pub(super) fn event(id: Option<&str>, message: &[u8]) -> Bytes {
-    let mut bytes = Vec::with_capacity(message.len() + EVENT_OVERHEAD_BYTES);
-    write_event(&mut bytes, id, message);
-    bytes.into()
+/// Returns the parts of an event. A large message is not copied, and counts as unread as long as one of
+/// its parts waits.
+pub(super) fn event(id: Option<&str>, message: &Bytes) -> Vec<Bytes> {
+    let text = message.slice(..message.trim_ascii_end().len());
+    // The encoder replaces line breaks.
+    if text.len() <= MAX_COPIED_BYTES || memchr::memchr2(b'\n', b'\r', &text).is_some() {
+        let mut bytes = Vec::with_capacity(message.len() + EVENT_OVERHEAD_BYTES);
+        let data = sse::OutgoingData::Json(message);
+        let event = sse::OutgoingEvent { id, data, ..sse::OutgoingEvent::default() };
+        // The ids consist of digits, so they are valid.
+        sse::write_event(&mut bytes, &event).unwrap_or_default();
+        return vec![bytes.into()];
+    }
+    let head = match id {
+        Some(id) => format!("id: {id}\ndata: ").into(),
+        None => Bytes::from_static(b"data: "),
+    };
+    vec![head, text, Bytes::from_static(b"\n\n")]
+}
+
+/// Returns the body of an event stream whose events arrive in parts.
+pub(super) fn event_body(
+    events: impl Stream<Item = Vec<Bytes>> + Send + 'static,
+) -> Response<Body> {
+    let parts = events.flat_map(|parts| stream::iter(parts.into_iter().map(Ok::<_, Infallible>)));
+    event_response(Body::from_stream(parts))
 }
 
 /// Returns an event with an id and empty data (2025-11-25, Streamable HTTP).
@@ -117,29 +142,27 @@ pub(super) fn logged_events(
         if primed {
             reader.wait_known().await;
             let id = event_id(reader.stream_number(), 0);
-            return Some((Ok::<_, Infallible>(empty_event(&id)), (reader, false, open)));
+            return Some((vec![empty_event(&id)], (reader, false, open)));
         }
         match timeout(KEEP_ALIVE, reader.next()).await {
-            Err(_) => Some((Ok(keep_alive()), (reader, false, open))),
+            Err(_) => Some((vec![keep_alive()], (reader, false, open))),
             Ok(None) => None,
             Ok(Some(next)) => {
                 let id = event_id(reader.stream_number(), next.position);
-                Some((Ok(event(Some(&id), &next.message)), (reader, false, open)))
+                Some((event(Some(&id), &next.message), (reader, false, open)))
             }
         }
     });
-    event_response(Body::from_stream(events))
+    event_body(events)
 }
 
 /// Returns all events of a closed stream in one body.
 pub(super) fn all_events(stream: &EventStream) -> Response<Body> {
     let events = stream.read_all();
-    let size: usize = events.iter().map(|event| event.message.len() + EVENT_OVERHEAD_BYTES).sum();
-    let mut body = Vec::with_capacity(size);
-    for event in events {
-        write_event(&mut body, Some(&event_id(stream.number, event.position)), &event.message);
-    }
-    event_response(Body::from(body))
+    let number = stream.number;
+    event_body(stream::iter(events).map(move |StreamEvent { position, message }| {
+        event(Some(&event_id(number, position)), &message)
+    }))
 }
 
 /// Returns the id of an event, which `Last-Event-ID` repeats.
@@ -165,7 +188,7 @@ pub(super) fn running_events(
     let running = (Some(first), RunningRequest { request: Some(request), messages, _open });
     let events = stream::unfold(running, |(first, mut running)| async move {
         if let Some(first) = first {
-            return Some((Ok::<_, Infallible>(event(None, &first)), (None, running)));
+            return Some((event(None, &first), (None, running)));
         }
         let Some(request) = &mut running.request else {
             // The messages before the response.
@@ -178,28 +201,41 @@ pub(super) fn running_events(
                 response = request => (response, true),
             }
         });
-        let bytes = match next.await {
-            Err(_) => keep_alive(),
+        let parts = match next.await {
+            Err(_) => vec![keep_alive()],
             Ok((message, false)) => event(None, &message),
             Ok((response, true)) => {
                 running.request = None;
-                let mut bytes = Vec::new();
+                let mut parts = Vec::new();
                 while let Ok(message) = running.messages.try_recv() {
-                    write_event(&mut bytes, None, &message);
+                    parts.extend(event(None, &message));
                 }
-                write_event(&mut bytes, None, &response);
-                bytes.into()
+                parts.extend(event(None, &response));
+                parts
             }
         };
-        Some((Ok(bytes), (None, running)))
+        Some((parts, (None, running)))
     });
-    event_response(Body::from_stream(events))
+    event_body(events)
 }
 
-/// Appends a message as one event.
-fn write_event(bytes: &mut Vec<u8>, id: Option<&str>, message: &[u8]) {
-    let data = sse::OutgoingData::Json(message);
-    let event = sse::OutgoingEvent { id, data, ..sse::OutgoingEvent::default() };
-    // The ids consist of digits, so they are valid.
-    sse::write_event(bytes, &event).unwrap_or_default();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_in_parts_is_the_event_of_the_encoder() {
+        for length in [1, MAX_COPIED_BYTES - 2, MAX_COPIED_BYTES - 1, 5 * MAX_COPIED_BYTES] {
+            let line = Bytes::from(format!("\"{}\"\n", "x".repeat(length)));
+            for id in [None, Some("3-1")] {
+                let mut expected = Vec::new();
+                let data = sse::OutgoingData::Json(&line);
+                let encoded = sse::OutgoingEvent { id, data, ..sse::OutgoingEvent::default() };
+                sse::write_event(&mut expected, &encoded).unwrap();
+                let parts = event(id, &line);
+                assert_eq!(parts.len(), if length < MAX_COPIED_BYTES - 1 { 1 } else { 3 });
+                assert_eq!(parts.concat(), expected, "{length}");
+            }
+        }
+    }
 }

@@ -4,7 +4,6 @@
 //! the stream cancels the requests of its client.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -109,9 +108,9 @@ pub(crate) async fn open_stream(
     };
     let events = stream::unfold(events, |mut events| async move {
         let next = events.next().await?;
-        Some((Ok::<_, Infallible>(next), events))
+        Some((next, events))
     });
-    response::event_response(Body::from_stream(events))
+    response::event_body(events)
 }
 
 /// Ends its session at the end of the stream.
@@ -160,10 +159,10 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    /// Returns the next event; `None` at the end.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// Returns the parts of the next event; `None` at the end.
+    async fn next(&mut self) -> Option<Vec<Bytes>> {
         if let Some(first) = self.endpoint.take() {
-            return Some(first);
+            return Some(vec![first]);
         }
         let Some(answered) = &mut self.answered else {
             // The responses that arrived before the end.
@@ -176,9 +175,9 @@ impl OpenStream {
             }
             () = answered => {
                 self.answered = None;
-                Some(response::keep_alive())
+                Some(vec![response::keep_alive()])
             }
-            () = sleep(KEEP_ALIVE) => Some(response::keep_alive()),
+            () = sleep(KEEP_ALIVE) => Some(vec![response::keep_alive()]),
         }
     }
 }

@@ -232,3 +232,37 @@ async fn each_error_of_the_connection_has_its_code() {
     let response = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
     assert_eq!(client.jsonrpc(&response).await.error().1, -32_200);
 }
+
+/// Attack: remote | a client sends a batch of requests with large results | the batch stops when the
+/// results fill the memory of unread responses, and each further request has an error that says whether
+/// it ran | No unbounded memory
+#[tokio::test]
+async fn a_batch_of_the_connection_service_stops_when_its_responses_fill_the_memory() {
+    let (test_env, service) = (TestEnv::new(), service());
+    let options = GatewayOptions { max_response_bytes: 200 << 10, ..GatewayOptions::default() };
+    let builder = GatewayBuilder::new(options).connections(service.clone());
+    let gateway = test_env.gateway_with(builder, []).await;
+    let client = ServiceClient::active(&gateway).await;
+    let text = "x".repeat(20 << 10);
+    let batch: Vec<Value> = (0..40)
+        .map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "echo", "params": { "a": text } }))
+        .collect();
+    let reply = client.jsonrpc(&json!(batch)).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert!(reply.text.len() <= 200 << 10, "{}", reply.text.len());
+    let responses = reply.json();
+    let responses = responses.as_array().unwrap();
+    let ids: Vec<_> = responses.iter().map(|response| response["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, (0..40).collect::<Vec<_>>());
+    let count = |may_have_run: bool| {
+        let expected = json!({ "mayHaveRun": may_have_run });
+        responses.iter().filter(|response| response["error"]["data"] == expected).count()
+    };
+    let (dropped, not_run) = (count(true), count(false));
+    let results = responses.iter().filter(|response| response["result"].is_object()).count();
+    assert_eq!(results + dropped + not_run, 40);
+    assert!((5..=9).contains(&results) && (1..=16).contains(&dropped), "{results}, {dropped}");
+    let single = client.call("echo", json!({ "a": "x".repeat(300 << 10) })).await;
+    assert_eq!(single.error().0, 503, "{single:?}");
+    assert!(single.error().2.contains("was dropped"), "{single:?}");
+}
