@@ -79,6 +79,8 @@ pub struct HostBuilder {
     pub(crate) limits: SessionLimits,
     connectors: Connectors,
     continued_sessions: HashMap<String, RemoteSession>,
+    /// Files and directories that no sandbox may write.
+    protected: Vec<PathBuf>,
 }
 
 impl HostBuilder {
@@ -102,6 +104,7 @@ impl HostBuilder {
             limits: SessionLimits::default(),
             connectors: Connectors::default(),
             continued_sessions: HashMap::new(),
+            protected: Vec::new(),
         }
     }
 
@@ -121,6 +124,22 @@ impl HostBuilder {
     pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
         self.ledger = Some(directory.into());
         self
+    }
+
+    /// Names files and directories of the application that no sandbox may write, whether they exist or
+    /// not: a server whose `write` contains one of them, or a part of one, does not start. The files of the
+    /// configuration, the lock, the [ledger](Self::ledger) and the [tokens](Self::token_directory) are
+    /// protected without a call. Default: no others.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected.extend(paths);
+        self
+    }
+
+    /// Returns all files and directories that no sandbox may write, except those of the configuration.
+    fn protected(&self) -> Vec<PathBuf> {
+        let own = self.ledger.iter().chain(&self.auth.token_directory);
+        self.protected.iter().chain(own).cloned().collect()
     }
 
     /// Sets the name and version of the client in the handshake. Default: `innkeeper` and its
@@ -318,7 +337,7 @@ impl HostBuilder {
         let servers = config.servers.values();
         let mut problems: Vec<Diagnostic> =
             config.invalid.values().flat_map(|server| server.problems.clone()).collect();
-        let own_files = OwnFiles::from_config(&config);
+        let own_files = OwnFiles::new(&config, &self.protected());
         match endpoint_resolution::prepare(servers, environment, &self.connectors, &own_files) {
             Ok(prepared) => problems.extend(
                 prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
@@ -346,6 +365,7 @@ impl HostBuilder {
     /// Returns all problems of an invalid configuration. If a required server does not become
     /// ready, stops all servers and returns every such server.
     pub async fn start(self) -> Result<Host, StartError> {
+        let protected = self.protected();
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
@@ -354,7 +374,7 @@ impl HostBuilder {
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
-        let own_files = OwnFiles::from_config(&config);
+        let own_files = OwnFiles::new(&config, &protected);
         let servers = config.servers.values();
         let servers =
             endpoint_resolution::prepare_start(servers, &environment, &connectors, &own_files)?;
@@ -399,6 +419,7 @@ impl HostBuilder {
             launcher: launcher.clone(),
             environment,
             connectors,
+            protected,
             host: config.host.clone(),
             config: ArcSwap::from_pointee(config.clone()),
             reload_lock: Mutex::default(),
