@@ -1,6 +1,7 @@
 //! Uses the servers of a running `innkeeper serve` of the same configuration.
 //!
-//! The gateway listens on a socket that only its user reaches. The name of the socket is a digest of
+//! The gateway listens on a socket that only its user reaches, and on Linux serves no process of a
+//! sandbox: a sandboxed server has the same user, and would reach every other server there. The name of the socket is a digest of
 //! the configuration: after a change, no command finds the socket, and each starts its own servers. A
 //! connection is for one server. Its first line names the server and the item; the response says
 //! whether the server is ready and has the item; MCP messages follow.
@@ -24,6 +25,8 @@ pub(crate) use greeting::RequestedItem;
 #[cfg(unix)]
 pub(crate) use client::{Attached, connect};
 #[cfg(unix)]
+pub(crate) use directory::socket_directory;
+#[cfg(unix)]
 pub(crate) use listener::AttachListener;
 #[cfg(not(unix))]
-pub(crate) use unsupported::{AttachListener, Attached, connect};
+pub(crate) use unsupported::{AttachListener, Attached, connect, socket_directory};

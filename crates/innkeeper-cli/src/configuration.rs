@@ -3,7 +3,7 @@
 mod discovery;
 mod source;
 
-pub(crate) use discovery::OWN_CONFIG_FILE;
+pub(crate) use discovery::{OWN_CONFIG_FILE, user_config_file};
 pub(crate) use source::ConfigSource;
 
 use innkeeper_host::config::{Diagnostic, Severity};

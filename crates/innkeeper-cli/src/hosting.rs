@@ -20,6 +20,7 @@ use crate::commands::{CommandContext, listen_for_signals};
 use crate::configuration::print_warnings;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, Style, escape_inline};
+use crate::own_paths::own_paths;
 use crate::pins;
 use crate::progress;
 use crate::shutdown_notice::await_shutdown;
@@ -264,6 +265,8 @@ pub(crate) fn warn_leftovers(report: &ShutdownReport, output: &mut Output) -> io
 pub(crate) struct HostPreparation {
     supervisor: Supervisor,
     state: Option<PathBuf>,
+    /// What no sandbox may write.
+    own_paths: Vec<PathBuf>,
     /// The lock beside the configuration, if the file exists.
     lock: Option<Lock>,
 }
@@ -271,7 +274,8 @@ pub(crate) struct HostPreparation {
 impl HostPreparation {
     pub(crate) fn new(context: &CommandContext) -> Result<Self, CliError> {
         let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
-        Ok(Self { supervisor: supervisor()?, state: state_dir(&context.environment), lock })
+        let state = state_dir(&context.environment);
+        Ok(Self { supervisor: supervisor()?, state, own_paths: own_paths(context), lock })
     }
 
     /// Completes the builder of a host that starts servers.
@@ -282,7 +286,7 @@ impl HostPreparation {
             }
             None => builder,
         };
-        self.apply_to_remote(builder)
+        self.apply_to_remote(builder.protect(self.own_paths.iter().cloned()))
     }
 
     /// Completes the builder of a host whose servers another program started.

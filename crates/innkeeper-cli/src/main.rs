@@ -8,6 +8,7 @@ mod signals;
 mod config_editor;
 mod configuration;
 mod hosting;
+mod own_paths;
 mod pins;
 mod progress;
 mod progress_lines;

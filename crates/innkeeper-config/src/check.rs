@@ -13,6 +13,7 @@ use super::filter::ToolFilter;
 use super::host::HostConfig;
 use super::key_location::{PathSegment, key_segment, locate};
 use super::literal::{self, LiteralKind};
+use super::origin::EnvFile;
 use super::server::{ServerConfig, Share, TransportConfig};
 use super::settings::{self, SharedSettings};
 use super::source_text::Diagnostics;
@@ -31,6 +32,8 @@ pub(super) struct ServerDraft {
     pub(super) share: Share,
     /// Dependencies with their index in the file.
     pub(super) dependencies: Vec<(usize, String)>,
+    /// The file with variables; an error elsewhere in the entry does not affect this.
+    pub(super) env_file: Option<EnvFile>,
     /// `None` if an error was reported.
     pub(super) config: Option<ServerConfig>,
 }
@@ -65,13 +68,14 @@ pub(super) fn server(
         transport: None,
         share: typed.shared.share.map_or(host.share, settings::share),
         dependencies,
+        env_file: None,
         config: None,
     };
     // The variables of a disabled server may be unset, so the check skips them.
     if disabled || !entry.node.is_object() {
         return draft;
     }
-    let mut checker = EntryChecker { entry, scope, report };
+    let mut checker = EntryChecker { entry, scope, report, env_file: None };
     let kind = checker.transport_kind(&typed);
     draft.transport = kind.map(raw::Transport::name);
     let transport = kind.and_then(|kind| checker.transport(kind, &mut typed));
@@ -85,6 +89,7 @@ pub(super) fn server(
         Some(typed) => remote::helper(&mut checker, typed),
         None => Some(Vec::new()),
     };
+    draft.env_file = checker.env_file.take();
     if let (Some(transport), Some(oauth), Some(helper)) = (transport, oauth, helper) {
         let mut config = checker.build_config(transport, host, typed, &draft.dependencies);
         (config.oauth, config.headers_helper) = (oauth, helper);
@@ -98,6 +103,7 @@ pub(super) struct EntryChecker<'a> {
     pub(super) entry: &'a ServerEntry,
     pub(super) scope: &'a VariableScope<'a>,
     pub(super) report: &'a mut Diagnostics,
+    pub(super) env_file: Option<EnvFile>,
 }
 
 impl EntryChecker<'_> {

@@ -9,6 +9,7 @@ use super::diagnostic::{Diagnostic, Position};
 use super::dotenv::{self, Variables};
 use super::key_location::{PathSegment, key_segment};
 use super::key_path::escape_for_message;
+use super::origin::EnvFile;
 use super::secret::{ExpandedValue, Secret};
 use super::secret_scan;
 use super::server::TransportConfig;
@@ -126,6 +127,11 @@ fn env_file(checker: &mut EntryChecker<'_>, typed: Option<String>) -> Option<Var
     let segments = [key_segment("envFile")];
     let replaced = checker.expand(&segments, &source_text)?;
     let path = checker.scope.resolve(&replaced.value);
+    checker.env_file = Some(EnvFile {
+        server: checker.entry.name.clone(),
+        written: source_text.clone(),
+        path: path.clone(),
+    });
     match files::read_variables(&path) {
         Err(message) => {
             checker.error(&segments, format!("`{}`: {message}", escape_for_message(&source_text)));

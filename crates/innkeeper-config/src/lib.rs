@@ -78,7 +78,7 @@ pub use host::HostConfig;
 pub use inherited_environment::InheritedEnvironment;
 pub use invalid_server::InvalidServer;
 pub use load::MAX_FILE_BYTES;
-pub use origin::ConfigOrigin;
+pub use origin::{ConfigOrigin, EnvFile};
 pub use schema::json_schema;
 pub use secret::{ExpandedValue, Secret};
 pub use secret_scan::{mentions_secret, redact_argument, redact_url};

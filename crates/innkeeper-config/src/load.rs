@@ -38,12 +38,8 @@ pub(super) fn load_files(
     // The hash comes first, so that a write during the load counts as a change.
     let content = watch::content_hash(&watch::absolute_paths(paths, env));
     let config = merge(paths.iter().map(load_source).collect(), env, load_mode)?;
-    let origin = ConfigOrigin {
-        files: paths.to_owned(),
-        load_mode,
-        content_hash: content,
-        ..ConfigOrigin::default()
-    };
+    let origin =
+        ConfigOrigin { files: paths.to_owned(), load_mode, content_hash: content, ..config.origin };
     Ok(Config { origin, ..config })
 }
 
@@ -151,6 +147,7 @@ fn merge(
         if is_partial { invalid_servers(&drafts, &parsed_sources) } else { IndexMap::new() };
     let mut config = Config { host, serve, environment: env.clone(), ..Config::default() };
     for LocatedDraft { draft, .. } in drafts {
+        config.origin.env_files.extend(draft.env_file);
         if draft.disabled {
             config.disabled.insert(draft.name, draft.position);
         } else if let Some(server) = draft.config

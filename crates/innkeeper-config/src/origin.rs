@@ -9,6 +9,8 @@ use super::{Config, ConfigError, graph, load};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConfigOrigin {
     pub(super) files: Vec<PathBuf>,
+    /// The `envFile` of each server that has one, also of a server that is set aside or not selected.
+    pub(super) env_files: Vec<EnvFile>,
     /// Names of the selected servers, if there was a selection.
     pub(super) selected: Option<Vec<String>>,
     /// How the files were loaded.
@@ -17,6 +19,18 @@ pub struct ConfigOrigin {
     pub(super) all_optional: bool,
     /// Hash of the files just before they were read; `None` if a file was unreadable.
     pub(super) content_hash: Option<ContentHash>,
+}
+
+/// The file with variables of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvFile {
+    /// Name of the server.
+    pub server: String,
+    /// `envFile` as written in the file.
+    pub written: String,
+    /// Path after the expansion of variables; relative to the working directory if the environment of
+    /// the configuration has none. The file may not exist.
+    pub path: PathBuf,
 }
 
 /// The effect of an error in the entry of one server.
@@ -38,6 +52,11 @@ impl ConfigOrigin {
         &self.files
     }
 
+    /// Returns the `envFile` of each enabled server in the files, regardless of a selection.
+    pub fn env_files(&self) -> &[EnvFile] {
+        &self.env_files
+    }
+
     /// Returns whether the configuration was reduced to some of its servers.
     pub fn is_selection(&self) -> bool {
         self.selected.is_some()
@@ -47,7 +66,7 @@ impl ConfigOrigin {
 /// Reads the files again with the same options and the same selection; returns `None` without
 /// files.
 pub(super) fn reload(config: &Config) -> Option<Result<Config, ConfigError>> {
-    let ConfigOrigin { files, selected, load_mode, all_optional, content_hash: _ } = &config.origin;
+    let ConfigOrigin { files, selected, load_mode, all_optional, .. } = &config.origin;
     if files.is_empty() {
         return None;
     }

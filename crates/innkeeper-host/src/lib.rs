@@ -64,6 +64,8 @@ mod simulation;
 
 pub use innkeeper_config::name::split_name;
 pub use innkeeper_config::{Config, ConfigError, Environment};
+#[cfg(target_os = "linux")]
+pub use innkeeper_process::peer;
 pub use innkeeper_process::{
     EmbeddedSupervisor, ExitStatus, ProcessContainment, ProcessLimit, ProcessTable, ProcessUsage,
     Supervisor, host_process, inherited_environment, shim,

@@ -1,6 +1,7 @@
 //! Applies a new configuration to a running host.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -106,6 +107,8 @@ pub(crate) struct Reloader {
     pub(crate) environment: Environment,
     /// In-process servers of the application.
     pub(crate) connectors: Connectors,
+    /// Files and directories of the application that no sandbox may write.
+    pub(crate) protected: Vec<PathBuf>,
     /// Settings at the start of the host, which a reload does not change.
     pub(crate) host: HostConfig,
     /// Last applied configuration.
@@ -226,7 +229,7 @@ impl Reloader {
             launched,
             &self.environment,
             &self.connectors,
-            &OwnFiles::from_config(config),
+            &OwnFiles::new(config, &self.protected),
         )?;
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.into_iter().map(|settings| (settings.config.name.clone(), settings)).collect();

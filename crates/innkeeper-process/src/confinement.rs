@@ -33,13 +33,12 @@ impl Confinement {
         Self { limits, sandbox }
     }
 
-    /// Returns the path of the sandbox that lets the server write a file. The path of the file is
-    /// absolute and has no links.
-    pub fn write_path_of(&self, file: &Path) -> Option<&str> {
+    /// Returns the first path in `write` of the sandbox for which `condition` holds. The condition gets
+    /// what the server may write: an absolute path without links.
+    pub fn find_write_path(&self, condition: impl Fn(&Path) -> bool) -> Option<&str> {
         let spec = self.sandbox.as_ref()?;
         let mut write = spec.sandbox.write.iter().map(String::as_str);
-        let contains = |dir: PathBuf| file.starts_with(dir);
-        write.find(|path| permitted_path(spec, path).is_some_and(contains))
+        write.find(|path| permitted_path(spec, path).is_some_and(|path| condition(&path)))
     }
 
     /// Returns the reason if the requested sandbox is unavailable on this system.

@@ -8,6 +8,8 @@ pub mod host_process;
 mod launch_probe;
 pub mod ledger;
 mod output;
+#[cfg(target_os = "linux")]
+pub mod peer;
 mod process_table;
 mod program;
 mod runner_settings;

@@ -104,6 +104,15 @@ pub(crate) fn clock_milliseconds() -> u64 {
     seconds.saturating_mul(1_000).saturating_add(nanoseconds / 1_000_000)
 }
 
+/// Opens the process that connected a Unix socket, also after the end of the process.
+///
+/// # Errors
+/// The kernel is older than Linux 6.5 (`NOPROTOOPT`), or nothing is left of the process.
+#[cfg(all(target_os = "linux", not(innkeeper_freestanding)))]
+pub fn open_peer(socket: BorrowedFd<'_>) -> io::Result<rustix::fd::OwnedFd> {
+    raw::open_peer(socket)
+}
+
 /// Marks every descriptor from this number on, so that the server does not inherit it.
 ///
 /// # Errors
@@ -414,6 +423,35 @@ mod raw {
         // SAFETY: the caller passes vectors that end with a null pointer.
         unsafe { libc::execve(program.as_ptr(), arguments.cast(), environment.cast()) };
         last_error()
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(super) fn open_peer(socket: rustix::fd::BorrowedFd<'_>) -> io::Result<rustix::fd::OwnedFd> {
+        use rustix::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+        /// `SO_PEERPIDFD` (unix(7)).
+        const PEER_PROCESS: libc::c_int = 77;
+
+        let mut descriptor: libc::c_int = -1;
+        let mut size = core::mem::size_of::<libc::c_int>() as libc::socklen_t;
+        // SAFETY: the kernel writes one descriptor and its size.
+        let result = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                PEER_PROCESS,
+                core::ptr::from_mut(&mut descriptor).cast(),
+                &raw mut size,
+            )
+        };
+        if result < 0 {
+            return Err(last_error());
+        }
+        if descriptor < 0 {
+            return Err(Errno::BADF);
+        }
+        // SAFETY: the kernel returned a new descriptor that nothing else owns.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
     pub(super) fn exit(code: i32) -> ! {

@@ -264,6 +264,8 @@ pub mod telemetry {
 
 /// Server processes: supervisor, containment, environment and exit status.
 pub mod process {
+    #[cfg(target_os = "linux")]
+    pub use innkeeper_host::peer;
     pub use innkeeper_host::{
         EmbeddedSupervisor, ExitStatus, ProcessContainment, ProcessLimit, Supervisor, host_process,
         inherited_environment, shim,

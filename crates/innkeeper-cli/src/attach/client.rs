@@ -19,8 +19,8 @@ pub(crate) struct Attached {
 }
 
 /// Connects to the only server of a configuration. Returns `None` if no gateway with this digest
-/// runs, or if its server is not ready or does not have the item: the command then starts its own
-/// server, which reports the problem.
+/// runs, if the gateway refuses a confined command, or if its server is not ready or does not have the
+/// item: the command then starts its own server, which reports the problem.
 pub(crate) async fn connect(
     environment: &Environment,
     digest: &str,
@@ -35,8 +35,17 @@ pub(crate) async fn connect(
     let stream = UnixStream::connect(&socket).await.ok().filter(is_same_user)?;
     let mut stream = BufReader::new(stream);
     let greeting = Greeting { server: server.name.clone(), item };
-    greeting::write(&mut stream, &greeting).await.ok()?;
-    let welcome: Welcome = greeting::read(&mut stream).await.ok()?;
+    let greeted = async {
+        greeting::write(&mut stream, &greeting).await?;
+        greeting::read(&mut stream).await
+    };
+    let welcome: Welcome = match greeted.await {
+        Ok(welcome) => welcome,
+        Err(error) => {
+            tracing::info!(%error, "a running `innkeeper serve` refused the command");
+            return None;
+        }
+    };
     if !welcome.ready {
         return None;
     }

@@ -8,14 +8,18 @@ use innkeeper_host::Environment;
 
 use crate::hosting::state_dir;
 
+/// Returns the directory of the sockets.
+pub(crate) fn socket_directory(environment: &Environment) -> Option<PathBuf> {
+    let runtime = environment.get("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
+    match runtime {
+        Some(runtime) => Some(PathBuf::from(runtime).join("innkeeper")),
+        None => state_dir(environment).map(|state| state.join("sockets")),
+    }
+}
+
 /// Returns the path of the socket of a digest.
 pub(super) fn socket_path(environment: &Environment, digest: &str) -> Option<PathBuf> {
-    let runtime = environment.get("XDG_RUNTIME_DIR").filter(|path| path.starts_with('/'));
-    let directory = match runtime {
-        Some(runtime) => PathBuf::from(runtime).join("innkeeper"),
-        None => state_dir(environment)?.join("sockets"),
-    };
-    Some(directory.join(format!("{digest}.sock")))
+    Some(socket_directory(environment)?.join(format!("{digest}.sock")))
 }
 
 /// Creates the directory of a socket if it does not exist.

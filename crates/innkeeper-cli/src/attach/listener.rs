@@ -59,6 +59,7 @@ impl AttachListener {
     ) {
         let mut commands = FuturesUnordered::new();
         let mut accepts = true;
+        let mut has_warned = false;
         loop {
             let has_place = accepts && commands.len() < MAX_CONNECTIONS;
             tokio::select! {
@@ -66,10 +67,17 @@ impl AttachListener {
                 Some(()) = commands.next() => {}
                 accepted = self.listener.accept(), if has_place => {
                     match accepted {
-                        Ok((stream, _)) if is_same_user(&stream) => {
-                            commands.push(serve_command(stream, gateway, host));
-                        }
-                        Ok(_) => tracing::warn!("connection of another user rejected"),
+                        Ok((stream, _)) => match check_peer(&stream) {
+                            Ok(()) => commands.push(serve_command(stream, gateway, host)),
+                            // A server can try without end.
+                            Err(reason) if has_warned => {
+                                tracing::debug!(reason, "connection of a command rejected");
+                            }
+                            Err(reason) => {
+                                has_warned = true;
+                                tracing::warn!(reason, "connection of a command rejected");
+                            }
+                        },
                         Err(error) => {
                             tracing::warn!(%error, "no more commands use this gateway");
                             accepts = false;
@@ -83,6 +91,17 @@ impl AttachListener {
         let draining = async { while commands.next().await.is_some() {} };
         drop(timeout(drain_time, draining).await);
     }
+}
+
+/// Returns an error unless the process at the other end may do what its user may: a sandboxed server
+/// has the same user.
+fn check_peer(stream: &UnixStream) -> Result<(), String> {
+    if !is_same_user(stream) {
+        return Err("it belongs to another user".to_owned());
+    }
+    #[cfg(target_os = "linux")]
+    innkeeper_host::peer::check_unconfined(stream).map_err(|problem| problem.to_string())?;
+    Ok(())
 }
 
 async fn serve_command(stream: UnixStream, gateway: &Gateway, host: &Host) {

@@ -1,6 +1,7 @@
 //! Platforms without Unix sockets: each command starts its own servers.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use innkeeper_gateway::Gateway;
@@ -25,6 +26,10 @@ pub(crate) async fn connect(
     _: &Config,
     _: RequestedItem,
 ) -> Option<Attached> {
+    None
+}
+
+pub(crate) fn socket_directory(_: &Environment) -> Option<PathBuf> {
     None
 }
 

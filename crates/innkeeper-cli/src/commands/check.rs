@@ -9,13 +9,14 @@ use super::CommandContext;
 use crate::configuration::select_source;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, escape_inline};
+use crate::own_paths::own_paths;
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let source = select_source(context)?;
     let (problems, servers) = match source.load(&context.environment) {
         Ok(mut config) => {
             config.warnings.extend(unpinned_packages(&config));
-            config.warnings.extend(writable_own_files(&config));
+            config.warnings.extend(writable_own_files(&config, &own_paths(context)));
             (config.warnings, config.servers.len())
         }
         Err(error) => (error.0, 0),

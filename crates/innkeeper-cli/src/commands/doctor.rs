@@ -9,6 +9,7 @@ use crate::configuration::{load_config, print_warnings};
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::supervisor;
 use crate::output::{Output, Style, escape_inline};
+use crate::own_paths::own_paths;
 
 pub(super) async fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let config = load_config(context)?;
@@ -20,7 +21,7 @@ pub(super) async fn run(context: &mut CommandContext) -> Result<(), CliError> {
         .map(|it| it.name.clone())
         .collect();
     let servers = config.servers.len();
-    let builder = Host::builder(config).supervisor(supervisor()?);
+    let builder = Host::builder(config).supervisor(supervisor()?).protect(own_paths(context));
     let problems = match builder.check() {
         Ok(warnings) => warnings,
         Err(error) => error.0,

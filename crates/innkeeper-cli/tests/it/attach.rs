@@ -52,7 +52,7 @@ impl TestEnv {
         while !text.contains("serving ") {
             assert!(stderr.read_line(&mut text).unwrap() > 0, "the program ended: {text}");
         }
-        Gateway { child, text, _stderr: stderr }
+        Gateway { child, text, stderr }
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
@@ -72,7 +72,7 @@ struct Gateway {
     /// What the program wrote until it was ready.
     text: String,
     /// Open until the end, so that the program can write.
-    _stderr: BufReader<ChildStderr>,
+    stderr: BufReader<ChildStderr>,
 }
 
 impl Gateway {
@@ -230,6 +230,34 @@ fn a_socket_belongs_to_the_first_gateway_and_a_killed_one_leaves_it_to_the_next(
     test_env.run(&["call", "a.pid"]);
     assert_eq!(test_env.starts(), 4);
     third.terminate();
+}
+
+/// Attack: sandbox | a sandboxed server connects to the socket of the gateway to call the tools of other
+/// servers | the gateway closes the connection and says why; a confined command starts its own server |
+/// Confinement holds
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_a_sandbox_confines_is_not_served() {
+    let test_env = TestEnv::new(fixture("a"));
+    let mut gateway = test_env.serve();
+    assert_eq!(test_env.run(&["call", "a.pid"]).status.code(), Some(0));
+    assert_eq!(test_env.starts(), 1, "a command without a sandbox");
+    for starts in [2, 3] {
+        // A child has the flag of the thread that starts it.
+        let called = std::thread::scope(|scope| {
+            let confined = scope.spawn(|| {
+                rustix::thread::set_no_new_privs(true).unwrap();
+                test_env.run(&["call", "a.pid"])
+            });
+            confined.join().unwrap()
+        });
+        assert_eq!(called.status.code(), Some(0), "{}", messages(&called));
+        assert_eq!(test_env.starts(), starts, "a command in a sandbox");
+    }
+    gateway.stderr.read_line(&mut gateway.text).unwrap();
+    assert!(gateway.text.contains("connection of a command rejected"), "{}", gateway.text);
+    assert!(gateway.text.contains("no_new_privs"), "{}", gateway.text);
+    gateway.terminate();
 }
 
 /// Attack: files | another user can open the directory of the sockets | the gateway opens no socket

@@ -87,3 +87,44 @@ fn a_server_that_may_write_its_configuration_does_not_start() {
     assert!(errors.contains(reason), "{errors}");
     assert!(tools.contains("closed.echo") && !tools.contains("open.echo"), "{tools}");
 }
+
+/// Attack: sandbox | a server with the home directory in `write` creates the configuration of the user,
+/// changes approvals, or writes the `envFile` of another server | the server does not start, and `check`
+/// names the file | Confinement holds
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_may_write_what_later_commands_trust_does_not_start() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["home/data", "project", "run"] {
+        std::fs::create_dir_all(dir.path().join(name)).unwrap();
+    }
+    std::fs::write(dir.path().join("run/x.env"), "A=1\n").unwrap();
+    let fixture = innkeeper_testkit::fixture_program();
+    let server = |write: &str| json!({ "command": fixture, "sandbox": { "write": [write] } });
+    let servers = json!({
+        "home": server("../home"), "run": server("../run"), "data": server("../home/data"),
+        "free": { "command": fixture, "envFile": "../run/x.env" },
+    });
+    let file = dir.path().join("project/mcp.json");
+    std::fs::write(&file, json!({ "servers": servers }).to_string()).unwrap();
+    let run = |command| {
+        let mut program = innkeeper(&[command], &dir.path().join("project"));
+        let output = program.env("HOME", dir.path().join("home")).output().unwrap();
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let home = format!(
+        "servers.home.sandbox.write: `../home` lets the server write \
+         `{}/home/.config/innkeeper/mcp.json`",
+        dir.path().display()
+    );
+    let run_file = "servers.run.sandbox.write: `../run` lets the server write `../run/x.env`, the \
+                    `envFile` of server `free`";
+    let [problems, _] = run("check");
+    assert!(problems.contains(&home) && problems.contains(run_file), "{problems}");
+    assert!(!problems.contains("servers.data.sandbox"), "{problems}");
+    let [tools, errors] = run("tools");
+    assert!(errors.contains(&home) && errors.contains(run_file), "{errors}");
+    for (name, starts) in [("home", false), ("run", false), ("data", true), ("free", true)] {
+        assert_eq!(tools.contains(&format!("{name}.echo")), starts, "{name}: {tools}");
+    }
+}

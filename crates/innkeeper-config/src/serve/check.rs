@@ -61,8 +61,12 @@ fn section(member: JsonMember, servers: &[String], source: &mut ParsedSource<'_>
         extra: Vec::new(),
         has_valid_name: true,
     };
-    let mut checker =
-        EntryChecker { entry: &entry, scope: &source.scope, report: &mut source.report };
+    let mut checker = EntryChecker {
+        entry: &entry,
+        scope: &source.scope,
+        report: &mut source.report,
+        env_file: None,
+    };
     convert(&mut checker, typed, servers)
 }
 

@@ -82,6 +82,8 @@ pub struct HostBuilder {
     /// Default: as many as the configuration says.
     start_slots: Option<StartSlots>,
     leaves_stopped: bool,
+    /// Files and directories that no sandbox may write.
+    protected: Vec<PathBuf>,
 }
 
 impl HostBuilder {
@@ -107,6 +109,7 @@ impl HostBuilder {
             continued_sessions: HashMap::new(),
             start_slots: None,
             leaves_stopped: false,
+            protected: Vec::new(),
         }
     }
 
@@ -126,6 +129,22 @@ impl HostBuilder {
     pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
         self.ledger = Some(directory.into());
         self
+    }
+
+    /// Names files and directories of the application that no sandbox may write, whether they exist or
+    /// not: a server whose `write` contains one of them, or a part of one, does not start. The files of the
+    /// configuration, the lock, the [ledger](Self::ledger) and the [tokens](Self::token_directory) are
+    /// protected without a call. Default: no others.
+    #[must_use]
+    pub fn protect(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.protected.extend(paths);
+        self
+    }
+
+    /// Returns all files and directories that no sandbox may write, except those of the configuration.
+    fn protected(&self) -> Vec<PathBuf> {
+        let own = self.ledger.iter().chain(&self.auth.token_directory);
+        self.protected.iter().chain(own).cloned().collect()
     }
 
     /// Sets the name and version of the client in the handshake. Default: `innkeeper` and its
@@ -340,7 +359,7 @@ impl HostBuilder {
         let servers = config.servers.values();
         let mut problems: Vec<Diagnostic> =
             config.invalid.values().flat_map(|server| server.problems.clone()).collect();
-        let own_files = OwnFiles::from_config(&config);
+        let own_files = OwnFiles::new(&config, &self.protected());
         match endpoint_resolution::prepare(servers, environment, &self.connectors, &own_files) {
             Ok(prepared) => problems.extend(
                 prepared.iter().filter_map(|settings| settings.endpoint.diagnostic().cloned()),
@@ -369,6 +388,7 @@ impl HostBuilder {
     /// Returns all problems of an invalid configuration. If a required server does not become
     /// ready, stops all servers and returns every such server.
     pub async fn start(self) -> Result<Host, StartError> {
+        let protected = self.protected();
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
@@ -377,7 +397,7 @@ impl HostBuilder {
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
         connectors.complete(&mut config)?;
-        let own_files = OwnFiles::from_config(&config);
+        let own_files = OwnFiles::new(&config, &protected);
         let servers = config.servers.values();
         let servers =
             endpoint_resolution::prepare_start(servers, &environment, &connectors, &own_files)?;
@@ -424,6 +444,7 @@ impl HostBuilder {
             launcher: launcher.clone(),
             environment,
             connectors,
+            protected,
             host: config.host.clone(),
             config: ArcSwap::from_pointee(config.clone()),
             reload_lock: Mutex::default(),
