@@ -159,6 +159,7 @@ mod tests {
 
     /// Attack: sandbox | a process connects, passes the connection on and ends, so that another process
     /// gets its id | an ended process is refused | Confinement holds
+    #[expect(clippy::disallowed_methods, reason = "a child that ends at once")]
     #[tokio::test]
     async fn only_a_living_process_is_checked() {
         let (one, _other) = StdUnixStream::pair().unwrap();
