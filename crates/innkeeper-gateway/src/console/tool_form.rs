@@ -108,7 +108,9 @@ impl ToolForm {
     pub(super) fn defaults(&self) -> Fields {
         let defaults = self.fields.iter().enumerate();
         let values = defaults.filter_map(|(index, field)| Some((index, field.default.as_ref()?)));
-        Fields::from_pairs(values.flat_map(|(index, value)| self.field_values(index, value)))
+        let texts = values.flat_map(|(index, value)| self.field_values(index, value));
+        // A field shows its text as it is: nobody would see the hidden characters that they send.
+        Fields::from_pairs(texts.filter(|(_, text)| !text.contains(is_deceptive_char)))
     }
 
     /// Returns the fields of a value.
@@ -134,8 +136,6 @@ impl ToolForm {
             | (FieldKind::Boolean, value @ Value::Bool(_)) => Some(plain_text(value)),
             _ => None,
         };
-        // A field shows its text as it is: nobody would see the hidden characters that they send.
-        let text = text.filter(|text| !text.contains(is_deceptive_char));
         text.map(|text| (key(index), text)).into_iter().collect()
     }
 
