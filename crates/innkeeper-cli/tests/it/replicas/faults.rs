@@ -189,7 +189,8 @@ async fn no_call_is_lost_or_runs_twice_while_replicas_and_redis_fail() {
             return;
         }
     }
-    panic!("no fault broke a stream or left a call unknown: {}", run.check_all());
+    let all = run.check_all();
+    panic!("no fault broke a stream or left a call unknown: {all} {:?}", all.reasons);
 }
 
 /// The head of the table of the long form.
