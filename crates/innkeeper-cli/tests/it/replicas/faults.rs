@@ -183,7 +183,7 @@ async fn no_call_is_lost_or_runs_twice_while_replicas_and_redis_fail() {
     let mut run = Run::start(redis, 1).await;
     // A stream breaks off only if its replica has one just then: the faults go on until that happened.
     // Each time at other replicas, because the sessions have moved away from these.
-    for round in 0..6 {
+    for round in 0..9 {
         let summary = run.part(Fault::Several(round % REPLICAS), 600).await;
         assert_eq!(summary.violations, [""; 0], "{summary}");
         assert!(summary.acknowledged * 2 > summary.calls, "{summary}");
