@@ -13,7 +13,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
         "innkeeper",
         &["innkeeper-agent", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
     ),
-    ("innkeeper-agent", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    (
+        "innkeeper-agent",
+        &["innkeeper-golden", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
+    ),
     (
         "innkeeper-gateway",
         &["innkeeper-host", "innkeeper-protocol", "innkeeper-schema", "innkeeper-toolcall"],
@@ -32,6 +35,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("innkeeper-config", &[]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
     ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    ("innkeeper-golden", &[]),
     (
         "innkeeper-host",
         &["innkeeper-config", "innkeeper-process", "innkeeper-protocol", "innkeeper-schema"],

@@ -6,6 +6,7 @@ use crate::source::has_word;
 
 /// Paths, or prefixes of paths, of sans-I/O modules.
 const SANS_IO_PATHS: &[&str] = &[
+    "crates/innkeeper-golden/src/",
     "crates/innkeeper-protocol/src/",
     "crates/innkeeper-schema/src/",
     "crates/innkeeper-toolcall/src/",
