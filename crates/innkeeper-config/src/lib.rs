@@ -57,6 +57,7 @@ mod load;
 mod names;
 mod origin;
 mod watch;
+mod written;
 
 use std::path::{Path, PathBuf};
 

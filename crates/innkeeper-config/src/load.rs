@@ -17,6 +17,7 @@ use super::origin::{ConfigOrigin, LoadMode};
 use super::settings;
 use super::source_text::{Diagnostics, LocatedProblem, SourceText};
 use super::tree::{self, JsonNode};
+use super::written::WrittenServers;
 use super::{Config, Environment, ExtraKeys, alias, serve, unknown_keys, watch};
 
 /// Maximum size of a configuration file, in bytes: far above real files, far below a costly size.
@@ -75,6 +76,8 @@ pub(super) struct ParsedSource<'e> {
     pub(super) report: Diagnostics,
     pub(super) document: ConfigDocument,
     pub(super) scope: VariableScope<'e>,
+    /// The entries of the servers as JSON, by name.
+    pub(super) written: Vec<(String, String)>,
 }
 
 impl<'e> ParsedSource<'e> {
@@ -100,7 +103,10 @@ impl<'e> ParsedSource<'e> {
         let scope = VariableScope::new(report.source().name(), base, env);
         let document =
             root.and_then(|root| document::parse_document(root, &mut report)).unwrap_or_default();
-        let mut source = Self { report, document, scope };
+        let entries = document.servers.iter();
+        let written =
+            entries.map(|entry| WrittenServers::entry(&entry.name, &entry.node)).collect();
+        let mut source = Self { report, document, scope, written };
         let paths: Vec<&str> =
             source.document.servers.iter().map(|entry| entry.path.as_str()).collect();
         source.report.assign_to_entries(&paths);
@@ -124,6 +130,8 @@ fn merge(
     env: &Environment,
     load_mode: LoadMode,
 ) -> Result<Config, ConfigError> {
+    let mut written = WrittenServers::default();
+    parsed_sources.iter_mut().for_each(|source| written.add(source));
     names::check(&mut parsed_sources);
     let host = settings::host(&mut parsed_sources);
     let serve = serve::serve(&mut parsed_sources);
@@ -145,7 +153,8 @@ fn merge(
         && !parsed_sources.iter().any(|source| source.report.has_error(None));
     let mut invalid =
         if is_partial { invalid_servers(&drafts, &parsed_sources) } else { IndexMap::new() };
-    let mut config = Config { host, serve, environment: env.clone(), ..Config::default() };
+    let origin = ConfigOrigin { written, ..ConfigOrigin::default() };
+    let mut config = Config { host, serve, environment: env.clone(), origin, ..Config::default() };
     for LocatedDraft { draft, .. } in drafts {
         config.origin.env_files.extend(draft.env_file);
         if draft.disabled {
@@ -158,7 +167,7 @@ fn merge(
     }
     let mut problems = Vec::new();
     let mut extra = serde_json::Map::new();
-    for ParsedSource { report, document, scope } in parsed_sources {
+    for ParsedSource { report, document, scope, .. } in parsed_sources {
         let name = report.source().name().to_owned();
         extra.extend(tree::to_map(&document.extra));
         let mut of_file = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::written::WrittenServers;
 use super::{Config, ConfigError, graph, load};
 
 /// The files and the selection of a configuration. A configuration from a value or a string has no
@@ -19,6 +20,8 @@ pub struct ConfigOrigin {
     pub(super) all_optional: bool,
     /// Hash of the files just before they were read; `None` if a file was unreadable.
     pub(super) content_hash: Option<ContentHash>,
+    /// The entries of the servers.
+    pub(super) written: WrittenServers,
 }
 
 /// The file with variables of one server.
@@ -55,6 +58,13 @@ impl ConfigOrigin {
     /// Returns the `envFile` of each enabled server in the files, regardless of a selection.
     pub fn env_files(&self) -> &[EnvFile] {
         &self.env_files
+    }
+
+    /// Returns all servers as JSON in the form `{"mcpServers": {…}}`: as the user wrote them, without
+    /// expanded variables, comments, and settings of the host or the gateway. Literal values of `env`
+    /// and `headers` are in the text.
+    pub fn servers_as_written(&self) -> String {
+        self.written.to_json()
     }
 
     /// Returns whether the configuration was reduced to some of its servers.

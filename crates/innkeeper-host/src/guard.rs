@@ -54,6 +54,12 @@ pub(crate) fn prepare<'c>(servers: impl IntoIterator<Item = &'c ServerConfig>) {
     }
 }
 
+/// Returns what looks like a credential in a text, as written: tokens of known forms, private keys,
+/// and random values of secret names. At most 32 for one text.
+pub fn find_credentials(text: &str) -> Vec<&str> {
+    secrets::find_secrets(text)
+}
+
 /// Maximum number of findings for one definition, call or result: a reader needs no more.
 pub(crate) const MAX_FINDINGS: usize = 8;
 

@@ -94,7 +94,7 @@ pub use error::{
     StartError, StopError,
 };
 pub use event::{CallReference, HostEvent};
-pub use guard::{Finding, FindingKind};
+pub use guard::{Finding, FindingKind, find_credentials};
 pub use host::{Host, HostBuilder, RunnerCheck, ServerStatus};
 pub use lifecycle::ServerState;
 pub use lock::{ChangeClass, Lock, LockError, PinChange, PinPolicy};

@@ -253,7 +253,8 @@ impl PinnedText {
 }
 
 impl PinnedTool {
-    fn new(definition: &RawValue) -> Self {
+    /// Pins a definition.
+    pub fn new(definition: &RawValue) -> Self {
         Self { hash: canonical::hash_json(definition), definition: definition.to_owned() }
     }
 }
