@@ -109,7 +109,8 @@ impl Agent {
         Self::with_timing(provider, runner, settings, Timing::default())
     }
 
-    fn with_timing(
+    /// Creates an agent with a clock of its own.
+    pub(crate) fn with_timing(
         provider: Arc<dyn LlmProvider>,
         runner: Arc<dyn ToolRunner>,
         settings: AgentSettings,

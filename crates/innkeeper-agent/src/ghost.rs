@@ -5,7 +5,9 @@
 
 mod ghost_result;
 mod namespace;
+mod seams;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +24,12 @@ use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
-use crate::tools::{ResourceTools, ToolRunner as _};
+use crate::tools::{ResourceTools, ToolRunner};
 use crate::transport::{ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client};
 
 pub use ghost_result::GhostResult;
 pub use namespace::Namespace;
+pub(crate) use seams::{RunFacts, RunSeams};
 
 /// The default namespace, with which the model sees the tools by their public names.
 pub const DEFAULT_NAMESPACE: &str = "mcp_ghost";
@@ -256,59 +259,88 @@ pub async fn mcp_ghost_streaming(
     run(config, Some(&mut sink)).await
 }
 
-type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
+pub(crate) type EventSink<'s> = dyn FnMut(AgentEvent) + Send + 's;
 
 async fn run(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResult {
     let timing = Timing::default();
     let begun = timing.now();
-    let mut result = run_with_servers(config, sink).await;
+    let (mut result, _) = run_with_servers(config, sink, None).await;
     result.result.elapsed = timing.elapsed(begun);
     result
 }
 
-async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>) -> GhostResult {
-    let mut report = GhostResult::new(&config);
+/// Runs a prompt with the servers of its configuration. Without facts in the output, the run did not
+/// begin.
+pub(crate) async fn run_with_servers(
+    config: GhostConfig,
+    sink: Option<&mut EventSink<'_>>,
+    seams: Option<&dyn RunSeams>,
+) -> (GhostResult, Option<RunFacts>) {
+    let mut report = GhostResult::before_run(&config.system_prompt, &config.provider);
     let environment = config.provider_environment();
-    let provider = match get_llm_client(&config.model_selector(), &environment) {
-        Ok(client) => Arc::new(client),
-        Err(error) => return report.fail(&error),
+    let client = match get_llm_client(&config.model_selector(), &environment) {
+        Ok(client) => client,
+        Err(error) => return (report.fail(&error), None),
+    };
+    let client = Arc::new(client);
+    let provider = match seams {
+        Some(seams) => Arc::new(seams.model(&client)),
+        None => client.clone(),
     };
     report.set_model(&*provider);
     let host_config = match config.host_config() {
         Ok(host_config) => host_config,
-        Err(error) => return report.fail(&error),
+        Err(error) => return (report.fail(&error), None),
     };
+    let endpoint = provider.endpoint().clone();
     let secrets = server_secrets(&host_config);
-    let mut builder = Host::builder(host_config).telemetry(config.telemetry.clone());
+    let mut builder = Host::builder(host_config.clone()).telemetry(config.telemetry.clone());
     if let Some(settings) = &config.server_requests {
         let handler = ServerRequestHandler::new(settings.clone());
-        handler.set_model(Some(provider.clone()));
+        // Their requests are not part of a recording.
+        handler.set_model(Some(client));
         builder = handler.register(builder);
     }
     let host = match builder.start().await {
         Ok(host) => host,
-        Err(error) => return report.fail(&error),
+        Err(error) => return (report.fail(&error), None),
     };
+    let mut servers = BTreeMap::new();
     for (name, status) in host.status() {
-        match status.state {
-            ServerState::Ready => report.servers_connected += 1,
+        let reason = match status.state {
+            ServerState::Ready => {
+                report.servers_connected += 1;
+                None
+            }
             ServerState::Starting | ServerState::Unavailable | ServerState::Shutdown => {
                 // The reason may contain a line that the server wrote.
                 let reason = status.reason.unwrap_or_else(|| "not started".to_owned());
                 let reason = secrets.iter().fold(reason, |text, secret| secret.mask_whole(text));
                 report.add_server_error(&name, &reason);
+                Some(reason)
             }
-        }
+        };
+        servers.insert(name.to_string(), reason);
     }
     report.tools_discovered = host.list_tools().len();
-    let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+    let mut tools: Arc<dyn ToolRunner> = Arc::new(ResourceTools::after_first_link(host.clone()));
+    if let Some(seams) = seams {
+        tools = seams.tools(tools);
+    }
     let namespace = Arc::new(Namespace::new(&config.namespace, tools, config.blocklist.clone()));
     let mut settings = config.agent_settings();
     let pinned_tools = &mut settings.tool_search.pinned_tools;
     pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
-    let mut agent =
-        Agent::new(provider, namespace.clone(), settings).with_telemetry(config.telemetry.clone());
-    if let Some(approver) = config.approver.clone() {
+    let (timing, approver) = match seams {
+        Some(seams) => {
+            let approver = config.approver.clone().map(|approver| seams.approver(approver));
+            (seams.timing(), approver)
+        }
+        None => (Timing::default(), config.approver.clone()),
+    };
+    let agent = Agent::with_timing(provider, namespace.clone(), settings.clone(), timing);
+    let mut agent = agent.with_telemetry(config.telemetry.clone());
+    if let Some(approver) = approver {
         agent = agent.with_approver(namespace.approver(approver));
     }
     let prompt = config.user_prompt.as_str();
@@ -319,7 +351,7 @@ async fn run_with_servers(config: GhostConfig, sink: Option<&mut EventSink<'_>>)
     namespace.restore_names(&mut result);
     report.finish(result, agent.conversation());
     host.shutdown().await;
-    report
+    (report, Some(RunFacts { endpoint, host_config, servers, settings }))
 }
 
 /// Returns the values of the variables and headers of all servers, longest first, because a value

@@ -11,6 +11,7 @@ pub mod content;
 pub mod conversation;
 mod executor;
 pub mod ghost;
+pub mod golden;
 pub mod provider;
 pub mod run;
 pub mod run_json;

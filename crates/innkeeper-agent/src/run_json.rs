@@ -168,7 +168,7 @@ pub struct TokenUsage {
 }
 
 impl TokenUsage {
-    fn new(usage: Usage, available: bool) -> Self {
+    pub(crate) fn new(usage: Usage, available: bool) -> Self {
         Self {
             prompt_tokens: usage.prompt_tokens,
             completion_tokens: usage.completion_tokens,

@@ -178,12 +178,52 @@ pub enum ToolError {
         /// The reason, which the model gets.
         reason: String,
     },
+    /// The failure of a recorded call.
+    #[error("{message}")]
+    Recorded {
+        /// The class of the error, as [`Self::class`] returns it.
+        class: String,
+        /// The message of the error.
+        message: String,
+        /// Whether the tool may have run.
+        may_have_run: bool,
+    },
     /// The code that runs the tool panicked.
     #[error("tool `{tool}` panicked")]
     Panicked {
         /// The name of the tool.
         tool: String,
     },
+}
+
+impl ToolError {
+    /// Returns the class of the error: that of the host's error, or the reason why nothing was called.
+    pub fn class(&self) -> &str {
+        match self {
+            Self::Host(error) => error.kind().as_str(),
+            Self::Runner { .. } => "runner",
+            Self::InvalidArguments { .. } => "invalid_arguments",
+            Self::BufferFull { .. } => "buffer_full",
+            Self::Refused { .. } => "refused",
+            Self::Recorded { class, .. } => class,
+            Self::Panicked { .. } => "panicked",
+        }
+    }
+
+    /// Returns whether nothing shows if the tool ran.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Host(CallError::Unavailable { may_have_run, .. })
+            | Self::Recorded { may_have_run, .. } => *may_have_run,
+            Self::Host(CallError::Timeout { .. }) => true,
+            Self::Host(_)
+            | Self::Runner { .. }
+            | Self::InvalidArguments { .. }
+            | Self::BufferFull { .. }
+            | Self::Refused { .. }
+            | Self::Panicked { .. } => false,
+        }
+    }
 }
 
 struct ViolationList<'v>(&'v [Violation]);

@@ -23,6 +23,9 @@ mod response_stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use client::{
+    ChunkStream, HttpClient, HttpError, HttpErrorSource, IncomingResponse, OutgoingRequest,
+};
 pub use endpoint::{DEFAULT_RESPONSE_TIMEOUT, Endpoint};
 pub use model_rules::{ModelRule, PromptCondition, choose_model};
 pub use provider::HttpProvider;

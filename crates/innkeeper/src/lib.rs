@@ -124,6 +124,7 @@
 //! | [`http`] | HTTP client with the proxy settings of an environment |
 //! | [`agent`] | run a model with tools |
 //! | [`ghost`] | one prompt with servers of its own, one result |
+//! | [`golden`] | record a run, and replay it as a test |
 //! | [`chat`] | add tools to the streamed text of an application's own model |
 //! | [`conversation`], [`content`] | messages of user, model and tools, and their content |
 //! | [`provider`], [`transport`] | the trait of models, and models over HTTP |
@@ -244,7 +245,7 @@ pub mod lock {
 /// The guard: possible attacks in definitions, arguments and results.
 pub mod guard {
     pub use innkeeper_host::config::{GuardMode, GuardModes};
-    pub use innkeeper_host::{Finding, FindingKind};
+    pub use innkeeper_host::{Finding, FindingKind, find_credentials};
 }
 
 /// The log entries of security-relevant events.
@@ -287,6 +288,8 @@ pub use innkeeper_agent::content;
 pub use innkeeper_agent::conversation;
 #[doc(inline)]
 pub use innkeeper_agent::ghost;
+#[doc(inline)]
+pub use innkeeper_agent::golden;
 #[doc(inline)]
 pub use innkeeper_agent::provider;
 #[doc(inline)]

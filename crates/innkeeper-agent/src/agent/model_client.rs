@@ -51,6 +51,7 @@ impl ModelClient<'_> {
         sink: &mut EventSink<'_>,
     ) -> Result<Response, LlmError> {
         self.acquire_rate_limit().await?;
+        let request = Request { iteration: run.stats().iterations, ..request };
         let limit = self.settings.response_timeout;
         let response = async {
             if self.streaming {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_host::CallError;
 use tokio::time::Instant;
 
 use super::{AgentEvent, EventSink, ToolCallRecord};
@@ -222,7 +221,7 @@ fn record(
 ) -> (ToolCallRecord, Content, CallStatus) {
     let ToolExecution { tool, arguments, has_changed_arguments, outcome, elapsed, cached, .. } =
         execution;
-    let outcome_unknown = outcome.as_ref().err().is_some_and(|error| is_outcome_unknown(error));
+    let outcome_unknown = outcome.as_ref().err().is_some_and(|error| error.may_have_run());
     let (status, content, output) = match outcome {
         Ok(output) => {
             let content = tool_output::to_content(&output);
@@ -314,33 +313,21 @@ fn interrupted_record(
     }
 }
 
-/// Returns whether nothing shows if the tool ran.
-fn is_outcome_unknown(error: &ToolError) -> bool {
-    match error {
-        ToolError::Host(CallError::Unavailable { may_have_run, .. }) => *may_have_run,
-        ToolError::Host(CallError::Timeout { .. }) => true,
-        ToolError::Host(_)
-        | ToolError::Runner { .. }
-        | ToolError::InvalidArguments { .. }
-        | ToolError::BufferFull { .. }
-        | ToolError::Refused { .. }
-        | ToolError::Panicked { .. } => false,
-    }
-}
-
 /// Returns whether a call without output was run.
 fn error_status(error: &ToolError) -> CallStatus {
     match error {
         ToolError::InvalidArguments { .. } => CallStatus::Rejected,
         ToolError::Refused { .. } | ToolError::BufferFull { .. } => CallStatus::Refused,
-        ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. } => {
-            CallStatus::Failed
-        }
+        ToolError::Host(_)
+        | ToolError::Runner { .. }
+        | ToolError::Recorded { .. }
+        | ToolError::Panicked { .. } => CallStatus::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use innkeeper_host::CallError;
     use innkeeper_host::error::UnavailableReason;
 
     use super::*;
@@ -359,9 +346,9 @@ mod tests {
             timeout: Duration::from_secs(1),
         };
         let errors = [lost(true), lost(false), timeout];
-        let unknown = errors.map(|error| is_outcome_unknown(&ToolError::Host(error)));
+        let unknown = errors.map(|error| ToolError::Host(error).may_have_run());
         assert_eq!(unknown, [true, false, true]);
         let refused = ToolError::Refused { tool: "t".to_owned(), reason: String::new() };
-        assert!(!is_outcome_unknown(&refused));
+        assert!(!refused.may_have_run());
     }
 }

@@ -30,4 +30,16 @@ impl ProviderApi {
         Self::GeminiInteractions,
         Self::Ollama,
     ];
+
+    /// Returns the name by which a [`ModelSelector`](crate::transport::ModelSelector) selects the API
+    /// of a provider.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat | Self::Ollama => "chat",
+            Self::OpenAiResponses => "responses",
+            Self::Anthropic => "messages",
+            Self::GeminiGenerate => "generate",
+            Self::GeminiInteractions => "interactions",
+        }
+    }
 }

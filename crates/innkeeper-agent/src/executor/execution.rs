@@ -97,9 +97,12 @@ fn audit_outcome(outcome: &Result<Arc<ToolOutput>, ToolError>) -> Option<&'stati
         Ok(_) => Some("done"),
         Err(ToolError::Refused { .. } | ToolError::BufferFull { .. }) => Some("refused"),
         Err(ToolError::InvalidArguments { .. }) => None,
-        Err(ToolError::Host(_) | ToolError::Runner { .. } | ToolError::Panicked { .. }) => {
-            Some("failed")
-        }
+        Err(
+            ToolError::Host(_)
+            | ToolError::Runner { .. }
+            | ToolError::Recorded { .. }
+            | ToolError::Panicked { .. },
+        ) => Some("failed"),
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::GhostConfig;
 use crate::agent::RunResult;
 use crate::conversation::Conversation;
 use crate::provider::LlmProvider;
@@ -32,21 +31,35 @@ pub struct GhostResult {
 }
 
 impl GhostResult {
-    pub(super) fn new(config: &GhostConfig) -> Self {
+    /// Creates the result of a run before its start.
+    pub fn before_run(system_prompt: &str, provider: &str) -> Self {
         Self {
             result: RunResult::not_sent(String::new(), Duration::ZERO),
             conversation: Conversation::new(),
-            system_prompt: config.system_prompt.clone(),
-            provider: config.provider.clone(),
+            system_prompt: system_prompt.to_owned(),
+            provider: provider.to_owned(),
             model: String::new(),
             tools_discovered: 0,
             servers_connected: 0,
         }
     }
 
-    pub(super) fn set_model(&mut self, provider: &dyn LlmProvider) {
+    /// Sets the model.
+    pub fn set_model(&mut self, provider: &dyn LlmProvider) {
         self.provider = provider.name().to_owned();
         self.model = provider.model().to_owned();
+    }
+
+    /// Returns what the JSON form of the result says beyond the run.
+    pub fn context(&self) -> RunContext<'_> {
+        RunContext {
+            provider: &self.provider,
+            model: &self.model,
+            system: &self.system_prompt,
+            conversation: &self.conversation,
+            tools_discovered: self.tools_discovered,
+            servers_connected: self.servers_connected,
+        }
     }
 
     /// Ends the run before its first request.
@@ -62,7 +75,7 @@ impl GhostResult {
     }
 
     /// Records a server without tools for the run.
-    pub(super) fn add_server_error(&mut self, server: &str, reason: &str) {
+    pub fn add_server_error(&mut self, server: &str, reason: &str) {
         self.result.errors.push(ErrorRecord {
             iteration: 0,
             tool: None,
@@ -72,7 +85,9 @@ impl GhostResult {
         });
     }
 
-    pub(super) fn finish(&mut self, mut result: RunResult, conversation: Conversation) {
+    /// Sets the result of the run and its conversation. The errors of servers stay before those of
+    /// the run.
+    pub fn finish(&mut self, mut result: RunResult, conversation: Conversation) {
         result.errors.splice(..0, std::mem::take(&mut self.result.errors));
         self.result = result;
         self.conversation = conversation;
@@ -82,14 +97,6 @@ impl GhostResult {
 /// Writes the result with all fields of a one-shot run; see [`RunJson`].
 impl Serialize for GhostResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let context = RunContext {
-            provider: &self.provider,
-            model: &self.model,
-            system: &self.system_prompt,
-            conversation: &self.conversation,
-            tools_discovered: self.tools_discovered,
-            servers_connected: self.servers_connected,
-        };
-        RunJson::new(&self.result, &context).serialize(serializer)
+        RunJson::new(&self.result, &self.context()).serialize(serializer)
     }
 }

@@ -42,6 +42,10 @@ pub struct Request {
     /// the system prompt, and of the messages. A following request with the same start costs less.
     /// Without such a request soon, the cost may be higher.
     pub prompt_caching: bool,
+    /// The iteration of the run, counted from 1; 0 outside of a run. Recordings contain it; it is not
+    /// sent and not stored.
+    #[serde(skip)]
+    pub iteration: u32,
 }
 
 /// Whether the model may, must or must not call a tool.

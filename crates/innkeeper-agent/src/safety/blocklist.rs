@@ -19,6 +19,7 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 /// `rm_file`, `rm2` and `fileRm`, but not `format_text`. Patterns ignore case.
 #[derive(Clone, Debug, Default)]
 pub struct ToolBlocklist {
+    patterns: Vec<String>,
     name_parts: Vec<Vec<String>>,
     regexes: RegexSet,
 }
@@ -58,6 +59,7 @@ impl ToolBlocklist {
         I: IntoIterator,
         I::Item: AsRef<str>,
     {
+        let mut written = Vec::new();
         let mut segment_patterns = Vec::new();
         let mut globs = Vec::new();
         for (at, pattern) in patterns.into_iter().enumerate() {
@@ -65,6 +67,7 @@ impl ToolBlocklist {
             if at == MAX_PATTERNS || pattern.len() > MAX_PATTERN_BYTES {
                 return Err(PatternError::LimitExceeded);
             }
+            written.push(pattern.to_owned());
             let expression = match pattern.strip_prefix("re:") {
                 Some(expression) => Some(expression.to_owned()),
                 None if pattern.contains(['*', '?']) => Some(glob(pattern)),
@@ -86,7 +89,12 @@ impl ToolBlocklist {
         // Each pattern is valid, so the set of all patterns exceeds a limit.
         let globs = compile(&globs)
             .map_err(|source| PatternError::Regex { pattern: globs.join("|"), source })?;
-        Ok(Self { name_parts: segment_patterns, regexes: globs })
+        Ok(Self { patterns: written, name_parts: segment_patterns, regexes: globs })
+    }
+
+    /// Returns the patterns as written.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
     }
 
     /// Returns whether the tool with this public name is blocked.

@@ -33,6 +33,8 @@ pub(crate) struct OutgoingRequest {
     /// The headers; the value with the API key is marked as sensitive.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The iteration of the run, counted from 1; 0 outside of a run. Not sent.
+    pub(crate) iteration: u32,
 }
 
 /// Shows neither the URL nor the body; a sensitive header value prints a mask.

@@ -65,6 +65,7 @@ impl HttpProvider {
                 url: url.to_owned(),
                 headers: HeaderMap::new(),
                 body: Bytes::new(),
+                iteration: 0,
             };
             let response = self.send_request(request).await?;
             if matches!(response.status.as_u16(), 401 | 403) {

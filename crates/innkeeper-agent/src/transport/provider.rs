@@ -51,6 +51,21 @@ impl HttpProvider {
         Self { endpoint, client, timing: Timing::default(), cached_tools: Mutex::new(None) }
     }
 
+    /// Returns a provider for the same endpoint, whose client is made around the client of this one.
+    pub(crate) fn with_client_around(
+        &self,
+        wrap: impl FnOnce(Arc<dyn HttpClient>) -> Arc<dyn HttpClient>,
+    ) -> Self {
+        let client = wrap(self.client.clone());
+        Self::with_client(self.endpoint.clone(), client).with_timing(self.timing.clone())
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub(crate) fn with_timing(self, timing: Timing) -> Self {
+        Self { timing, ..self }
+    }
+
     /// Returns the endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -91,6 +106,7 @@ impl HttpProvider {
         &self,
         encoded: HttpRequest,
         tools: &EncodedTools,
+        iteration: u32,
         deadline: Instant,
     ) -> Result<IncomingResponse, LlmError> {
         let HttpRequest { path, headers, body } = encoded;
@@ -98,7 +114,8 @@ impl HttpProvider {
         let headers = headers::json_headers(headers)
             .map_err(|source| HttpError::InvalidRequest { source })
             .map_err(|error| self.endpoint.convert_http_error(error))?;
-        let request = OutgoingRequest { method: Method::POST, url, headers, body: body.into() };
+        let request =
+            OutgoingRequest { method: Method::POST, url, headers, body: body.into(), iteration };
         let sent = self.timing.timeout_at(deadline, self.send_request(request)).await;
         let response = sent.ok_or_else(|| self.endpoint.timeout_error())??;
         if response.status.is_success() {
@@ -133,7 +150,8 @@ impl HttpProvider {
         };
         let encoded = codec::encode(self.endpoint.api, encode_request)
             .map_err(|api_error| self.endpoint.convert_api_error(api_error))?;
-        let response = self.send_encoded(encoded, &encoded_tools, deadline).await?;
+        let response =
+            self.send_encoded(encoded, &encoded_tools, request.iteration, deadline).await?;
         let Endpoint { api, model, .. } = &self.endpoint;
         let decoder = codec::response_decoder(*api, model, &encoded_tools, streaming);
         let body = ResponseBody::new(response.body, MAX_RESPONSE_BYTES);

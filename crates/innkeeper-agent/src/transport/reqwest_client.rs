@@ -38,7 +38,7 @@ impl ReqwestClient {
 
 impl HttpClient for ReqwestClient {
     fn send(&self, request: OutgoingRequest) -> BoxFuture<'_, Result<IncomingResponse, HttpError>> {
-        let OutgoingRequest { method, url, headers, body } = request;
+        let OutgoingRequest { method, url, headers, body, iteration: _ } = request;
         async move {
             let mut request = self.client_for(&url)?.request(method, url).headers(headers);
             if !body.is_empty() {

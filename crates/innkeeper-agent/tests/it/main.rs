@@ -13,6 +13,7 @@ mod calls;
 mod chat_run;
 mod event_log;
 mod ghost;
+mod golden;
 mod hidden_servers;
 mod limits;
 #[cfg(target_os = "linux")]

@@ -140,6 +140,7 @@ prop_compose! {
             stop_sequences,
             output_constraint,
             prompt_caching,
+            iteration: 0,
         }
     }
 }

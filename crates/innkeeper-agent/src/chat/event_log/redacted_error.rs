@@ -14,9 +14,10 @@ pub(super) fn describe(error: &ToolError) -> String {
         }
         // The reason may be text of the user.
         ToolError::Refused { .. } => "refused".to_owned(),
-        ToolError::Runner { .. } | ToolError::BufferFull { .. } | ToolError::Panicked { .. } => {
-            error.to_string()
-        }
+        ToolError::Runner { .. }
+        | ToolError::BufferFull { .. }
+        | ToolError::Recorded { .. }
+        | ToolError::Panicked { .. } => error.to_string(),
     }
 }
 

@@ -69,6 +69,7 @@ async fn an_invalid_url_is_an_invalid_request_that_does_not_show_the_url() {
             url: url.to_owned(),
             headers: reqwest::header::HeaderMap::new(),
             body: bytes::Bytes::new(),
+            iteration: 0,
         };
         let error = client.send(request).await.unwrap_err();
         assert!(matches!(error, HttpError::InvalidRequest { .. }), "{url}: {error:?}");

@@ -72,6 +72,7 @@ fn a_request_has_all_that_the_model_takes() {
         stop_sequences: vec!["END".to_owned()],
         output_constraint: Some(OutputConstraint::JsonSchema(schema.clone())),
         prompt_caching: true,
+        iteration: 0,
     };
     let model = "gemini-3.5-flash";
     let capabilities = Capabilities::for_model(ProviderApi::GeminiGenerate, model);

@@ -49,6 +49,7 @@ fn a_request_has_all_that_the_model_takes() {
         stop_sequences: vec!["END".to_owned()],
         output_constraint: Some(OutputConstraint::JsonSchema(schema.clone())),
         prompt_caching: true,
+        iteration: 0,
     };
     let capabilities = Capabilities {
         temperature: true,

@@ -74,6 +74,7 @@ fn full_request() -> Request {
         stop_sequences: vec!["END".to_owned()],
         output_constraint: None,
         prompt_caching: true,
+        iteration: 0,
     }
 }
 

@@ -1,0 +1,233 @@
+//! Runs an agent over the bytes of a golden.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::DateTime;
+use innkeeper_golden::{Golden, Input};
+use innkeeper_host::Environment;
+use innkeeper_protocol::view::ViewError;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use super::approvals::ReplayApprover;
+use super::clock::ReplayClock;
+use super::model::ReplayClient;
+use super::recorder::{GoldenRecorder, RecordError, RunDescription};
+use super::script::{Miss, Script};
+use super::settings::SettingsRecord;
+use super::tools::ReplayTools;
+use crate::agent::AgentSettings;
+use crate::ghost::{GhostResult, Namespace};
+use crate::provider::{LlmError, ProviderApi};
+use crate::safety::PatternError;
+use crate::tasks;
+use crate::transport::{
+    Endpoint, HttpProvider, ModelLookupError, ModelSelector, ProviderId, get_llm_client,
+};
+
+/// A replayed run.
+#[derive(Debug)]
+pub struct Replay {
+    /// The result of the run.
+    pub result: GhostResult,
+    /// The recording of the replay, which differs from the golden only if the program does.
+    pub golden: Golden,
+    /// The recorded answers that nothing asked for.
+    pub unused: Vec<String>,
+}
+
+impl Replay {
+    /// Returns an error if the run did not ask for everything that was recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Unused`].
+    pub fn require_complete(self) -> Result<Self, ReplayError> {
+        if self.unused.is_empty() { Ok(self) } else { Err(ReplayError::Unused(self.unused)) }
+    }
+}
+
+/// Why a golden has no replay.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The run asked for something that no recording answers.
+    #[error("{0}")]
+    Missed(Miss),
+    /// The run did not ask for everything that was recorded.
+    #[error("nothing asked for {}", .0.join(", "))]
+    Unused(Vec<String>),
+    /// The run waits for something that was not recorded.
+    #[error("the run waits for an event that was not recorded")]
+    Stuck,
+    /// The settings are not those of an agent.
+    #[error("invalid `input.settings`")]
+    Settings(#[from] serde_json::Error),
+    /// The settings have an invalid pattern for blocked tools.
+    #[error("invalid `input.settings.blocked_tools`")]
+    BlockedTools(#[from] PatternError),
+    /// The provider or its API is unknown.
+    #[error("invalid `input.provider` or `input.api`")]
+    Model(#[from] ModelLookupError),
+    /// A definition is not that of a tool.
+    #[error("invalid definition in `tools`")]
+    Tool(#[from] ViewError),
+    /// The server of the model did not answer as a model's server does.
+    #[error("the recorded server has no model")]
+    Probe(#[source] LlmError),
+    /// The recording of the replay cannot be made.
+    #[error("cannot record the replay")]
+    Record(#[source] Box<RecordError>),
+    /// The system gives no thread, or the thread panicked.
+    #[error("cannot run the replay: {0}")]
+    Thread(String),
+}
+
+/// Replays a golden: runs the same agent over the recorded bytes, without network, servers or waits.
+/// Dropping the future lets the replay end by itself; it takes milliseconds.
+///
+/// # Errors
+///
+/// The run asked for something that was not recorded, or the input of the golden is invalid. A changed
+/// result is not an error: compare [`Replay::golden`] with the golden. Neither are recorded answers
+/// that nothing asked for: see [`Replay::require_complete`].
+pub async fn replay(golden: &Golden) -> Result<Replay, ReplayError> {
+    let golden = golden.clone();
+    let (sender, receiver) = oneshot::channel();
+    let work = move || {
+        // Without a receiver, nobody needs the replay.
+        sender.send(replay_here(&golden)).ok();
+    };
+    tasks::spawn_thread("innkeeper-replay", work)
+        .map_err(|error| ReplayError::Thread(error.to_string()))?;
+    receiver.await.unwrap_or_else(|_| Err(ReplayError::Thread("the run panicked".to_owned())))
+}
+
+/// Replays on a runtime of this thread, whose clock jumps when nothing else can go on.
+fn replay_here(golden: &Golden) -> Result<Replay, ReplayError> {
+    let clock = ReplayClock::default();
+    let idle_clock = clock.clone();
+    let runtime = Builder::new_current_thread()
+        .on_thread_park(move || idle_clock.advance())
+        .build()
+        .map_err(|error| ReplayError::Thread(error.to_string()))?;
+    let script = Script::new(golden)?;
+    runtime.block_on(async {
+        let replayed = run(golden, &script, &clock);
+        tokio::select! {
+            biased;
+            replay = replayed => replay,
+            miss = script.missed() => Err(ReplayError::Missed(miss)),
+            () = clock.stuck() => Err(ReplayError::Stuck),
+        }
+    })
+}
+
+async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Replay, ReplayError> {
+    let input = &golden.input;
+    let timing = clock.timing(start_date(golden), recorded_jitter(golden));
+    let recorder = GoldenRecorder::with_timing(timing.clone());
+    let client = Arc::new(ReplayClient::new(script.clone(), clock.clone()));
+    let provider = HttpProvider::with_client(endpoint(input)?, client).with_timing(timing);
+    let mut provider = recorder.record_model(&provider);
+    if golden.provider_responses.first().is_some_and(|first| first.iteration == 0) {
+        provider.probe_server().await.map_err(ReplayError::Probe)?;
+    }
+    let provider = Arc::new(provider);
+    let tools = Arc::new(ReplayTools::new(script.clone(), clock.clone()));
+    let settings = settings(input)?;
+    let description = description(golden, settings.clone());
+    let tools = recorder.record_tools(tools);
+    let tools = Arc::new(Namespace::new(&input.namespace, tools, settings.blocklist.clone()));
+    let mut agent = recorder.agent(provider.clone(), tools.clone(), settings);
+    if !golden.approvals.is_empty() {
+        let approver = recorder.record_approver(Arc::new(ReplayApprover(script.clone())));
+        agent = agent.with_approver(tools.approver(approver));
+    }
+    let mut report = GhostResult::before_run(&input.system_prompt, &input.provider);
+    report.set_model(&*provider);
+    for (name, reason) in &description.servers {
+        match reason {
+            None => report.servers_connected += 1,
+            Some(reason) => report.add_server_error(name, reason),
+        }
+    }
+    report.tools_discovered = golden.offers.first().map_or(0, |offer| offer.tools.len());
+    let prompt = input.user_prompt.as_str();
+    let mut result = match input.streaming {
+        true => agent.run_streaming(prompt, |_| {}).await,
+        false => agent.run(prompt).await,
+    };
+    tools.restore_names(&mut result);
+    report.finish(result, agent.conversation());
+    let recorded = recorder
+        .golden(&description, &report)
+        .map_err(|error| ReplayError::Record(Box::new(error)))?;
+    let golden = Golden {
+        origin: golden.origin,
+        program: golden.program.clone(),
+        recorded_at: golden.recorded_at.clone(),
+        questions: golden.questions.clone(),
+        rules: golden.rules.clone(),
+        accepted: golden.accepted.clone(),
+        ..recorded
+    };
+    Ok(Replay { result: report, golden, unused: script.unused() })
+}
+
+fn endpoint(input: &Input) -> Result<Endpoint, ModelLookupError> {
+    let Input { provider, model, api, base_url, .. } = input;
+    if ProviderId::from_name(provider).is_none() {
+        // The local model has a provider of its own.
+        let endpoint = Endpoint::new(provider, ProviderApi::OpenAiChat, model);
+        return Ok(Endpoint { base_url: base_url.clone(), ..endpoint });
+    }
+    let selector = ModelSelector {
+        provider: provider.clone(),
+        model: Some(model.clone()),
+        base_url: Some(base_url.clone()),
+        api: Some(api.clone()),
+        ..ModelSelector::default()
+    };
+    Ok(get_llm_client(&selector, &Environment::default())?.endpoint().clone())
+}
+
+fn settings(input: &Input) -> Result<AgentSettings, ReplayError> {
+    let record: SettingsRecord = serde_json::from_str(input.settings.get())?;
+    Ok(record.to_settings(&input.system_prompt)?)
+}
+
+fn description(golden: &Golden, settings: AgentSettings) -> RunDescription {
+    let input = &golden.input;
+    let servers = golden.servers.iter().map(|(name, server)| {
+        let reason = (!server.ready).then(|| server.reason.clone().unwrap_or_default());
+        (name.clone(), reason)
+    });
+    RunDescription {
+        test_name: golden.test_name.clone(),
+        category: golden.category,
+        recorded_at: start_date(golden),
+        server_config: input.server_config.clone(),
+        user_prompt: input.user_prompt.clone(),
+        namespace: input.namespace.clone(),
+        streaming: input.streaming,
+        settings,
+        servers: servers.collect(),
+    }
+}
+
+fn start_date(golden: &Golden) -> SystemTime {
+    let date = DateTime::parse_from_rfc3339(&golden.recorded_at).unwrap_or_default();
+    let seconds = u64::try_from(date.timestamp()).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+/// Returns the recorded random numbers in their order, and the middle when they are used up.
+fn recorded_jitter(golden: &Golden) -> impl Fn() -> f64 + Send + Sync + 'static {
+    let numbers = golden.jitter.iter().filter_map(|number| number.get().parse().ok());
+    let numbers = std::sync::Mutex::new(numbers.collect::<std::collections::VecDeque<f64>>());
+    move || {
+        let mut numbers = numbers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        numbers.pop_front().unwrap_or(0.5)
+    }
+}
