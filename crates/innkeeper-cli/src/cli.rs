@@ -1,6 +1,7 @@
 //! The command line: global options and commands as clap types.
 
 mod commands;
+mod golden;
 mod option_order;
 
 pub(crate) use commands::{
@@ -9,6 +10,10 @@ pub(crate) use commands::{
     LoginArgs, ModelArgs, ModelCommand, ModelFetchArgs, ModelListArgs, ModelSelectionArgs,
     ModelServeArgs, NamesArg, PromptArgs, ReadArgs, ResultForm, ServeArgs, ServerArgs,
     ServerNameArgs, ThemeArg, ToolsArgs, WhyArgs,
+};
+pub(crate) use golden::{
+    AcceptArgs, DiffArgs, FromTraceArgs, GoldenArgs, GoldenCommand, InspectArgs, ListArgs, MarkArg,
+    ReplayArgs, ReviewArgs, StaleArgs, StatsArgs,
 };
 
 use std::ffi::OsString;
@@ -160,6 +165,8 @@ pub(crate) enum Command {
     LogStats(LogStatsArgs),
     /// Export failed and corrected tool calls as training pairs
     ExportRetries(ExportRetriesArgs),
+    /// List, show, replay and maintain recorded runs (goldens)
+    Golden(GoldenArgs),
     /// Install, list or serve a small local model
     Model(ModelArgs),
     /// Print the completion script for a shell

@@ -1,6 +1,6 @@
 //! Runs a command with a host: start with progress, work, orderly shutdown.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -202,6 +202,19 @@ pub(crate) fn print_failed_servers(host: &Host, output: &mut Output) -> io::Resu
         }
     }
     Ok(())
+}
+
+/// Returns why each server of the host is not available, with masks over secrets; `None` for a ready
+/// server.
+pub(crate) fn server_failures(host: &Host, output: &Output) -> BTreeMap<String, Option<String>> {
+    let failure = |status: &ServerStatus| match status.state {
+        ServerState::Ready => None,
+        ServerState::Starting | ServerState::Unavailable | ServerState::Shutdown => {
+            let reason = status.reason.as_deref().unwrap_or("not started");
+            Some(output.secret_mask().apply(reason).into_owned())
+        }
+    };
+    host.status().iter().map(|(name, status)| (name.to_string(), failure(status))).collect()
 }
 
 /// Adds a line for each server that failed to an error: one of these servers may have the item that

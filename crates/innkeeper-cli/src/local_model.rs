@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::HistoryBudget;
+use innkeeper_agent::golden::GoldenRecorder;
 use innkeeper_agent::provider::ProviderApi;
 use innkeeper_agent::transport::{Endpoint, HttpProvider};
 use innkeeper_host::Environment;
@@ -19,21 +20,30 @@ const MAX_RESPONSE_TOKENS: u32 = 200;
 pub(crate) struct LocalModel {
     server: ModelServer,
     pub(crate) provider: Arc<HttpProvider>,
+    /// The same model without a recorder.
+    pub(crate) for_servers: Arc<HttpProvider>,
 }
 
 impl LocalModel {
     /// Starts the server of the model and waits until it is ready.
-    pub(crate) async fn start(model: &InstalledModel) -> Result<Self, CliError> {
+    pub(crate) async fn start(
+        model: &InstalledModel,
+        recorder: Option<&GoldenRecorder>,
+    ) -> Result<Self, CliError> {
         let server = model.serve(None).await?;
         let endpoint = Endpoint {
             base_url: server.base_url(),
             ..Endpoint::new("local", ProviderApi::OpenAiChat, server.model_name())
         };
         let mut provider = HttpProvider::new(endpoint);
+        if let Some(recorder) = recorder {
+            provider = recorder.record_model(&provider);
+        }
         let probed = provider.probe_server().await;
         probed
             .map_err(|error| CliError::failure("cannot connect to the model").with_source(error))?;
-        Ok(Self { server, provider: Arc::new(provider) })
+        let for_servers = Arc::new(HttpProvider::new(provider.endpoint().clone()));
+        Ok(Self { server, provider: Arc::new(provider), for_servers })
     }
 
     /// Stops the server.

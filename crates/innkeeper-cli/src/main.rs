@@ -144,6 +144,7 @@ fn run(context: &mut CommandContext, command: Command) -> Result<(), CliError> {
         Command::ExportRetries(args) => commands::export_retries(&args, &mut context.output),
         Command::Completions(args) => commands::completions(&args, &mut context.output),
         Command::Server(args) => builtin::run(args.kind, &args.path),
+        Command::Golden(args) => block_on_runtime(commands::golden(context, args.command)),
         Command::Model(args) => block_on_runtime(commands::model(context, args.command)),
         Command::Host(host_command) => block_on_runtime(commands::run(context, host_command)),
     }

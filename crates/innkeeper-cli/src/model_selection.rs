@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use innkeeper_agent::conversation::{ContentPart, PartContent};
+use innkeeper_agent::golden::GoldenRecorder;
 use innkeeper_agent::provider::{LlmProvider, Response, ScriptedProvider};
 use innkeeper_agent::transport::{
     Endpoint, HttpProvider, ModelLookupError, ModelSelector, ProviderId, get_llm_client,
@@ -30,6 +31,8 @@ const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 /// A model that is ready for requests.
 pub(crate) struct PreparedModel {
     pub(crate) provider: Arc<dyn LlmProvider>,
+    /// The model for the requests of servers, which are not part of a recording.
+    pub(crate) for_servers: Arc<dyn LlmProvider>,
     /// The endpoint of the model; `None` for a script.
     pub(crate) endpoint: Option<Endpoint>,
     /// The local model that this command started.
@@ -71,20 +74,33 @@ pub(crate) fn select_model(
 }
 
 impl SelectedModel {
-    /// Detects the server's kind if the model is OpenAI-compatible, and starts a local model.
-    pub(crate) async fn prepare(self) -> Result<PreparedModel, CliError> {
-        let mut client = match self {
+    /// Detects the server's kind if the model is OpenAI-compatible, and starts a local model. The
+    /// requests of the run pass through the recorder.
+    pub(crate) async fn prepare(
+        self,
+        recorder: Option<&GoldenRecorder>,
+    ) -> Result<PreparedModel, CliError> {
+        let client = match self {
+            Self::Script(_) if recorder.is_some() => {
+                return Err(CliError::usage("a script has no bytes to record")
+                    .with_hint("use a provider with an HTTP API, such as `ollama`"));
+            }
             Self::Script(script) => {
                 let provider = Arc::new(script);
-                return Ok(PreparedModel { provider, endpoint: None, local: None });
+                let for_servers = provider.clone();
+                return Ok(PreparedModel { provider, for_servers, endpoint: None, local: None });
             }
             Self::Local(model) => {
-                let local = LocalModel::start(&model).await?;
-                let endpoint = Some(local.provider.endpoint().clone());
-                let provider = local.provider.clone();
-                return Ok(PreparedModel { provider, endpoint, local: Some(local) });
+                let local = LocalModel::start(&model, recorder).await?;
+                let (provider, for_servers) = (local.provider.clone(), local.for_servers.clone());
+                let endpoint = Some(provider.endpoint().clone());
+                return Ok(PreparedModel { provider, for_servers, endpoint, local: Some(local) });
             }
             Self::Http(client) => client,
+        };
+        let mut client = match recorder {
+            Some(recorder) => recorder.record_model(&client),
+            None => client,
         };
         if client.endpoint().provider == "openai-compatible" {
             let looked = client.probe_server().await;
@@ -92,8 +108,10 @@ impl SelectedModel {
                 CliError::failure("cannot connect to the model").with_source(error)
             })?;
         }
-        let endpoint = Some(client.endpoint().clone());
-        Ok(PreparedModel { provider: Arc::new(client), endpoint, local: None })
+        let endpoint = client.endpoint().clone();
+        let for_servers = Arc::new(HttpProvider::new(endpoint.clone()));
+        let (provider, endpoint) = (Arc::new(client), Some(endpoint));
+        Ok(PreparedModel { provider, for_servers, endpoint, local: None })
     }
 }
 

@@ -294,6 +294,15 @@ pub(crate) struct AskArgs {
     /// Append failed and corrected tool calls to a file as JSON Lines, for `export-retries`
     #[arg(long, value_name = "FILE")]
     pub(crate) retries: Option<PathBuf>,
+    /// Record the run in a file that replays as a test
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "trace"])]
+    pub(crate) record: Option<PathBuf>,
+    /// Replay a recorded run, without network and servers
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["demo", "retries", "trace"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Append the run to a file, for `golden from-trace`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
 }
 
 /// Parses a temperature within the limits of the providers.

@@ -1,5 +1,8 @@
 //! `ask`: runs a prompt with a model that can call all tools.
 
+mod record;
+mod replay;
+
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _, Stdin, Write as _};
 use std::path::Path;
@@ -8,24 +11,29 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::conversation::Conversation;
-use innkeeper_agent::ghost::{DEFAULT_NAMESPACE, Namespace, UNAVAILABLE_AFTER_TIMEOUTS};
+use innkeeper_agent::ghost::{
+    DEFAULT_NAMESPACE, GhostResult, Namespace, UNAVAILABLE_AFTER_TIMEOUTS,
+};
 use innkeeper_agent::provider::Usage;
 use innkeeper_agent::run::{PlanStep, RunLimits, RunOutcome};
 use innkeeper_agent::run_json::{RunContext, RunJson};
-use innkeeper_agent::safety::ApprovalPolicy;
-use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
+use innkeeper_agent::safety::{ApprovalPolicy, Approver};
+use innkeeper_agent::tools::{ResourceTools, ToolRunner};
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::Host;
 use serde_json::json;
 use tokio::sync::SetOnce;
 
+use self::record::{RecordTarget, RecordedPrompt, RunRecording};
 use super::CommandContext;
 use super::demo::load_servers;
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::{HostOptions, print_failed_servers, ready_servers, with_available_servers};
+use crate::hosting::{
+    HostOptions, print_failed_servers, ready_servers, server_failures, with_available_servers,
+};
 use crate::input_file;
 use crate::local_model::limit_settings;
 use crate::model_selection::{PreparedModel, select_model};
@@ -53,6 +61,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
 }
 
 async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
+    if let Some(file) = &args.replay {
+        return replay::run(context, args, file).await;
+    }
+    let target = RecordTarget::from_args(args, &context.environment)?;
+    let mut recording = target.map(RunRecording::new);
+    let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let (selected, (mut config, _demo)) = match (
         select_model(&args.model, &context.environment),
         load_servers(context, args.demo, "ask"),
@@ -68,9 +82,13 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
     let terminal = terminal_for(args.approve)?;
     let server_requests = server_request_handler(args.approve, args.sampling, terminal.as_ref());
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
-    let PreparedModel { provider, endpoint, local } = selected.prepare().await?;
+    let PreparedModel { provider, for_servers, endpoint, local } =
+        selected.prepare(recorder.as_ref()).await?;
     if let Some(handler) = &server_requests {
-        handler.set_model(Some(provider.clone()));
+        handler.set_model(Some(for_servers));
+    }
+    if let Some(recording) = &mut recording {
+        recording.set_configuration(endpoint.as_ref(), &config);
     }
     let settings = agent_settings(args);
     let settings = if local.is_some() { limit_settings(settings) } else { settings };
@@ -79,30 +97,51 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         HostOptions { server_requests, stop: Some(stop.clone()), ..HostOptions::default() };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
+        let mut report =
+            GhostResult::before_run(args.system.as_deref().unwrap_or_default(), provider.name());
+        report.set_model(&*provider);
         // Before the run, which may lose servers.
-        let tools_discovered = host.list_tools().len();
-        let servers_connected = ready_servers(host);
-        let tools = Arc::new(ResourceTools::after_first_link(host.clone()));
+        report.tools_discovered = host.list_tools().len();
+        report.servers_connected = ready_servers(host);
+        let servers = server_failures(host, output);
+        for (name, reason) in &servers {
+            if let Some(reason) = reason {
+                report.add_server_error(name, reason);
+            }
+        }
+        let mut tools: Arc<dyn ToolRunner> =
+            Arc::new(ResourceTools::after_first_link(host.clone()));
+        if let Some(recorder) = &recorder {
+            tools = recorder.record_tools(tools);
+        }
         let namespace = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         let tools = Arc::new(Namespace::new(namespace, tools, settings.blocklist.clone()));
-        let mut agent = Agent::new(provider.clone(), tools.clone(), settings);
-        if let Some(terminal) = terminal {
-            agent = agent.with_approver(tools.approver(Arc::new(TerminalApprover(terminal))));
-        }
-        let mut report = run_agent(&agent, &prompt, args.approve, &stop, output).await?;
-        tools.restore_names(&mut report);
-        let printed = {
-            let conversation = agent.conversation();
-            let context = RunContext {
-                provider: provider.name(),
-                model: provider.model(),
-                system: args.system.as_deref().unwrap_or_default(),
-                conversation: &conversation,
-                tools_discovered,
-                servers_connected,
-            };
-            print_result(&report, &context, output)
+        let mut agent = match &recorder {
+            Some(recorder) => recorder.agent(provider.clone(), tools.clone(), settings.clone()),
+            None => Agent::new(provider.clone(), tools.clone(), settings.clone()),
         };
+        if let Some(terminal) = terminal {
+            let mut approver: Arc<dyn Approver> = Arc::new(TerminalApprover(terminal));
+            if let Some(recorder) = &recorder {
+                approver = recorder.record_approver(approver);
+            }
+            agent = agent.with_approver(tools.approver(approver));
+        }
+        let mut result = run_agent(&agent, &prompt, args.approve, &stop, output).await?;
+        tools.restore_names(&mut result);
+        report.finish(result, agent.conversation());
+        let printed = print_outcome(&RunJson::new(&report.result, &report.context()), output);
+        if let Some(recording) = &recording {
+            let run = RecordedPrompt { prompt: &prompt, namespace, settings, servers };
+            let recorded = recording.write(run, &report, output).await;
+            // The failure of the run is told first.
+            if printed.is_ok() {
+                recorded?;
+            } else if let Err(error) = recorded {
+                output.labelled_status(Style::Error, "error", &error.to_line())?;
+            }
+        }
+        let report = report.result;
         if let Some(file) = &args.retries {
             let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
             recorded.map_err(|error| {
@@ -359,14 +398,9 @@ fn print_call(call: &ToolCallRecord, output: &mut Output) -> io::Result<()> {
 }
 
 /// Prints the result; returns an error if the run failed.
-fn print_result(
-    report: &RunResult,
-    context: &RunContext<'_>,
-    output: &mut Output,
-) -> Result<(), CliError> {
-    let outcome = RunJson::new(report, context);
+fn print_outcome(outcome: &RunJson<'_>, output: &mut Output) -> Result<(), CliError> {
     if output.is_json() {
-        output.print_json(&outcome)?;
+        output.print_json(outcome)?;
         return if outcome.success {
             Ok(())
         } else {
@@ -376,9 +410,9 @@ fn print_result(
     if let Some(text) = outcome.final_result.filter(|_| !output.is_terminal()) {
         output.print_untrusted(text)?;
     }
-    match outcome.error {
+    match &outcome.error {
         None => Ok(()),
-        Some(error) => Err(CliError::failure(error)),
+        Some(error) => Err(CliError::failure(error.clone())),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     };
     let directory = directory.filter(|_| !args.no_store);
     let stored = open_conversation(args, directory.as_ref())?;
-    let model = selected.prepare().await?;
+    let model = selected.prepare(None).await?;
     let (questioner, questions) = Questioner::new();
     let server_requests = server_request_handler(args.approve, &questioner);
     let options = HostOptions {

@@ -33,6 +33,7 @@ mod edit_server;
 mod extract;
 mod first_minute;
 mod found_files;
+mod golden;
 #[cfg(target_os = "linux")]
 mod host_secrets;
 mod log_stats;

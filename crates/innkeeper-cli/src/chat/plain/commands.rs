@@ -115,7 +115,7 @@ impl PlainChat<'_> {
         let Some(selected) = command_work::select(argument, &self.context.environment)? else {
             return Ok(command_work::model_text(&self.session));
         };
-        let prepared = selected.prepare().await?;
+        let prepared = selected.prepare(None).await?;
         let (text, earlier) = command_work::set_model(&mut self.session, prepared);
         match earlier {
             Some(local) => local.stop().await.map(|()| text),

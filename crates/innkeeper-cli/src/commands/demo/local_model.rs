@@ -33,7 +33,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
         ))?;
     }
     let model_name = model.name();
-    let local = LocalModel::start(&model).await?;
+    let local = LocalModel::start(&model, None).await?;
     let provider = local.provider.clone();
     let mut reports = Vec::new();
     let (mut tools_discovered, mut servers_connected) = (0, 0);

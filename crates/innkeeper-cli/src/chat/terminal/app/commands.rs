@@ -146,8 +146,9 @@ impl App {
         }
         match command_work::select(argument, &self.context.environment) {
             Ok(Some(selected)) => {
-                let prepare =
-                    async move { WorkResult::ModelPrepared(Box::new(selected.prepare().await)) };
+                let prepare = async move {
+                    WorkResult::ModelPrepared(Box::new(selected.prepare(None).await))
+                };
                 self.spawn_work("preparing the model", Box::pin(prepare));
             }
             Ok(None) => self.show(command_work::model_text(&self.session)),

@@ -1,0 +1,54 @@
+//! Who signs an entry, and when.
+
+use std::time::SystemTime;
+
+use innkeeper_host::Environment;
+
+use crate::exit::CliError;
+use crate::timestamp::format_rfc3339;
+
+/// The variables with the name of the account.
+const ACCOUNT_VARIABLES: [&str; 2] = ["USER", "USERNAME"];
+
+/// Returns the named person, else the account of the user.
+///
+/// # Errors
+///
+/// There is no name.
+pub(super) fn author(named: Option<&str>, environment: &Environment) -> Result<String, CliError> {
+    let account = ACCOUNT_VARIABLES.iter().find_map(|name| environment.get(name));
+    let name = named.or(account).map(str::trim).filter(|name| !name.is_empty());
+    name.map(str::to_owned).ok_or_else(|| {
+        CliError::usage("there is no name to sign with").with_hint("use `--who NAME`")
+    })
+}
+
+/// Returns the second of a time as `2026-11-29T05:40:00Z`.
+pub(super) fn date_text(time: SystemTime) -> String {
+    let text = format_rfc3339(time);
+    let second = text.split('.').next().unwrap_or_default();
+    format!("{second}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::from_pairs(variables.iter().copied())
+    }
+
+    #[test]
+    fn the_named_person_comes_before_the_account_and_one_of_them_is_required() {
+        let account = environment(&[("USERNAME", "ada")]);
+        assert_eq!(author(Some("grace"), &account).unwrap(), "grace");
+        assert_eq!(author(None, &account).unwrap(), "ada");
+        let error = author(None, &environment(&[("USER", " ")])).unwrap_err();
+        assert!(error.to_line().contains("use `--who NAME`"));
+    }
+
+    #[test]
+    fn a_date_has_whole_seconds() {
+        assert_eq!(date_text(SystemTime::UNIX_EPOCH), "1970-01-01T00:00:00Z");
+    }
+}
