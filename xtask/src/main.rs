@@ -37,6 +37,7 @@ mod eval_tool_search;
 mod trajectories;
 
 mod fuzz;
+mod goldens;
 
 mod properties;
 
@@ -81,6 +82,8 @@ usage: cargo xtask COMMAND
   toolcalls                 a public suite for tool-call parsers
   providers [FILE …]        the providers' own clients against the scripted model; FILE has recorded
                             requests to validate, one JSON object per line
+  goldens [PART]            records the constructed goldens of tests/goldens again, or those whose file
+                            contains PART, with the scripted model and real servers
   bench-repair [--entries N] [--seed N]
                             repair and correction of malformed tool calls, beside two published
                             parsers; writes docs/reports/call-recovery.md
@@ -147,6 +150,7 @@ fn main() -> ExitCode {
         "chart" => chart::run(rest),
         "toolcalls" => toolcalls::run(rest),
         "trajectories" => trajectories::run(rest),
+        "goldens" => goldens::run(rest),
         "providers" => providers::run(rest),
         "bench-repair" => bench_repair::run(rest),
         "eval-grammars" => eval_grammars::run(rest),

@@ -59,6 +59,12 @@ impl Program {
         self
     }
 
+    /// Leaves the input open, for a program that ends with its input.
+    pub(crate) fn with_open_input(mut self) -> Self {
+        self.command.stdin(Stdio::piped());
+        self
+    }
+
     /// Sets the working directory.
     pub(crate) fn current_dir(mut self, dir: &Path) -> Self {
         self.command.current_dir(dir);
