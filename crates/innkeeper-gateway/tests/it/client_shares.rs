@@ -1,7 +1,5 @@
 //! The shares of one client: of the memory of unread responses, and of the connections.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use axum::Router;
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
@@ -10,12 +8,11 @@ use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
 use innkeeper_testkit::Journal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::limits::{KEYS, access_with_keys, as_client, request};
+use crate::limits::{KEYS, ServedGateway, access_with_keys, as_client, request};
 use crate::setup::{TEST_TIMEOUT, TestEnv, TestGateway};
 
 /// The result of each call.
@@ -151,30 +148,15 @@ async fn results_that_nobody_reads_have_a_maximum() {
     }
 }
 
-/// A gateway that serves two clients on a port.
-struct ServedGateway {
-    address: SocketAddr,
-    _serving: JoinSet<std::io::Result<()>>,
-}
-
 impl ServedGateway {
-    async fn start(gateway: &TestGateway) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let gateway = gateway.gateway.clone();
-        let mut serving = JoinSet::new();
-        serving.spawn(async move { gateway.serve_http(listener, access_with_keys()).await });
-        Self { address, _serving: serving }
-    }
-
     /// Opens a connection, sends a request of a client and returns the start of the response.
     async fn connect(&self, client: usize) -> (TcpStream, String) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let response = self.send(&mut stream, client).await;
+        let response = self.list_tools(&mut stream, client).await;
         (stream, response)
     }
 
-    async fn send(&self, stream: &mut TcpStream, client: usize) -> String {
+    async fn list_tools(&self, stream: &mut TcpStream, client: usize) -> String {
         let (address, key) = (self.address, KEYS[client]);
         let request = format!(
             "GET /tools HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\r\n"
@@ -208,7 +190,7 @@ async fn one_client_has_at_most_half_of_the_connections() {
     end.expect("the gateway ends the connection").unwrap();
     let (_other, response) = served.connect(1).await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
-    let again = served.send(&mut own[0], 0).await;
+    let again = served.list_tools(&mut own[0], 0).await;
     assert!(again.starts_with("HTTP/1.1 200"), "its other connections go on: {again}");
     drop(own);
     let reconnecting = async { while !served.connect(0).await.1.starts_with("HTTP/1.1 200") {} };

@@ -4,6 +4,9 @@ use axum::Router;
 use axum::body::Body;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use innkeeper_gateway::policy::ToolPolicy;
+use innkeeper_gateway::{GatewayBuilder, GatewayOptions};
+use innkeeper_host::config::ToolFilter;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -320,6 +323,34 @@ async fn a_modern_request_needs_no_session_and_headers_that_match_its_body() {
     let mut repeated = modern(&client, "a.echo", &json!({}));
     repeated.headers_mut().append("mcp-name", "a.fail".parse().unwrap());
     assert_eq!(client.send(repeated).await.status(), StatusCode::BAD_REQUEST);
+}
+
+/// Attack: remote | a client asks with headers of arguments (`Mcp-Param`) whether a tool exists that is
+/// denied to it | a denied tool has the same answer as an unknown one, with any header | Isolation
+#[tokio::test]
+async fn headers_of_arguments_do_not_tell_a_denied_tool_from_an_unknown_one() {
+    let test_env = TestEnv::new();
+    let argument = json!({ "type": "string", "x-mcp-header": "Text" });
+    let schema = json!({ "type": "object", "properties": { "message": argument } });
+    let tool = |name: &str| json!({ "name": name, "description": "", "inputSchema": schema });
+    let tools = json!([tool("echo"), tool("denied")]).to_string();
+    let deny = ToolFilter { deny: vec!["a.denied".to_owned()], ..ToolFilter::default() };
+    let builder = GatewayBuilder::new(GatewayOptions::default()).policy(ToolPolicy::new([], deny));
+    let gateway =
+        test_env.gateway_with(builder, [test_env.fixture("a").with("--tools", tools)]).await;
+    let client = HttpClient::new(&gateway);
+    let answer = async |name: &str, header: &str| {
+        let mut request = modern(&client, name, &json!({}));
+        request.headers_mut().insert("mcp-param-text", header.parse().unwrap());
+        let response = client.send(request).await;
+        let status = response.status();
+        (status, json(response).await["error"]["code"].clone())
+    };
+    assert_eq!(answer("a.echo", "hi").await.0, StatusCode::OK);
+    assert_eq!(answer("a.echo", "other").await, (StatusCode::BAD_REQUEST, json!(-32020)));
+    for header in ["hi", "other"] {
+        assert_eq!(answer("a.denied", header).await, answer("a.absent", header).await, "{header}");
+    }
 }
 
 /// Attack: remote | a client sends bodies and headers that are no MCP request | each has a status that

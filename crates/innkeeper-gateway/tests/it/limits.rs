@@ -339,13 +339,13 @@ pub(crate) fn as_client(number: usize, mut request: Request<Body>) -> Request<Bo
 }
 
 /// A gateway that serves two clients on a port.
-struct ServedGateway {
-    address: SocketAddr,
+pub(crate) struct ServedGateway {
+    pub(crate) address: SocketAddr,
     _serving: JoinSet<std::io::Result<()>>,
 }
 
 impl ServedGateway {
-    async fn start(gateway: &TestGateway) -> Self {
+    pub(crate) async fn start(gateway: &TestGateway) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let gateway = gateway.gateway.clone();
