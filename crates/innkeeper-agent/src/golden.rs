@@ -21,6 +21,7 @@ mod replay;
 mod script;
 mod secrets;
 mod settings;
+mod test_support;
 mod tool_records;
 mod tools;
 
@@ -33,3 +34,4 @@ pub use recorder::{GoldenRecorder, RecordError, RunDescription};
 pub use replay::{Replay, ReplayError, replay};
 pub use script::Miss;
 pub use secrets::known_secrets;
+pub use test_support::{LoadError, assert_matches_golden, load_golden};

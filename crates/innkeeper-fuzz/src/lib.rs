@@ -6,6 +6,8 @@ mod client_text;
 mod config;
 mod envelope;
 mod framing;
+mod golden;
+mod golden_rules;
 mod input_required;
 mod sse;
 mod stream_parser;
@@ -15,6 +17,8 @@ pub use client_text::client_text;
 pub use config::config;
 pub use envelope::envelope;
 pub use framing::framing;
+pub use golden::golden;
+pub use golden_rules::golden_rules;
 pub use input_required::input_required;
 pub use sse::sse;
 pub use stream_parser::stream_parser;
@@ -27,12 +31,14 @@ mod tests {
     /// Name and function of a target.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 8] = [
+    const TARGETS: [Target; 10] = [
         ("client_request", super::client_request),
         ("client_text", super::client_text),
         ("config", super::config),
         ("envelope", super::envelope),
         ("framing", super::framing),
+        ("golden", super::golden),
+        ("golden_rules", super::golden_rules),
         ("input_required", super::input_required),
         ("stream_parser", super::stream_parser),
         ("sse", super::sse),

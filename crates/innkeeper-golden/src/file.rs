@@ -387,11 +387,19 @@ pub struct ToolCallRecord {
     pub begin_ms: u64,
     /// When the call ended, since the start of the run; `null` if the run gave up first.
     pub end_ms: Option<u64>,
+    /// The number of calls that had ended before: it orders ends in the same millisecond.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ended_before: u64,
     /// The progress notifications.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<ProgressRecord>,
     /// What came back.
     pub outcome: Outcome,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A progress notification.

@@ -193,3 +193,6 @@ impl Golden {
 fn check_count(part: &'static str, count: usize, limit: usize) -> Result<(), ReadError> {
     if count > limit { Err(ReadError::TooMany { part, count, limit }) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

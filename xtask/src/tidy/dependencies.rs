@@ -34,7 +34,10 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     ("innkeeper-config", &[]),
     ("innkeeper-conformance", &["innkeeper-host", "innkeeper-protocol"]),
-    ("innkeeper-fuzz", &["innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"]),
+    (
+        "innkeeper-fuzz",
+        &["innkeeper-golden", "innkeeper-host", "innkeeper-protocol", "innkeeper-toolcall"],
+    ),
     ("innkeeper-golden", &[]),
     (
         "innkeeper-host",

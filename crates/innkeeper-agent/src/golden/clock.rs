@@ -20,12 +20,14 @@ use crate::timing::Timing;
 #[derive(Clone, Default)]
 pub(super) struct ReplayClock(Arc<Mutex<ClockState>>);
 
+/// The end of a sleep, its order among those with the same end, and its number.
+type SleepKey = (Duration, u64, u64);
+
 #[derive(Default)]
 struct ClockState {
     elapsed: Duration,
     next_id: u64,
-    /// The sleeps by their ends, those with the same end in the order in which they began.
-    sleeps: BTreeMap<(Duration, u64), Option<Waker>>,
+    sleeps: BTreeMap<SleepKey, Option<Waker>>,
     is_stuck: bool,
     watcher: Option<Waker>,
 }
@@ -60,11 +62,16 @@ impl ReplayClock {
     /// Returns a future that completes at a time since the start. The wait counts from here on, also if
     /// nothing polls it yet.
     pub(super) fn sleep_until(&self, end: Duration) -> BoxFuture<'static, ()> {
+        self.sleep_in_order(end, 0)
+    }
+
+    /// Returns a future like [`Self::sleep_until`]; those with the same end complete in this order.
+    pub(super) fn sleep_in_order(&self, end: Duration, order: u64) -> BoxFuture<'static, ()> {
         let mut state = self.lock();
-        let id = state.next_id;
+        let key = (end, order, state.next_id);
         state.next_id += 1;
-        state.sleeps.insert((end, id), None);
-        let sleep = Sleep { clock: self.clone(), key: (end, id) };
+        state.sleeps.insert(key, None);
+        let sleep = Sleep { clock: self.clone(), key };
         poll_fn(move |context| sleep.poll_end(context)).boxed()
     }
 
@@ -73,7 +80,7 @@ impl ReplayClock {
         let waker = {
             let mut state = self.lock();
             match state.sleeps.pop_first() {
-                Some(((end, _), waker)) => {
+                Some(((end, _, _), waker)) => {
                     state.elapsed = state.elapsed.max(end);
                     waker
                 }
@@ -109,7 +116,7 @@ impl ReplayClock {
 /// A wait of the replay.
 struct Sleep {
     clock: ReplayClock,
-    key: (Duration, u64),
+    key: SleepKey,
 }
 
 impl Sleep {

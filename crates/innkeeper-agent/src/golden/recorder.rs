@@ -138,6 +138,18 @@ pub enum RecordError {
         /// The differences, at most ten.
         differences: Vec<Difference>,
     },
+    /// The recording does not replay after ordinary words were replaced, because a variable or header
+    /// has such a value.
+    #[error(
+        "the recording does not replay after {} was replaced, whose value is an ordinary word",
+        .names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ")
+    )]
+    OrdinaryWord {
+        /// The names of the values, such as `env:MODE`.
+        names: Vec<String>,
+        /// What went wrong.
+        source: Box<Self>,
+    },
     /// A value has no JSON form.
     #[error("cannot write the recording")]
     Json(#[from] serde_json::Error),
@@ -148,6 +160,17 @@ impl RecordError {
     pub(crate) fn not_finished(result: &GhostResult) -> Self {
         let reason = unfinished(&result.result.outcome);
         Self::NotFinished { reason: reason.unwrap_or_else(|| "it has no recording".to_owned()) }
+    }
+
+    /// Names the secrets whose values are ordinary words, if there are some.
+    fn with_ordinary_words(self, secrets: &[KnownSecret]) -> Self {
+        let is_word = |value: &str| {
+            value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._- ".contains(&byte))
+                && !value.bytes().any(|byte| byte.is_ascii_digit())
+        };
+        let ordinary = secrets.iter().filter(|secret| is_word(&secret.value));
+        let names: Vec<_> = ordinary.map(|secret| secret.name.clone()).collect();
+        if names.is_empty() { self } else { Self::OrdinaryWord { names, source: Box::new(self) } }
     }
 }
 
@@ -248,17 +271,8 @@ impl GoldenRecorder {
     ) -> Result<Golden, RecordError> {
         let golden = self.trace(description, result, secrets, find_credentials)?;
         let golden = Golden { origin: Origin::Recorded, ..golden };
-        let Replay { golden: replayed, .. } = replay(&golden).await?.require_complete()?;
-        let differences = differences(
-            &golden.golden_output,
-            &replayed.golden_output,
-            &is_varying_in_output,
-            MAX_DIFFERENCES,
-        );
-        if !differences.is_empty() {
-            return Err(RecordError::Differs { differences });
-        }
-        Ok(replayed)
+        let written = replayed_recording(&golden).await;
+        written.map_err(|error| error.with_ordinary_words(secrets))
     }
 
     /// Makes a golden of the run like [`Self::finish`], without replaying it.
@@ -457,6 +471,7 @@ impl GoldenRecorder {
             round,
             begin_ms,
             end_ms: None,
+            ended_before: 0,
             progress: Vec::new(),
             outcome: Outcome::Abandoned {},
         });
@@ -476,12 +491,15 @@ impl GoldenRecorder {
     pub(super) fn on_call_end(&self, call: usize, outcome: Outcome) {
         let end_ms = Some(self.elapsed_ms());
         let mut record = self.lock();
+        let ended_before = record.ended_calls as u64;
         record.ended_calls += 1;
         if let Outcome::Result(raw) | Outcome::ToolError(raw) = &outcome {
             record.bytes = record.bytes.saturating_add(raw.get().len());
         }
         if let Some(call) = record.calls.get_mut(call) {
-            (call.end_ms, call.outcome) = (end_ms, outcome);
+            call.end_ms = end_ms;
+            call.ended_before = ended_before;
+            call.outcome = outcome;
         }
     }
 
@@ -511,6 +529,14 @@ impl Record {
         self.positions.insert(key, self.tools.len() - 1);
         self.tools.len() - 1
     }
+}
+
+/// Replays a recording, and returns the recording of the replay.
+async fn replayed_recording(golden: &Golden) -> Result<Golden, RecordError> {
+    let Replay { golden: replayed, .. } = replay(golden).await?.require_complete()?;
+    let (expected, actual) = (&golden.golden_output, &replayed.golden_output);
+    let differences = differences(expected, actual, &is_varying_in_output, MAX_DIFFERENCES);
+    if differences.is_empty() { Ok(replayed) } else { Err(RecordError::Differs { differences }) }
 }
 
 /// Returns why a run did not come to an end that a replay could reach.

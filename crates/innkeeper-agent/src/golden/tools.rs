@@ -128,7 +128,7 @@ impl ToolRunner for ReplayTools {
                 // The replay ends; see `Script::missed`.
                 return pending().await;
             };
-            let ToolCallRecord { begin_ms, end_ms, progress, outcome, .. } = record;
+            let ToolCallRecord { begin_ms, end_ms, ended_before, progress, outcome, .. } = record;
             for ProgressRecord { ms, params } in progress {
                 self.clock.sleep_until(started_at.saturating_add(Duration::from_millis(ms))).await;
                 if let (Some(listener), Some(progress)) = (&options.progress, parsed(&params)) {
@@ -140,7 +140,8 @@ impl ToolRunner for ReplayTools {
                 return pending().await;
             };
             let duration = Duration::from_millis(end_ms.saturating_sub(begin_ms));
-            self.clock.sleep_until(started_at.saturating_add(duration)).await;
+            let end = started_at.saturating_add(duration);
+            self.clock.sleep_in_order(end, ended_before).await;
             self.script.end_call();
             result
         })

@@ -298,7 +298,15 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "trace"])]
     pub(crate) record: Option<PathBuf>,
     /// Replay a recorded run, without network and servers
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["demo", "retries", "trace"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "demo", "retries", "trace", "provider", "base_url", "api", "api_key_env", "tool_calling",
+            "approve", "sampling", "max_iterations", "no_backtracking", "no_memory", "plan", "config",
+            "stdio", "url",
+        ]
+    )]
     pub(crate) replay: Option<PathBuf>,
     /// Append the run to a file, for `golden from-trace`
     #[arg(long, value_name = "FILE")]

@@ -18,6 +18,9 @@ const CREDENTIAL_WORDS: [&str; 7] = ["key", "token", "secret", "pass", "pwd", "a
 /// A user of this size is no name but a token, as in `https://TOKEN:x-oauth-basic@host`.
 const MIN_TOKEN_USER_BYTES: usize = 20;
 
+/// A part of a path of this size with letters and digits is a token.
+const MIN_TOKEN_SEGMENT_BYTES: usize = 16;
+
 /// A literal value and its name.
 struct Literal {
     range: Range<usize>,
@@ -125,6 +128,8 @@ fn url_credentials(value: &str) -> Vec<Literal> {
         if let Some(len) = value[begin..begin + authority_len].rfind('@') {
             push_user(value, begin..begin + len, &mut found);
         }
+        let path_end = value[begin..end].find(['?', '#']).map_or(end, |len| begin + len);
+        push_path(value, begin + authority_len..path_end, &mut found);
         if let Some(query) = value[begin..end].find('?').map(|query| begin + query + 1) {
             let query_end = value[query..end].find('#').map_or(end, |len| query + len);
             push_query(value, query..query_end, &mut found);
@@ -151,6 +156,21 @@ fn push_user(value: &str, user: Range<usize>, found: &mut Vec<Literal>) {
     push_literals(value, &name, is_token, found);
     if name.end < user.end {
         push_literals(value, &(name.end + 1..user.end), true, found);
+    }
+}
+
+/// Some hosts put the key of a user into the path.
+fn push_path(value: &str, path: Range<usize>, found: &mut Vec<Literal>) {
+    let mut begin = path.start;
+    for segment in value[path].split('/') {
+        let has = |test: fn(&u8) -> bool| segment.bytes().any(|byte| test(&byte));
+        let is_token = segment.len() >= MIN_TOKEN_SEGMENT_BYTES
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_alphabetic);
+        if is_token {
+            push_literals(value, &(begin..begin + segment.len()), true, found);
+        }
+        begin += segment.len() + 1;
     }
 }
 

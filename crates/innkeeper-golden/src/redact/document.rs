@@ -19,10 +19,12 @@ pub(super) enum Grouping {
     Typed,
     /// By path.
     Path,
+    /// By the name of the member alone: the first piece can stand elsewhere than the next ones.
+    Name,
 }
 
 impl Grouping {
-    pub(super) const ALL: [Self; 3] = [Self::Numbered, Self::Typed, Self::Path];
+    pub(super) const ALL: [Self; 4] = [Self::Numbered, Self::Typed, Self::Path, Self::Name];
 }
 
 /// What a range of the text is.
@@ -296,7 +298,9 @@ impl Document {
         }
         let key = |leaf: &Leaf| {
             let mut hasher = DefaultHasher::new();
-            frame_keys.get(leaf.frame).hash(&mut hasher);
+            if grouping != Grouping::Name {
+                frame_keys.get(leaf.frame).hash(&mut hasher);
+            }
             match &leaf.segment {
                 Segment::Key(key) => text[key.clone()].hash(&mut hasher),
                 Segment::Index(index) => index.hash(&mut hasher),

@@ -188,8 +188,16 @@ fn visit_tool(place: &str, tool: &mut ToolRecord, visit: &mut Visit<'_>) -> Visi
 }
 
 fn visit_call(place: &str, call: &mut ToolCallRecord, visit: &mut Visit<'_>) -> Visited {
-    let ToolCallRecord { name, arguments, round: _, begin_ms: _, end_ms: _, progress, outcome } =
-        call;
+    let ToolCallRecord {
+        name,
+        arguments,
+        round: _,
+        begin_ms: _,
+        end_ms: _,
+        ended_before: _,
+        progress,
+        outcome,
+    } = call;
     visit(&format!("{place}/name"), Value::Text(name))?;
     visit(&format!("{place}/arguments"), Value::Json(arguments))?;
     for (at, ProgressRecord { ms: _, params }) in progress.iter_mut().enumerate() {

@@ -17,8 +17,11 @@ use super::needles::needles;
 /// `true`, occurs in every text.
 pub(super) const MIN_SECRET_BYTES: usize = 6;
 
-/// Minimum size of a word of a header value that is a secret of its own.
-const MIN_WORD_BYTES: usize = 8;
+/// Minimum size of a word of a header value, or of a password, that is a secret of its own.
+const MIN_WORD_BYTES: usize = 6;
+
+/// Minimum size of a part of another value that is a secret of its own, if it has letters and digits.
+const MIN_PART_BYTES: usize = 8;
 
 /// Maximum number of times that one text is searched again after a replacement.
 pub(super) const MAX_PASSES: usize = 8;
@@ -317,12 +320,23 @@ fn derived_values(name: &str, value: &str) -> Vec<String> {
         let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
         derived.extend(user.map(|(_, password)| decode_percent(password)));
     }
-    derived.retain(|word| word.len() >= MIN_WORD_BYTES);
+    derived.retain(|word| word.len() >= MIN_WORD_BYTES && !is_auth_scheme(word));
+    // The values of JSON, of connection strings, and the lines of a key.
+    let is_separator = |c: char| c.is_whitespace() || ";,\"'{}[]()<>=|".contains(c);
+    let parts = value.split(is_separator).filter(|part| *part != value && is_random(part));
+    derived.extend(parts.map(str::to_owned));
     let trimmed = value.trim();
     if trimmed.len() >= MIN_SECRET_BYTES {
         derived.push(trimmed.to_owned());
     }
     derived
+}
+
+/// Returns whether a part of a value is no ordinary word.
+fn is_random(part: &str) -> bool {
+    part.len() >= MIN_PART_BYTES
+        && part.bytes().any(|byte| byte.is_ascii_digit())
+        && part.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Undoes percent-encoding; a text that is not percent-encoded stays.

@@ -148,7 +148,7 @@ impl<'t> Strings<'t> {
         if !self.group_keys.iter().all(Vec::is_empty) {
             let mut known: HashSet<Vec<usize>> =
                 groupings[0].iter().filter(|leaves| leaves.len() > 1).cloned().collect();
-            for grouping in [Grouping::Typed, Grouping::Path] {
+            for grouping in [Grouping::Typed, Grouping::Path, Grouping::Name] {
                 let mut groups = self.grouped_leaves(grouping);
                 // One string alone is always part of a group of the first grouping.
                 groups.retain(|leaves| leaves.len() > 1 && known.insert(leaves.clone()));
@@ -269,11 +269,23 @@ fn ends_value(rest: &[u8]) -> bool {
 /// events stays as it is.
 fn mask_event_fields(text: &[u8]) -> Cow<'_, [u8]> {
     const FIELD: &[u8] = b"data:";
-    let has_events = text.split(|byte| *byte == b'\n').any(|line| line.starts_with(FIELD));
-    if !has_events {
-        return Cow::Borrowed(text);
-    }
+    const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
     let mut view = text.to_vec();
+    if view.starts_with(BYTE_ORDER_MARK) {
+        view[..BYTE_ORDER_MARK.len()].fill(b' ');
+        // The first field begins at the start of its line.
+        if view[BYTE_ORDER_MARK.len()..].starts_with(FIELD) {
+            view[BYTE_ORDER_MARK.len()..BYTE_ORDER_MARK.len() + FIELD.len()].fill(b' ');
+        }
+    }
+    // A line may end with a carriage return alone.
+    for byte in view.iter_mut().filter(|byte| **byte == b'\r') {
+        *byte = b'\n';
+    }
+    let has_events = view.split(|byte| *byte == b'\n').any(|line| line.starts_with(FIELD));
+    if !has_events {
+        return Cow::Owned(view);
+    }
     for line in view.split_mut(|byte| *byte == b'\n') {
         let is_other_field =
             [&b":"[..], b"event:", b"id:", b"retry:"].iter().any(|field| line.starts_with(field));

@@ -136,8 +136,8 @@ pub(super) fn read_units(text: &[u8], at: usize, levels: usize) -> Units {
 /// Returns the readings of a run of backslashes, such as before a quote in JSON in JSON, without the
 /// recursion; `None` if what follows may be encoded itself.
 ///
-/// Each level halves the run, so `2^levels` backslashes can be one, and half of them can begin an
-/// escape.
+/// Each level halves the run, so `2^levels` backslashes can be one, and a quote that was escaped
+/// `levels` times follows one less.
 fn read_backslash_run(text: &[u8], at: usize, levels: usize) -> Option<Units> {
     let max_len = 1 << levels;
     let rest = text[at..].iter().take(max_len + 1);
@@ -146,7 +146,7 @@ fn read_backslash_run(text: &[u8], at: usize, levels: usize) -> Option<Units> {
     for len in 1..=len.min(max_len) {
         units.push(Unit::from_byte(b'\\', at + len));
     }
-    if len <= max_len / 2 {
+    if len < max_len {
         let end = at + len;
         if has_special(text, end) {
             return None;

@@ -67,6 +67,7 @@ fn a_clock_in_a_sans_io_module_is_caught_and_elsewhere_it_is_not() {
     let text = "//! tokio\nuse std::time::Instant;\n#[cfg(test)]\nmod tests { use std::fs; }\n";
     let files = [
         ("crates/innkeeper-protocol/src/x.rs", text),
+        ("crates/innkeeper-golden/src/x.rs", ""),
         ("crates/innkeeper-schema/src/x.rs", ""),
         ("crates/innkeeper-toolcall/src/x.rs", ""),
         ("crates/innkeeper-host/src/lifecycle.rs", "use tokio::time;\n"),

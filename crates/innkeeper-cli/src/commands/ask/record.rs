@@ -1,7 +1,7 @@
 //! `ask --record` and `ask --trace`: write the run to a file.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::SystemTime;
@@ -44,8 +44,14 @@ impl<'a> RecordTarget<'a> {
                 Err(CliError::usage("`--record` is refused where `CI` is set")
                     .with_hint("record on your own machine and commit the file, or unset `CI`"))
             }
-            (Some(file), _) => Ok(Some(Self::Golden(file))),
-            (None, Some(file)) => Ok(Some(Self::Trace(file))),
+            (Some(file), _) => {
+                check_writable(file)?;
+                Ok(Some(Self::Golden(file)))
+            }
+            (None, Some(file)) => {
+                check_writable(file)?;
+                Ok(Some(Self::Trace(file)))
+            }
             (None, None) => Ok(None),
         }
     }
@@ -55,6 +61,20 @@ impl<'a> RecordTarget<'a> {
             Self::Golden(file) | Self::Trace(file) => file,
         }
     }
+}
+
+/// Refuses a file that cannot be written, before a model is paid for.
+fn check_writable(file: &Path) -> Result<(), CliError> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    let cannot = || CliError::usage(format!("cannot write `{}`", file.display()));
+    if file.is_dir() {
+        return Err(cannot().with_hint("name a file, not a directory"));
+    }
+    let probe = tempfile::Builder::new().prefix(".innkeeper-").tempfile_in(directory);
+    probe.map(drop).map_err(|error| {
+        cannot().with_source(error).with_hint("create the directory, or name another one")
+    })
 }
 
 /// Returns whether the command runs under continuous integration.
@@ -141,6 +161,14 @@ impl<'a> RunRecording<'a> {
     fn store(&self, golden: &Golden) -> io::Result<()> {
         match self.target {
             RecordTarget::Golden(file) => {
+                let before = fs::read_to_string(file).ok();
+                let before = before.and_then(|text| Golden::from_json(&text).ok());
+                let mut golden = golden.clone();
+                if let Some(before) = before {
+                    // What people wrote stays when the run is recorded again.
+                    golden.rules = before.rules;
+                    golden.accepted = before.accepted;
+                }
                 let text = golden.to_json().map_err(io::Error::other)?;
                 atomic_file::write_private(file, &text)
             }
@@ -157,6 +185,9 @@ fn record_error(message: String, error: RecordError) -> CliError {
     let hint = match &error {
         RecordError::NoHttp => Some("use a provider with an HTTP API"),
         RecordError::Redact(_) => Some("the file was not written, so that no secret is in it"),
+        RecordError::OrdinaryWord { .. } => {
+            Some("give the server another value for the recording, such as one with a digit")
+        }
         RecordError::NotFinished { .. }
         | RecordError::Setting { .. }
         | RecordError::Write(_)

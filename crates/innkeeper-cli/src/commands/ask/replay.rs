@@ -1,14 +1,17 @@
 //! `ask --replay`: runs the agent over the bytes of a recording.
 
+use std::io;
 use std::path::Path;
 
 use innkeeper_agent::golden::{Golden, Replay, ReplayError, replay};
 use innkeeper_agent::run_json::RunJson;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
 use super::super::CommandContext;
 use super::super::golden::files;
-use super::print_outcome;
 use super::record::is_continuous_integration;
+use super::{print_outcome, read_prompt};
 use crate::cli::AskArgs;
 use crate::exit::CliError;
 use crate::output::Style;
@@ -21,7 +24,7 @@ pub(super) async fn run(
     file: &Path,
 ) -> Result<(), CliError> {
     let mut golden = files::read(file)?.golden;
-    replace_input(&mut golden, args);
+    replace_input(&mut golden, args)?;
     let replayed = replay(&golden).await.map_err(|error| replay_error(file, error))?;
     let replayed = match is_continuous_integration(&context.environment) {
         true => replayed.require_complete().map_err(|error| replay_error(file, error))?,
@@ -55,10 +58,14 @@ fn replay_error(file: &Path, error: ReplayError) -> CliError {
     hint.into_iter().fold(failure.with_source(error), CliError::with_hint)
 }
 
-fn replace_input(golden: &mut Golden, args: &AskArgs) {
+fn replace_input(golden: &mut Golden, args: &AskArgs) -> Result<(), CliError> {
     let input = &mut golden.input;
+    let prompt = match args.prompt.as_deref() {
+        Some(typed) => Some(read_prompt(Some(typed), &io::stdin())?),
+        None => None,
+    };
     let texts = [
-        (&args.prompt, &mut input.user_prompt),
+        (&prompt, &mut input.user_prompt),
         (&args.model.name, &mut input.model),
         (&args.system, &mut input.system_prompt),
         (&args.namespace, &mut input.namespace),
@@ -68,4 +75,18 @@ fn replace_input(golden: &mut Golden, args: &AskArgs) {
             recorded.clone_from(given);
         }
     }
+    if let Some(temperature) = args.temperature {
+        input.settings = with_temperature(&input.settings, temperature)?;
+    }
+    Ok(())
+}
+
+/// Replaces the temperature of recorded settings.
+fn with_temperature(settings: &RawValue, temperature: f64) -> Result<Box<RawValue>, CliError> {
+    let replaced =
+        serde_json::from_str(settings.get()).and_then(|mut settings: Map<String, Value>| {
+            settings.insert("temperature".to_owned(), temperature.into());
+            to_raw_value(&settings)
+        });
+    replaced.map_err(|error| CliError::usage("invalid `input.settings`").with_source(error))
 }

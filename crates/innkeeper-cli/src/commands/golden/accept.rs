@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::CommandContext;
 use super::author::{author, date_text};
 use super::files;
-use super::judge::result_differences;
+use super::judge::{judge, result_differences};
 use super::plural;
 use crate::atomic_file;
 use crate::cli::AcceptArgs;
@@ -32,6 +32,12 @@ pub(super) async fn run(context: &mut CommandContext, args: AcceptArgs) -> Resul
     })?;
     let changes = result_differences(&file.golden, &replayed.golden);
     let output = &mut context.output;
+    let judgement = judge(&file.golden, &replayed.golden, file.rules()?.as_ref());
+    if changes.is_empty() && !judgement.passed {
+        let message =
+            format!("`{name}` has the same result, but does not pass: {}", judgement.report);
+        return Err(CliError::failure(message).with_hint("change the rules of the golden"));
+    }
     if changes.is_empty() {
         if output.is_json() {
             return Ok(output.print_json(&json!({"file": name, "accepted": false}))?);

@@ -20,8 +20,8 @@ const MAX_DIR_DEPTH: usize = 32;
 /// Endings of files beside a golden that belong to it.
 const COMPANION_ENDINGS: [&str; 2] = [".rules.json", ".review.json"];
 
-/// The members that every golden has.
-const MARKING_MEMBERS: [&str; 2] = ["version", "test_name"];
+/// Members that only goldens have: a file with one of them is a golden, also if others are missing.
+const MARKING_MEMBERS: [&str; 3] = ["test_name", "golden_output", "provider_responses"];
 
 /// A golden with its file.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ fn is_candidate(path: &Path) -> bool {
 /// Returns whether a text is JSON of another kind.
 fn is_other_json(text: &str) -> bool {
     match serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text) {
-        Ok(members) => !MARKING_MEMBERS.iter().all(|member| members.contains_key(*member)),
+        Ok(members) => !MARKING_MEMBERS.iter().any(|member| members.contains_key(*member)),
         Err(error) => error.is_data(),
     }
 }

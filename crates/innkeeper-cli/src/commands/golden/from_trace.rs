@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use innkeeper_agent::golden::{Golden, MAX_FILE_BYTES, Origin, replay};
+use innkeeper_agent::golden::{Golden, MAX_FILE_BYTES, Origin, Replay, replay};
 use serde_json::json;
 
 use super::judge::judge;
@@ -126,7 +126,8 @@ async fn trace_golden(text: &[u8]) -> Result<Golden, String> {
     if golden.origin != Origin::Trace {
         return Err(format!("its origin is `{}`, not `trace`", golden.origin.as_str()));
     }
-    let replayed = replay(&golden).await.map_err(|error| failure_text(&error))?;
+    let replayed = replay(&golden).await.and_then(Replay::require_complete);
+    let replayed = replayed.map_err(|error| failure_text(&error))?;
     let judgement = judge(&golden, &replayed.golden, None);
     match judgement.passed {
         true => Ok(golden),

@@ -148,3 +148,37 @@ fn neither_errors_nor_secrets_show_a_value() {
     assert!(matches!(error, RedactError::Binary { .. }));
     assert!(!format!("{error} {error:?}").contains("0123456789"));
 }
+
+#[test]
+fn parts_of_a_value_with_letters_and_digits_are_secrets() {
+    for (value, part) in [
+        ("Host=db;Username=app;Password=hunter2hunter2;", "hunter2hunter2"),
+        ("{\"Authorization\":\"Bearer qwx7788aabbccdd99\"}", "qwx7788aabbccdd99"),
+        ("-----BEGIN KEY-----\nMIIEv9IBADANB\nkqhkiG9w0BAQ\n-----END KEY-----", "kqhkiG9w0BAQ"),
+        ("postgres://u:pa55wrd@h/db", "pa55wrd"),
+        ("Bearer tok1234", "tok1234"),
+    ] {
+        let redacted = redact_body(&format!("It is {part}."), &[anywhere("env:A", value)]).unwrap();
+        assert_eq!(redacted, "It is [redacted:env:A].", "{value}");
+    }
+    let ordinary =
+        redact_body("The Username is app.", &[anywhere("env:A", "Username=app;x=12345678y")]);
+    assert_eq!(ordinary.unwrap(), "The Username is app.");
+}
+
+#[test]
+fn a_quote_that_was_escaped_three_times_hides_nothing() {
+    let escape = |text: &str| serde_json::Value::from(text).to_string();
+    let text = escape(&escape(&escape("pa\"ssw0rd12")));
+    let redacted = redact_body(&text, &[anywhere("pw", "pa\"ssw0rd12")]).unwrap();
+    assert!(!redacted.contains("ssw0rd"), "{redacted}");
+}
+
+#[test]
+fn a_token_in_the_path_of_a_url_is_a_secret() {
+    let servers = json!({"mcpServers": {"s": {"url": "https://h.example/api/mcp/s/ZmFrZXNlY3JldDEyMzQ1/mcp"}}});
+    let golden = redact_with(golden("It is ZmFrZXNlY3JldDEyMzQ1.", &servers), &[], find_nothing);
+    let text = json_text(&golden);
+    assert!(!text.contains("ZmFrZXNlY3JldDEyMzQ1"), "{text}");
+    assert!(text.contains("https://h.example/api/mcp/s/[redacted:url]/mcp"), "{text}");
+}

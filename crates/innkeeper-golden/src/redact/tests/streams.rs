@@ -258,3 +258,25 @@ fn a_long_stream_with_many_secrets_is_searched_once_for_all() {
     let body = write_events("data", &events);
     assert_eq!(redact_body(&body, &secrets).unwrap(), body);
 }
+
+#[test]
+fn pieces_at_other_places_and_after_other_line_ends_are_one_secret() {
+    let start = json!({"type": "content_block_start", "index": 0,
+        "content_block": {"type": "thinking", "thinking": "It is hunter2"}});
+    let rest = json!({"type": "content_block_delta", "index": 0,
+        "delta": {"type": "thinking_delta", "thinking": "-hunter2x."}});
+    let parts = |parts: Value| json!({"candidates": [{"content": {"parts": parts}}]});
+    let thought = parts(json!([{"thought": true, "text": "No."}, {"text": "hunter2"}]));
+    let bodies = [
+        "data: {\"delta\":\"hunter2\"}\r\rdata: {\"delta\":\"-hunter2x\"}\r\r".to_owned(),
+        "\u{feff}data: {\"delta\":\"hunter2\"}\n\ndata: {\"delta\":\"-hunter2x\"}\n\n".to_owned(),
+        write_events("data", &[start, rest]),
+        write_events("data", &[parts(json!([{"text": "hunter2"}, {"text": "-hunter2x"}]))]),
+        write_events("data", &[thought, parts(json!([{"text": "-hunter2x"}]))]),
+    ];
+    for body in bodies {
+        let redacted = redact_body(&body, &[anywhere("pw", "hunter2-hunter2x")]).unwrap();
+        assert!(redacted.contains("[redacted:pw]"), "{redacted}");
+        assert!(!redacted.contains("hunter2"), "{redacted}");
+    }
+}

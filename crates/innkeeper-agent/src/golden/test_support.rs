@@ -1,0 +1,127 @@
+//! For tests of applications: reads a golden, and compares a replay with it.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use innkeeper_golden::{Golden, MAX_FILE_BYTES, ReadError, Rules, RulesError, compare};
+
+use super::replay::Replay;
+
+/// Why a golden cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file is unreadable.
+    #[error("cannot read `{path}`")]
+    Io {
+        /// The path.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is no golden.
+    #[error("`{path}` is no golden")]
+    Golden {
+        /// The path.
+        path: String,
+        /// The cause.
+        source: ReadError,
+    },
+    /// The rules next to the golden are invalid.
+    #[error("invalid rules in `{path}`")]
+    Rules {
+        /// The path.
+        path: String,
+        /// The cause.
+        source: RulesError,
+    },
+}
+
+/// Reads a golden, with the rules in `NAME.rules.json` next to it in place of its own. Blocks while it
+/// reads.
+///
+/// # Errors
+///
+/// A file is unreadable or invalid.
+///
+/// # Examples
+///
+/// ```no_run
+/// use innkeeper_agent::golden::{assert_matches_golden, load_golden, replay};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let golden = load_golden("tests/goldens/tables.json")?;
+/// let replayed = replay(&golden).await?;
+/// assert_matches_golden(&replayed, &golden);
+/// # Ok(()) }
+/// ```
+pub fn load_golden(path: impl AsRef<Path>) -> Result<Golden, LoadError> {
+    let path = path.as_ref();
+    let name = |path: &Path| path.display().to_string();
+    let text = read_text(path).map_err(|source| LoadError::Io { path: name(path), source })?;
+    let golden = Golden::from_json(&text)
+        .map_err(|source| LoadError::Golden { path: name(path), source })?;
+    let rules_path = path.with_extension("rules.json");
+    let rules = match read_text(&rules_path) {
+        Ok(rules) => rules,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(golden),
+        Err(source) => return Err(LoadError::Io { path: name(&rules_path), source }),
+    };
+    let rules = Rules::from_json(rules.as_bytes())
+        .map_err(|source| LoadError::Rules { path: name(&rules_path), source })?;
+    Ok(Golden { rules: Some(rules), ..golden })
+}
+
+/// Reads a text up to one byte more than a golden may have.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Compares the result of a replay with that of the golden, by the golden's rules.
+///
+/// # Panics
+///
+/// The result is another one, or the run did not ask for everything that was recorded; the message is
+/// the report.
+#[track_caller]
+pub fn assert_matches_golden(replayed: &Replay, golden: &Golden) {
+    assert!(replayed.unused.is_empty(), "nothing asked for {}", replayed.unused.join(", "));
+    match compare(&golden.golden_output, &replayed.golden.golden_output, golden.rules.as_ref()) {
+        Ok(comparison) => assert!(comparison.passed(), "{}: {comparison}", golden.test_name),
+        Err(error) => panic!("{}: {error}: {}", golden.test_name, error.source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::AssertUnwindSafe;
+
+    use super::super::replay;
+    use super::*;
+
+    fn library(file: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens").join(file)
+    }
+
+    #[tokio::test]
+    async fn a_replay_of_a_golden_matches_it_and_a_changed_golden_does_not() {
+        let golden = load_golden(library("ollama/edge_case_calls_in_text.json")).unwrap();
+        let replayed = replay(&golden).await.unwrap();
+        assert_matches_golden(&replayed, &golden);
+        let other = load_golden(library("ollama/provider_comparison_city_count.json")).unwrap();
+        let judge = AssertUnwindSafe(|| assert_matches_golden(&replayed, &other));
+        let mismatch = std::panic::catch_unwind(judge);
+        let message = *mismatch.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.contains("/final_result"), "{message}");
+    }
+
+    #[test]
+    fn a_missing_file_and_a_file_of_another_kind_are_named() {
+        let error = load_golden(library("none.json")).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read") && error.contains("none.json"), "{error}");
+        let error = load_golden(library("shared/mcp.json")).unwrap_err().to_string();
+        assert!(error.contains("mcp.json` is no golden"), "{error}");
+    }
+}
