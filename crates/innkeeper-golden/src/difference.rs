@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use crate::json::{MAX_DEPTH, Node, canonical};
+use crate::json::{Document, MAX_DEPTH, Node, Value, Values};
 
 /// Maximum number of characters of a value in a difference.
 const MAX_SHOWN_CHARS: usize = 200;
@@ -47,7 +47,10 @@ pub fn differences(
     max: usize,
 ) -> Vec<Difference> {
     let mut search = Search { is_ignored, max, found: Vec::new() };
-    search.compare(expected, actual, &mut String::new(), 0);
+    if expected.get() != actual.get() {
+        let [expected, actual] = [expected, actual].map(Document::new);
+        search.compare(expected.root(), actual.root(), &mut String::new(), 0);
+    }
     search.found
 }
 
@@ -58,18 +61,20 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn compare(&mut self, expected: &RawValue, actual: &RawValue, path: &mut String, depth: usize) {
-        if self.found.len() >= self.max || expected.get() == actual.get() || (self.is_ignored)(path)
+    fn compare(&mut self, expected: Value<'_>, actual: Value<'_>, path: &mut String, depth: usize) {
+        if self.found.len() >= self.max
+            || expected.text() == actual.text()
+            || (self.is_ignored)(path)
         {
             return;
         }
-        let nodes = (depth < MAX_DEPTH).then(|| (Node::of(expected), Node::of(actual)));
+        let nodes = (depth < MAX_DEPTH).then(|| (expected.node(), actual.node()));
         match nodes {
             Some((Node::Object(expected), Node::Object(actual))) => {
                 self.compare_members(expected, &actual, path, depth);
             }
             Some((Node::Array(expected), Node::Array(actual))) => {
-                self.compare_items(&expected, &actual, path, depth);
+                self.compare_items(expected, actual, path, depth);
             }
             Some((Node::String(expected), Node::String(actual))) => {
                 if expected != actual {
@@ -88,12 +93,12 @@ impl Search<'_> {
 
     fn compare_members(
         &mut self,
-        expected: Vec<(String, &RawValue)>,
-        actual: &[(String, &RawValue)],
+        expected: Vec<(String, Value<'_>)>,
+        actual: &[(String, Value<'_>)],
         path: &mut String,
         depth: usize,
     ) {
-        let mut actual_members: BTreeMap<&str, &RawValue> =
+        let mut actual_members: BTreeMap<&str, Value<'_>> =
             actual.iter().map(|(key, value)| (&**key, *value)).collect();
         for (key, value) in expected {
             let actual = actual_members.remove(&*key);
@@ -104,29 +109,26 @@ impl Search<'_> {
         }
         for (key, value) in actual {
             if actual_members.remove(&**key).is_some() {
-                self.at(path, key, |search, path| search.push(path, None, Some(shown(value))));
+                self.at(path, key, |search, path| search.push(path, None, Some(shown(*value))));
             }
         }
     }
 
     fn compare_items(
         &mut self,
-        expected: &[&RawValue],
-        actual: &[&RawValue],
+        mut expected: Values<'_>,
+        mut actual: Values<'_>,
         path: &mut String,
         depth: usize,
     ) {
-        for at in 0..expected.len().max(actual.len()) {
-            let items = (expected.get(at), actual.get(at));
+        for at in 0_usize.. {
+            let items = (expected.next(), actual.next());
+            if let (None, None) = items {
+                break;
+            }
             self.at(path, &at.to_string(), |search, path| match items {
                 (Some(expected), Some(actual)) => search.compare(expected, actual, path, depth + 1),
-                (expected, actual) => {
-                    search.push(
-                        path,
-                        expected.map(|item| shown(item)),
-                        actual.map(|item| shown(item)),
-                    );
-                }
+                (expected, actual) => search.push(path, expected.map(shown), actual.map(shown)),
             });
         }
     }
@@ -146,8 +148,8 @@ impl Search<'_> {
     }
 }
 
-fn shown(value: &RawValue) -> String {
-    shorten(&canonical(value))
+fn shown(value: Value<'_>) -> String {
+    shorten(&value.canonical())
 }
 
 pub(crate) fn shorten(text: &str) -> String {

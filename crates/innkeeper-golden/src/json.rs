@@ -1,86 +1,221 @@
-//! JSON as text: one level of a value, a readable form, and a form for comparisons.
+//! JSON as text: the levels of a value, a readable form, and a form for comparisons.
 //!
 //! Numbers keep their digits. `serde_json::Value` would round them.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+use std::iter::from_fn;
 
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// Maximum depth that is looked into. Deeper values are compared as text.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// A JSON text, and where its arrays and objects end.
+///
+/// Whoever walks down a value reads one level after the other. Without the ends, each level would
+/// read everything below it again, and a deep value would take its size times its depth.
+#[derive(Debug)]
+pub(crate) struct Document<'r> {
+    text: &'r str,
+    /// The arrays and objects in the order of their beginnings.
+    containers: Vec<Container>,
+}
+
+/// An array or object.
+#[derive(Clone, Copy, Debug)]
+struct Container {
+    /// The position after it.
+    end: usize,
+    /// The first container that begins after its end.
+    next: usize,
+}
+
+impl<'r> Document<'r> {
+    pub(crate) fn new(raw: &'r RawValue) -> Self {
+        let text = raw.get();
+        let mut containers: Vec<Container> = Vec::new();
+        let mut open = Vec::new();
+        let mut at = 0;
+        while let Some(byte) = text.as_bytes().get(at) {
+            match byte {
+                b'"' => {
+                    at = string_end(text, at);
+                    continue;
+                }
+                b'{' | b'[' => {
+                    open.push(containers.len());
+                    containers.push(Container { end: text.len(), next: usize::MAX });
+                }
+                b'}' | b']' => {
+                    let next = containers.len();
+                    if let Some(container) = open.pop().and_then(|open| containers.get_mut(open)) {
+                        *container = Container { end: at + 1, next };
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Self { text, containers }
+    }
+
+    /// Returns the whole value.
+    pub(crate) fn root(&self) -> Value<'_> {
+        Value { document: self, text: self.text, begin: 0, container: 0 }
+    }
+}
+
+/// A value in a document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Value<'d> {
+    document: &'d Document<'d>,
+    text: &'d str,
+    begin: usize,
+    /// The number of the container; for other values, of the next one.
+    container: usize,
+}
+
 /// One level of a JSON value.
 #[derive(Debug)]
-pub(crate) enum Node<'r> {
+pub(crate) enum Node<'d> {
     /// `null`, a boolean or a number, as written.
-    Literal(&'r str),
+    Literal(&'d str),
     /// A string, unescaped.
     String(String),
     /// The items of an array.
-    Array(Vec<&'r RawValue>),
+    Array(Values<'d>),
     /// The members of an object, in their order.
-    Object(Vec<(String, &'r RawValue)>),
+    Object(Vec<(String, Value<'d>)>),
 }
 
-struct Members<'r>(Vec<(String, &'r RawValue)>);
+impl<'d> Value<'d> {
+    /// Returns the value as written.
+    pub(crate) fn text(self) -> &'d str {
+        self.text
+    }
 
-impl<'de: 'r, 'r> Deserialize<'de> for Members<'r> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MembersVisitor;
-        impl<'de> Visitor<'de> for MembersVisitor {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
+    /// Reads one level. A string with half of a surrogate pair, and an object with such a key, stays as
+    /// written.
+    pub(crate) fn node(self) -> Node<'d> {
+        let literal = Node::Literal(self.text);
+        match self.text.as_bytes().first() {
+            Some(b'{') => self.members().map_or(literal, Node::Object),
+            Some(b'[') => Node::Array(self.values()),
+            Some(b'"') => unescape(self.text).map_or(literal, Node::String),
+            _ => literal,
         }
-        deserializer.deserialize_map(MembersVisitor)
+    }
+
+    fn members(self) -> Option<Vec<(String, Self)>> {
+        let mut values = self.values();
+        from_fn(|| Some((values.next()?, values.next()?)))
+            .map(|(key, value)| Some((unescape(key.text)?, value)))
+            .collect()
+    }
+
+    fn values(self) -> Values<'d> {
+        let end = self.begin + self.text.len() - 1;
+        Values { document: self.document, at: self.begin + 1, end, next: self.container + 1 }
+    }
+
+    fn is_container(self) -> bool {
+        self.text.starts_with(['{', '['])
     }
 }
 
-impl<'r> Node<'r> {
-    /// Reads one level. A string with half of a surrogate pair stays as written.
-    pub(crate) fn of(raw: &'r RawValue) -> Self {
-        let text = raw.get();
-        let read = match text.as_bytes().first() {
-            Some(b'{') => serde_json::from_str(text).map(|Members(members)| Self::Object(members)),
-            Some(b'[') => serde_json::from_str(text).map(Self::Array),
-            Some(b'"') => serde_json::from_str(text).map(Self::String),
-            _ => return Self::Literal(text),
-        };
-        read.unwrap_or(Self::Literal(text))
+/// The items of an array, or the keys and values of an object in turn.
+#[derive(Debug)]
+pub(crate) struct Values<'d> {
+    document: &'d Document<'d>,
+    at: usize,
+    /// The position of the closing bracket.
+    end: usize,
+    /// The number of the next container.
+    next: usize,
+}
+
+impl<'d> Iterator for Values<'d> {
+    type Item = Value<'d>;
+
+    fn next(&mut self) -> Option<Value<'d>> {
+        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b",:".contains(byte);
+        while self.document.text.as_bytes().get(self.at).is_some_and(is_between) {
+            self.at += 1;
+        }
+        if self.at >= self.end {
+            return None;
+        }
+        let value = self.document.value_at(self.at, self.next)?;
+        if value.is_container() {
+            self.next = self.document.containers.get(self.next)?.next;
+        }
+        self.at += value.text.len();
+        Some(value)
     }
+}
+
+impl Document<'_> {
+    /// Returns the value at a position; `next` is the first container that begins there or later.
+    fn value_at(&self, begin: usize, next: usize) -> Option<Value<'_>> {
+        let bytes = self.text.as_bytes();
+        let end = match bytes.get(begin)? {
+            b'{' | b'[' => self.containers.get(next)?.end,
+            b'"' => string_end(self.text, begin),
+            _ => {
+                let ends = |byte: &u8| byte.is_ascii_whitespace() || b",]}".contains(byte);
+                let len = bytes[begin..].iter().position(ends);
+                len.map_or(bytes.len(), |len| begin + len)
+            }
+        };
+        let text = self.text.get(begin..end)?;
+        Some(Value { document: self, text, begin, container: next })
+    }
+}
+
+/// Returns the position after the string that begins at a position.
+fn string_end(text: &str, begin: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = begin + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn unescape(text: &str) -> Option<String> {
+    serde_json::from_str(text).ok()
 }
 
 /// Returns the value without blanks and with sorted members, for comparisons. Strings have one
 /// spelling; numbers keep theirs.
 pub fn canonical(raw: &RawValue) -> String {
-    let mut text = String::with_capacity(raw.get().len());
-    write_canonical(raw, 0, &mut text);
-    text
+    Document::new(raw).root().canonical()
 }
 
-fn write_canonical(raw: &RawValue, depth: usize, text: &mut String) {
+impl Value<'_> {
+    /// Returns the form for comparisons; see [`canonical`].
+    pub(crate) fn canonical(self) -> String {
+        let mut text = String::with_capacity(self.text.len());
+        write_canonical(self, 0, &mut text);
+        text
+    }
+}
+
+fn write_canonical(value: Value<'_>, depth: usize, text: &mut String) {
     if depth == MAX_DEPTH {
-        text.push_str(raw.get());
+        text.push_str(value.text);
         return;
     }
-    match Node::of(raw) {
+    match value.node() {
         Node::Literal(literal) => text.push_str(literal),
         Node::String(string) => push_string(&string, text),
         Node::Array(items) => {
             text.push('[');
-            for (at, item) in items.into_iter().enumerate() {
+            for (at, item) in items.enumerate() {
                 text.push_str(if at == 0 { "" } else { "," });
                 write_canonical(item, depth + 1, text);
             }
@@ -125,9 +260,11 @@ pub fn on_one_line(raw: &RawValue) -> String {
 }
 
 /// Returns the value with one line for each item, two blanks deeper than `depth`. Only blanks between
-/// tokens change.
+/// tokens change. What is deeper than 128 levels stays on one line: blanks before each item would
+/// take the square of the depth.
 pub fn indent(raw: &RawValue, depth: usize) -> Box<RawValue> {
     let mut text = String::with_capacity(raw.get().len() * 2);
+    let max_depth = depth + MAX_DEPTH;
     let mut depth = depth;
     let mut is_in_string = false;
     let mut is_escaped = false;
@@ -148,17 +285,17 @@ pub fn indent(raw: &RawValue, depth: usize) -> Box<RawValue> {
                     text.push(close);
                 } else {
                     depth += 1;
-                    push_line(depth, &mut text);
+                    push_line(depth, max_depth, &mut text);
                 }
             }
             '}' | ']' => {
                 depth = depth.saturating_sub(1);
-                push_line(depth, &mut text);
+                push_line(depth, max_depth - 1, &mut text);
                 text.push(character);
             }
             ',' => {
                 text.push(',');
-                push_line(depth, &mut text);
+                push_line(depth, max_depth, &mut text);
             }
             ':' => text.push_str(": "),
             _ => {
@@ -170,38 +307,13 @@ pub fn indent(raw: &RawValue, depth: usize) -> Box<RawValue> {
     RawValue::from_string(text).unwrap_or_else(|_| raw.to_owned())
 }
 
-fn push_line(depth: usize, text: &mut String) {
-    text.push('\n');
-    text.extend(std::iter::repeat_n("  ", depth));
+/// Starts a line, if it is not too deep.
+fn push_line(depth: usize, max_depth: usize, text: &mut String) {
+    if depth <= max_depth {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn raw(text: &str) -> Box<RawValue> {
-        RawValue::from_string(text.to_owned()).unwrap()
-    }
-
-    #[test]
-    fn the_form_for_comparisons_sorts_members_and_keeps_digits() {
-        let text = r#"{"b": 1.0, "a": [1e400, "\u0041\/"], "c": {}}"#;
-        assert_eq!(canonical(&raw(text)), r#"{"a":[1e400,"A/"],"b":1.0,"c":{}}"#);
-    }
-
-    #[test]
-    fn a_very_deep_value_is_compared_as_text() {
-        let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
-        assert_eq!(canonical(&raw(&deep)), deep);
-    }
-
-    #[test]
-    fn indentation_changes_only_blanks_between_tokens() {
-        let text = r#"{"a":[1,{"b c":"x, {\"y\": [\\"}],"d":{ },"e":[]}"#;
-        let expected = "{\n  \"a\": [\n    1,\n    {\n      \"b c\": \"x, {\\\"y\\\": [\\\\\"\n    \
-                        }\n  ],\n  \"d\": {},\n  \"e\": []\n}";
-        let indented = indent(&raw(text), 0);
-        assert_eq!(indented.get(), expected);
-        assert_eq!(on_one_line(&indented), text.replace("{ }", "{}"));
-    }
-}
+mod tests;

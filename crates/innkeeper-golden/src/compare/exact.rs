@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{MAX_MISMATCHES, Mismatch};
 use crate::difference::differences;
-use crate::json::Node;
+use crate::json::{Document, Node, Value};
 use crate::varying::{VARYING_OUTPUT_FIELDS, VaryingKind, is_varying_in_output};
 
 /// Returns the fields that differ, but for what differs from run to run. Ids may differ as long as
@@ -26,30 +26,31 @@ struct PlacedId {
 }
 
 fn find_ids(output: &RawValue) -> Vec<PlacedId> {
+    let document = Document::new(output);
     let mut ids = Vec::new();
     for field in VARYING_OUTPUT_FIELDS.iter().filter(|field| field.kind == VaryingKind::Id) {
         let steps: Vec<&str> = field.pattern.split('/').skip(1).collect();
-        push_ids(output, &steps, "", &mut ids);
+        push_ids(document.root(), &steps, "", &mut ids);
     }
     ids
 }
 
-fn push_ids(value: &RawValue, steps: &[&str], place: &str, ids: &mut Vec<PlacedId>) {
+fn push_ids(value: Value<'_>, steps: &[&str], place: &str, ids: &mut Vec<PlacedId>) {
     let Some((step, rest)) = steps.split_first() else {
-        let id = match Node::of(value) {
+        let id = match value.node() {
             Node::String(id) => Some(id),
             Node::Literal(_) | Node::Array(_) | Node::Object(_) => None,
         };
         return ids.push(PlacedId { place: place.to_owned(), id });
     };
-    match Node::of(value) {
+    match value.node() {
         Node::Object(members) => {
             for (_, value) in members.iter().filter(|(key, _)| key == step) {
-                push_ids(value, rest, &format!("{place}/{step}"), ids);
+                push_ids(*value, rest, &format!("{place}/{step}"), ids);
             }
         }
         Node::Array(items) => {
-            for (at, item) in items.into_iter().enumerate() {
+            for (at, item) in items.enumerate() {
                 push_ids(item, rest, &format!("{place}/{at}"), ids);
             }
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::mismatch::{CallPlace, Mismatch};
 use super::{MAX_MISMATCHES, responses};
 use crate::difference::{differences, shorten};
-use crate::json::{Node, canonical};
+use crate::json::{Document, Node, Value, canonical};
 use crate::output::RunOutput;
 use crate::rules::{ArgumentPolicy, CallOrder, ToolChainRule};
 
@@ -227,7 +227,8 @@ fn key(tool: &str, arguments: &RawValue, rule: &ToolChainRule) -> String {
     if policy(rule, tool) == ArgumentPolicy::Exact {
         let has_ignored = rule.tools.get(tool).is_some_and(|it| !it.ignored_paths.is_empty());
         if has_ignored {
-            push_counted(arguments, &|pointer| is_ignored(rule, tool, pointer), "", &mut key);
+            let is_ignored = |pointer: &str| is_ignored(rule, tool, pointer);
+            push_counted(Document::new(arguments).root(), &is_ignored, "", &mut key);
         } else {
             key.push_str(&canonical(arguments));
         }
@@ -252,19 +253,19 @@ fn policy(rule: &ToolChainRule, tool: &str) -> ArgumentPolicy {
 
 /// Writes the value without the ignored parts. Only the depth of the ignored paths is looked into.
 fn push_counted(
-    value: &RawValue,
+    value: Value<'_>,
     is_ignored: &dyn Fn(&str) -> bool,
     path: &str,
     text: &mut String,
 ) {
     if path.matches('/').count() >= crate::json::MAX_DEPTH {
-        return text.push_str(value.get());
+        return text.push_str(value.text());
     }
-    match Node::of(value) {
-        Node::Literal(_) | Node::String(_) => text.push_str(&canonical(value)),
+    match value.node() {
+        Node::Literal(_) | Node::String(_) => text.push_str(&value.canonical()),
         Node::Array(items) => {
             text.push('[');
-            for (at, item) in items.into_iter().enumerate() {
+            for (at, item) in items.enumerate() {
                 let path = format!("{path}/{at}");
                 if !is_ignored(&path) {
                     push_counted(item, is_ignored, &path, text);
