@@ -1,6 +1,6 @@
 //! For tests of applications: reads a golden, and compares a replay with it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -74,6 +74,10 @@ pub fn load_golden(path: impl AsRef<Path>) -> Result<Golden, LoadError> {
 
 /// Reads a text up to one byte more than a golden may have.
 fn read_text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        // A pipe without a writer never ends.
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
     let mut text = String::new();
     File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text)?;
     Ok(text)
@@ -123,5 +127,14 @@ mod tests {
         assert!(error.starts_with("cannot read") && error.contains("none.json"), "{error}");
         let error = load_golden(library("shared/mcp.json")).unwrap_err().to_string();
         assert!(error.contains("mcp.json` is no golden"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_not_read_and_is_named() {
+        let error = load_golden("/dev/zero").unwrap_err();
+        assert_eq!(error.to_string(), "cannot read `/dev/zero`");
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(source, "not a regular file");
     }
 }

@@ -1,15 +1,14 @@
 //! Runs over each wire are recorded with real servers, and replayed from the file alone.
 
-use std::path::{Path, PathBuf};
+mod cuts;
+mod headers;
+
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use innkeeper_agent::ghost::{GhostConfig, GhostServers};
-use innkeeper_agent::golden::{
-    Chunk, ChunkData, Exchange, Golden, ReplyRecord, differences, is_varying_in_output,
-    mcp_ghost_recorded, replay,
-};
+use innkeeper_agent::golden::{Exchange, Golden, ReplyRecord, mcp_ghost_recorded, replay};
 use innkeeper_host::Environment;
 use innkeeper_host::config::Secret;
 use innkeeper_testkit::{Fixture, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
@@ -119,17 +118,21 @@ async fn no_secret_of_a_run_is_in_its_recording_in_any_form() {
                 ScriptedReply::text(format!("The tool said {all}.")),
             ];
             let golden = record(wire, replies, 5).await;
-            let text = golden.to_json().unwrap();
-            let body: String = golden.provider_responses.iter().map(body_text).collect();
-            for secret in secrets {
-                for trace in traces(secret) {
-                    assert!(!text.contains(&trace), "{wire:?}, form {at}: {trace} in {text}");
-                    assert!(!body.contains(&trace), "{wire:?}, form {at}: {trace} in {body}");
-                }
-            }
+            assert_no_trace(&golden, &secrets, &format!("{wire:?}, form {at}"));
             let output = output(&golden).to_string();
             assert!(output.contains("[redacted:"), "{wire:?}, form {at}: {output}");
         }
+    }
+}
+
+/// Checks that no form of a secret is in the file or in what its events say together.
+#[track_caller]
+fn assert_no_trace(golden: &Golden, secrets: &[&str], run: &str) {
+    let text = golden.to_json().unwrap();
+    let body: String = golden.provider_responses.iter().map(body_text).collect();
+    for trace in secrets.iter().flat_map(|secret| traces(secret)) {
+        assert!(!text.contains(&trace), "{run}: {trace} in {text}");
+        assert!(!body.contains(&trace), "{run}: {trace} in {body}");
     }
 }
 
@@ -200,55 +203,4 @@ async fn the_configuration_is_recorded_as_written_without_literal_secrets() {
     let env = &written["mcpServers"]["fx"]["env"];
     assert_eq!(env["OTHER"], "${PATH}");
     assert_eq!(env["TOKEN"], "[redacted:env:TOKEN]");
-}
-
-/// Returns the goldens of the repository.
-fn library() -> Vec<(PathBuf, Golden)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens");
-    let mut goldens = Vec::new();
-    for provider in ["openai", "anthropic", "gemini", "ollama"] {
-        for file in std::fs::read_dir(root.join(provider)).unwrap() {
-            let file = file.unwrap().path();
-            let text = std::fs::read_to_string(&file).unwrap();
-            goldens.push((file, Golden::from_json(&text).unwrap()));
-        }
-    }
-    goldens
-}
-
-/// Returns the golden with its bodies cut into pieces: `piece_bytes` gets the number of the piece.
-fn recut(golden: &Golden, mut piece_bytes: impl FnMut() -> usize) -> Golden {
-    let mut golden = golden.clone();
-    for exchange in &mut golden.provider_responses {
-        let ReplyRecord::Http(response) = &mut exchange.response else { continue };
-        let chunks = std::mem::take(&mut response.chunks);
-        let ms = chunks.last().map_or(0, |chunk| chunk.ms);
-        let body: Vec<u8> =
-            chunks.iter().flat_map(|chunk| chunk.data.to_bytes().unwrap().to_vec()).collect();
-        let mut rest = &body[..];
-        while !rest.is_empty() {
-            let (piece, after) = rest.split_at(piece_bytes().clamp(1, rest.len()));
-            response.chunks.push(Chunk { ms, data: ChunkData::from_bytes(piece) });
-            rest = after;
-        }
-    }
-    golden
-}
-
-#[tokio::test]
-async fn a_golden_cut_at_other_bytes_has_the_same_result() {
-    let mut random = fastrand::Rng::with_seed(43);
-    for (file, golden) in library() {
-        let expected = replay(&golden).await.unwrap().golden.golden_output;
-        let single_bytes = recut(&golden, || 1);
-        let whole = recut(&golden, || usize::MAX);
-        let mut cuts = vec![single_bytes, whole];
-        cuts.extend((0..12).map(|_| recut(&golden, || random.usize(1..90))));
-        for (number, cut) in cuts.iter().enumerate() {
-            let replayed = replay(cut).await.unwrap().golden.golden_output;
-            let is_time = |path: &str| is_varying_in_output(path);
-            let found = differences(&expected, &replayed, &is_time, 5);
-            assert!(found.is_empty(), "{}, cuts {number}: {found:?}", file.display());
-        }
-    }
 }
