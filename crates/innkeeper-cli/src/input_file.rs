@@ -1,6 +1,6 @@
 //! Reads text files named on the command line, up to a limit.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -11,6 +11,14 @@ use std::path::Path;
 /// The file is unreadable, not UTF-8, or longer than `limit` bytes.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<String> {
     read_from(File::open(path)?, limit)
+}
+
+/// Reads a regular file like [`read`]. Anything else is an error: a pipe without a writer never ends.
+pub(crate) fn read_regular(path: &Path, limit: u64) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    read(path, limit)
 }
 
 /// Reads an open source like [`read`].

@@ -10,9 +10,13 @@ mod views;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+#[cfg(target_os = "linux")]
+use std::{process::Stdio, time::Duration};
 
 use serde_json::Value;
 
+#[cfg(target_os = "linux")]
+use crate::program::innkeeper;
 use crate::program::run;
 
 const NOTES: &str = include_str!("golden/notes.json");
@@ -138,6 +142,34 @@ fn every_verb_names_a_broken_file_and_ends_with_2() {
     assert_eq!(error["error"]["exitCode"], 2);
     let cause = error["error"]["causes"][0].as_str().unwrap();
     assert_eq!(cause, "the golden has version 2; this program reads version 1");
+}
+
+/// A pipe without a writer never ends.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_pipe_is_no_golden_and_nothing_waits_for_it() {
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    let goldens = Goldens::new([("notes.json", NOTES), ("other.json", NOTES)]);
+    for pipe in ["pipe.json", "notes.rules.json", "other.review.json"] {
+        mkfifoat(CWD, goldens.path().join(pipe), Mode::RUSR | Mode::WUSR).unwrap();
+    }
+    for (args, pipe) in [
+        (&["golden", "inspect", "pipe.json"][..], "pipe.json"),
+        (&["golden", "replay", "pipe.json"], "pipe.json"),
+        (&["golden", "diff", "notes.json", "pipe.json"], "pipe.json"),
+        (&["golden", "accept", "pipe.json", "--why", "x", "--who", "ada"], "pipe.json"),
+        (&["golden", "replay", "notes.json"], "notes.rules.json"),
+        (&["golden", "review", "other.json"], "other.review.json"),
+        (&["ask", "--replay", "pipe.json"], "pipe.json"),
+        (&["ask", "Look.", "--provider", "ollama", "--record", "pipe.json"], "pipe.json"),
+    ] {
+        let mut command = tokio::process::Command::from(innkeeper(args, goldens.path()));
+        let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
+        let output = tokio::time::timeout(Duration::from_secs(20), output).await;
+        let finished = Finished(output.expect("the command does not wait").unwrap());
+        finished.fails(2, &[&format!("`{pipe}`"), "not a regular file"]);
+    }
 }
 
 #[test]

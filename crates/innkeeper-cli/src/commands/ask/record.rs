@@ -45,6 +45,7 @@ impl<'a> RecordTarget<'a> {
                     .with_hint("record on your own machine and commit the file, or unset `CI`"))
             }
             (Some(file), _) => {
+                check_replaceable(file)?;
                 check_writable(file)?;
                 Ok(Some(Self::Golden(file)))
             }
@@ -60,6 +61,17 @@ impl<'a> RecordTarget<'a> {
         match self {
             Self::Golden(file) | Self::Trace(file) => file,
         }
+    }
+}
+
+/// Refuses to replace what is no regular file: a golden is read before it is recorded again.
+fn check_replaceable(file: &Path) -> Result<(), CliError> {
+    match fs::metadata(file) {
+        Ok(found) if !found.is_file() && !found.is_dir() => {
+            let message = format!("`{}` is not a regular file", file.display());
+            Err(CliError::usage(message).with_hint("name another file"))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -47,7 +47,7 @@ impl GoldenFile {
     /// The file is unreadable or has no valid rules, or the golden has rules of its own.
     pub(super) fn rules(&self) -> Result<Option<Rules>, CliError> {
         let path = self.path.with_extension("rules.json");
-        let text = match input_file::read_bytes(&path, MAX_RULES_BYTES as u64) {
+        let text = match input_file::read_regular(&path, MAX_RULES_BYTES as u64) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(&path, error)),
@@ -57,8 +57,9 @@ impl GoldenFile {
             return Err(CliError::usage(format!("`{name}`: the golden has rules of its own"))
                 .with_hint("keep one of them"));
         }
-        let rules = Rules::from_json(&text);
-        rules.map(Some).map_err(|error| CliError::usage(format!("`{name}`")).with_source(error))
+        Rules::from_json(text.as_bytes()).map(Some).map_err(|error| {
+            CliError::usage(format!("`{name}` has no valid rules")).with_source(error)
+        })
     }
 }
 
@@ -137,7 +138,7 @@ pub(in crate::commands) fn read(path: &Path) -> Result<GoldenFile, CliError> {
 }
 
 fn read_text(path: &Path) -> Result<String, CliError> {
-    input_file::read(path, MAX_FILE_BYTES as u64).map_err(|error| unreadable(path, error))
+    input_file::read_regular(path, MAX_FILE_BYTES as u64).map_err(|error| unreadable(path, error))
 }
 
 fn parse(path: PathBuf, text: String) -> Result<GoldenFile, CliError> {

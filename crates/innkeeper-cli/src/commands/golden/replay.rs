@@ -62,7 +62,7 @@ pub(super) async fn run(args: &ReplayArgs, output: &mut Output) -> Result<(), Cl
     let mut files = GoldenFiles::find(&args.paths)?;
     let mut replayed = Vec::new();
     for file in files.by_ref() {
-        let golden = replay_file(&file?).await;
+        let golden = replay_file(&file?).await?;
         if !output.is_json() {
             print_line(&golden, output)?;
         }
@@ -90,19 +90,22 @@ pub(super) async fn run(args: &ReplayArgs, output: &mut Output) -> Result<(), Cl
     }
 }
 
-async fn replay_file(file: &GoldenFile) -> ReplayedGolden {
+/// Replays one golden and judges its result.
+///
+/// # Errors
+///
+/// The rules next to the golden are invalid: that says nothing about the run.
+async fn replay_file(file: &GoldenFile) -> Result<ReplayedGolden, CliError> {
+    let rules = file.rules()?;
     let started = Instant::now();
     let replayed = replay(&file.golden).await.and_then(Replay::require_complete);
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (verdict, report) = match replayed {
-        Ok(replayed) => match file.rules() {
-            Ok(rules) => compare(&file.golden, &replayed.golden, rules.as_ref()),
-            Err(error) => (Verdict::Failed, error.to_line()),
-        },
+        Ok(replayed) => compare(&file.golden, &replayed.golden, rules.as_ref()),
         Err(error) => (Verdict::Failed, failure_text(&error)),
     };
     let test_name = file.golden.test_name.clone();
-    ReplayedGolden { file: file.name(), test_name, verdict, ms, report }
+    Ok(ReplayedGolden { file: file.name(), test_name, verdict, ms, report })
 }
 
 fn compare(golden: &Golden, replayed: &Golden, rules: Option<&Rules>) -> (Verdict, String) {

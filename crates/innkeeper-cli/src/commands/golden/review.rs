@@ -117,7 +117,7 @@ fn review_path(golden: &Path) -> PathBuf {
 /// The file is unreadable or has something else.
 pub(super) fn read_reviews(golden: &Path) -> Result<Vec<Review>, CliError> {
     let path = review_path(golden);
-    let text = match input_file::read(&path, MAX_REVIEW_BYTES) {
+    let text = match input_file::read_regular(&path, MAX_REVIEW_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {

@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{BROKEN, Goldens, NOTES, with_other_question, with_other_result};
+use super::{BROKEN, Finished, Goldens, NOTES, with_other_question, with_other_result};
+use crate::program::run;
 
 #[test]
 fn a_golden_with_the_same_result_is_ok() {
@@ -102,6 +103,61 @@ fn a_golden_that_does_not_replay_cannot_be_accepted() {
         &["`notes.json` does not replay", "no recording answers request 1", "record the run again"],
     );
     assert_eq!(goldens.read("notes.json"), text);
+}
+
+/// A rule that the run of `notes` breaks whatever its golden says.
+const STRICT_RULES: &str = r#"{"forbidden_tools": ["notes.slow"]}"#;
+
+#[test]
+fn a_result_that_breaks_the_rules_cannot_be_accepted() {
+    for text in [NOTES.to_owned(), with_other_result(NOTES)] {
+        let goldens = Goldens::new([("notes.json", &*text), ("notes.rules.json", STRICT_RULES)]);
+        let accept = ["accept", "notes.json", "--why", "x", "--who", "ada"];
+        let message = "error: `notes.json` would still not pass: ";
+        goldens.run(&accept).fails(1, &[message, "notes.slow", "change the rules"]);
+        assert_eq!(goldens.read("notes.json"), text);
+        goldens.run(&["replay", "."]).fails(1, &["1 changed"]);
+        // Rules that the new result keeps are no obstacle.
+        goldens.write("notes.rules.json", r#"{"exact": true, "outcome": true}"#);
+        goldens.run(&accept).succeeds();
+        goldens.run(&["replay", "."]).succeeds();
+    }
+}
+
+#[test]
+fn broken_rules_next_to_a_golden_end_with_2_and_are_named() {
+    let accept = ["accept", "notes.json", "--why", "x", "--who", "ada"];
+    for rules in ["{", "{\"outcom\": true}", "{}", "\u{0}"] {
+        let goldens = Goldens::new([("notes.json", NOTES), ("notes.rules.json", rules)]);
+        let message = "notes.rules.json` has no valid rules";
+        goldens.run(&["replay", "."]).fails(2, &[message]);
+        goldens.run(&accept).fails(2, &[message]);
+        let json = goldens.run(&["replay", ".", "--json"]).fails(2, &[]).json();
+        assert_eq!(json["error"]["exitCode"], 2);
+    }
+    let ruled =
+        NOTES.replacen("\n  \"servers\"", "\n  \"rules\": {\"exact\": true},\n  \"servers\"", 1);
+    let goldens = Goldens::new([("notes.json", &*ruled), ("notes.rules.json", STRICT_RULES)]);
+    let message = "notes.rules.json`: the golden has rules of its own";
+    goldens.run(&["replay", "."]).fails(2, &[message]);
+}
+
+#[test]
+fn an_option_next_to_a_replay_replaces_what_was_recorded() {
+    let goldens = Goldens::new([("notes.json", NOTES)]);
+    let ask = |args: &[&str]| {
+        let args = [&["ask", "--replay", "notes.json"], args].concat();
+        Finished(run(&args, goldens.path()))
+    };
+    assert_eq!(ask(&[]).succeeds().stdout(), "Both are there.\n");
+    for (option, value, difference) in [
+        ("--temperature", "0.5", "`/body/temperature` is new: 0.5"),
+        ("--system", "Be brief.", "`/body/messages/0/content` was \"Look.\", is now \"Be brief.\""),
+        ("--model", "m-2", "`/body/model` was \"m-1\", is now \"m-2\""),
+    ] {
+        let message = "error: `notes.json` does not replay";
+        ask(&[option, value]).fails(1, &[message, difference, "record the run again"]);
+    }
 }
 
 /// Returns a golden on one line, as a trace.
