@@ -2,6 +2,7 @@
 //! answers, `broken_note` is refused, loses its connection and gets an error of a tool.
 
 mod library;
+mod page;
 mod record;
 mod upkeep;
 mod verdicts;
