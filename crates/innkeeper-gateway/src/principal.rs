@@ -1,7 +1,11 @@
 //! The identity of a client.
 
+use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+/// The id of the local user.
+pub(crate) const LOCAL_ID: &str = "local";
 
 /// The identity of a client, as the authentication of its transport established it.
 ///
@@ -19,16 +23,25 @@ impl Principal {
     /// Returns the principal of the user that runs the program: of a client over stdio, over a Unix
     /// socket of the user, or over a loopback address without authentication.
     pub fn local_user() -> Self {
-        Self("local".into())
+        // Each request without authentication has this principal.
+        static LOCAL: LazyLock<Arc<str>> = LazyLock::new(|| LOCAL_ID.into());
+        Self(LOCAL.clone())
     }
 
     /// Returns whether other clients can have principals of their own: the local user is alone.
     pub(crate) fn shares_limits(&self) -> bool {
-        *self != Self::local_user()
+        *self.0 != *LOCAL_ID
     }
 
     /// Returns the id.
     pub fn id(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+/// Maps with principals as keys find them by their ids.
+impl Borrow<str> for Principal {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

@@ -184,7 +184,7 @@ impl QuestionOwners {
     ) -> RunningCall {
         let asked = is_asked.then(|| AskedClient {
             callback: options.callback.clone(),
-            capabilities: options.client_capabilities.clone().map(Arc::from),
+            capabilities: options.client_capabilities.clone(),
         });
         let mut state = self.state();
         let number = state.next_number();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::principal::Principal;
+use crate::principal::{LOCAL_ID, Principal};
 
 /// The reason why a client gets no more of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +31,13 @@ struct Used {
 }
 
 impl Used {
-    fn amount(&self, principal: &Principal) -> usize {
+    fn amount(&self, principal: &str) -> usize {
         self.by_principal.get(principal).copied().unwrap_or_default()
     }
 
     fn share(&self, principal: &Principal, maximum: usize) -> usize {
         match principal.shares_limits() {
-            true => maximum.saturating_sub(self.amount(&Principal::local_user())).div_ceil(2),
+            true => maximum.saturating_sub(self.amount(LOCAL_ID)).div_ceil(2),
             false => maximum,
         }
     }
@@ -94,7 +94,7 @@ impl Reservation {
     pub(crate) fn grow(&mut self, amount: usize) -> Result<(), QuotaExceeded> {
         let maximum = self.quota.maximum;
         let mut used = self.quota.used();
-        let own = used.amount(&self.principal).saturating_add(amount);
+        let own = used.amount(self.principal.id()).saturating_add(amount);
         let total = used.total.saturating_add(amount);
         if self.principal.shares_limits() && own > used.share(&self.principal, maximum) {
             return Err(QuotaExceeded::Own);
@@ -111,6 +111,11 @@ impl Reservation {
 
     pub(crate) fn quota(&self) -> &Quota {
         &self.quota
+    }
+
+    /// Returns the maximum for the client now.
+    pub(crate) fn share(&self) -> usize {
+        self.quota.share(&self.principal)
     }
 
     pub(crate) fn amount(&self) -> usize {

@@ -16,7 +16,6 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use innkeeper_protocol::RequestId;
 
 use crate::error::RpcError;
-use crate::owned_calls::request_json;
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaExceeded, Reservation};
 use crate::rejection::Rejection;
@@ -50,13 +49,12 @@ impl ResponseMemory {
         principal: &Principal,
         requests: impl IntoIterator<Item = &'r RequestId>,
     ) -> Result<ResponseRoom, ResponsesFull> {
-        let ids = requests.into_iter().map(|id| request_json(id).get().len() + ERROR_BYTES);
+        let ids = requests.into_iter().map(|id| max_json_bytes(id) + ERROR_BYTES);
         let bytes = ids.sum::<usize>().max(ERROR_BYTES);
-        let maximum = self.0.share(principal);
-        match self.0.reserve(principal, bytes) {
-            Ok(reservation) => Ok(ResponseRoom { reservation, maximum }),
-            Err(exceeded) => Err(ResponsesFull::new(exceeded, maximum, self.0.maximum(), None)),
-        }
+        self.0.reserve(principal, bytes).map(ResponseRoom).map_err(|exceeded| {
+            let share = self.0.share(principal);
+            ResponsesFull::new(exceeded, share, self.0.maximum(), None)
+        })
     }
 
     /// Counts a message that precedes a response; `None` if it has no room.
@@ -71,23 +69,20 @@ impl ResponseMemory {
 
 /// The room for one response.
 #[derive(Debug)]
-pub(crate) struct ResponseRoom {
-    reservation: Reservation,
-    /// The share of the client in bytes.
-    maximum: usize,
-}
+pub(crate) struct ResponseRoom(Reservation);
 
 impl ResponseRoom {
     /// Makes room for further bytes of a request that has run.
     fn grow(&mut self, bytes: usize) -> Result<(), ResponsesFull> {
-        let total = self.reservation.quota().maximum();
-        let grown = self.reservation.grow(bytes);
-        grown.map_err(|exceeded| ResponsesFull::new(exceeded, self.maximum, total, Some(bytes)))
+        self.0.grow(bytes).map_err(|exceeded| {
+            let (share, total) = (self.0.share(), self.0.quota().maximum());
+            ResponsesFull::new(exceeded, share, total, Some(bytes))
+        })
     }
 
     /// Makes room for a response that has this number of bytes in all.
     fn grow_to(&mut self, bytes: usize) -> Result<(), ResponsesFull> {
-        self.grow(bytes.saturating_sub(self.reservation.amount()))
+        self.grow(bytes.saturating_sub(self.0.amount()))
             .map_err(|full| ResponsesFull { dropped: Some(bytes), ..full })
     }
 
@@ -101,8 +96,8 @@ impl ResponseRoom {
                 error(&full.into())
             }
         };
-        self.reservation.shrink_to(bytes.len());
-        Bytes::from_owner(HeldBytes { bytes, _reservation: self.reservation })
+        self.0.shrink_to(bytes.len());
+        Bytes::from_owner(HeldBytes { bytes, _reservation: self.0 })
     }
 
     /// Counts an HTTP response whose length is known until its body has left.
@@ -112,8 +107,8 @@ impl ResponseRoom {
     ) -> Result<Response<Body>, ResponsesFull> {
         let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
         self.grow_to(bytes)?;
-        self.reservation.shrink_to(bytes);
-        let _reservation = self.reservation;
+        self.0.shrink_to(bytes);
+        let _reservation = self.0;
         Ok(response.map(|body| Body::new(HeldBody { body, _reservation })))
     }
 }
@@ -148,7 +143,7 @@ impl BatchRoom {
     /// Counts the message with all responses, for which [`Self::add`] has made room.
     pub(crate) fn hold(self, message: Vec<u8>) -> Bytes {
         let room = self.room.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut reservation = room.reservation;
+        let ResponseRoom(mut reservation) = room;
         reservation.shrink_to(message.len());
         Bytes::from_owner(HeldBytes { bytes: message.into(), _reservation: reservation })
     }
@@ -215,6 +210,15 @@ impl std::fmt::Display for ResponsesFull {
 impl From<ResponsesFull> for RpcError {
     fn from(full: ResponsesFull) -> Self {
         Self::responses_full(full.to_string(), full.has_run())
+    }
+}
+
+/// Returns at least the number of bytes that an id has as JSON.
+fn max_json_bytes(id: &RequestId) -> usize {
+    match id {
+        RequestId::Integer(_) => "-9223372036854775808".len(),
+        // Each byte escaped, and the quotes.
+        RequestId::String(text) => text.len() * "\\u0000".len() + 2,
     }
 }
 

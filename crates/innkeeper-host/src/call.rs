@@ -101,7 +101,7 @@ pub struct CallOptions {
     /// A request of the modern era contains these capabilities in place of those of the host. In
     /// both eras the host refuses a request of the server that belongs to the call and needs a
     /// capability, for example `elicitation.url`, that is not among them.
-    pub client_capabilities: Option<Box<RawValue>>,
+    pub client_capabilities: Option<Arc<RawValue>>,
     /// Decides immediately before each attempt whether the host sends the request. Default: the host
     /// sends every request.
     pub send_check: Option<Arc<dyn SendCheck>>,
@@ -165,7 +165,7 @@ impl CallOptions {
 
     /// Returns the `_meta` members of the caller for a request with these members of the host.
     fn caller_meta(&self, client_meta: &ClientMeta, item: &str) -> Result<CallerMeta, CallError> {
-        let capabilities = self.client_capabilities.clone().map(Arc::from);
+        let capabilities = self.client_capabilities.clone();
         let Some(meta) = &self.meta else {
             return Ok(CallerMeta::default().with_capabilities(capabilities));
         };

@@ -74,7 +74,7 @@ impl GatewayInner {
                     callback = Some(Arc::new(ClientCallback { client, sink, task }));
                 }
                 if let Some(operators) = operators {
-                    options.client_capabilities = Some(caller.identity.with_elicitation());
+                    options.client_capabilities = Some(caller.identity.with_elicitation().into());
                     callback = Some(Arc::new(operators.with_client(callback)));
                 }
                 options.callback = callback;
@@ -148,7 +148,7 @@ impl GatewayInner {
         let (item, current) = (identity.item.clone(), stream.clone());
         let calls = request.caller.calls.clone();
         // The callback refuses what the client does not declare, and records it.
-        options.client_capabilities = Some(request.caller.identity.with_all_kinds());
+        options.client_capabilities = Some(request.caller.identity.with_all_kinds().into());
         let call_client = request.caller.call_client();
         let run = move |context: CallContext| async move {
             let CallContext { callback, missing } = context;
@@ -207,7 +207,7 @@ impl GatewayInner {
             meta: self.forwarded_meta(request),
             principal: Some(caller.principal.id().clone()),
             has_limited_share: has_other_clients && caller.principal.shares_limits(),
-            client_capabilities: Some((*caller.identity.capabilities).to_owned()),
+            client_capabilities: Some(caller.identity.capabilities.clone()),
             ..CallOptions::default()
         }
     }

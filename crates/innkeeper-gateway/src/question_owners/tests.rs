@@ -39,7 +39,7 @@ fn start_with(
     let capabilities = RawValue::from_string(r#"{"elicitation":{}}"#.to_owned()).unwrap();
     let mut options = CallOptions {
         callback: Some(callback),
-        client_capabilities: Some(capabilities),
+        client_capabilities: Some(capabilities.into()),
         ..CallOptions::default()
     };
     let running = owners.start(client.clone(), true, &mut options);

@@ -123,7 +123,7 @@ async fn call_as(
     capabilities: &Value,
     round_trips: RoundTripMode,
 ) -> Result<ToolResult, CallError> {
-    let client_capabilities = Some(to_raw_value(capabilities).unwrap());
+    let client_capabilities = Some(to_raw_value(capabilities).unwrap().into());
     let options = CallOptions { client_capabilities, round_trips, ..CallOptions::default() };
     host.call_tool_with("a.pid", (), options).await
 }

@@ -279,11 +279,6 @@ impl Requests {
         }
     }
 
-    /// Returns the ids of the requests as JSON.
-    fn ids(&self) -> Vec<Box<RawValue>> {
-        self.all().iter().map(|request| request_json(&request.id)).collect()
-    }
-
     /// Returns whether a request changes what the next replica needs of the session.
     fn changes_session(&self) -> bool {
         self.all().iter().any(|request| {
@@ -365,7 +360,10 @@ async fn respond(
         false => MessageSink::None,
     };
     let calls = from.owned_calls(session.ownership.clone(), Some((&session.id, stream.number)));
-    let (ids, changes_session) = (requests.ids(), requests.changes_session());
+    let changes_session = requests.changes_session();
+    let remember = || {
+        session.remember(&stream, &request_ids.iter().map(request_json).collect::<Vec<_>>());
+    };
     // Another replica owns the session, and the messages of the stream are gone.
     let lost = || outcomes(from, &request_ids, |_| true).unwrap_or_else(accepted);
     let gateway = transport.gateway.clone();
@@ -394,7 +392,7 @@ async fn respond(
             }
             // The messages and the response arrived together.
             finish(&stream, line);
-            session.remember(&stream, &ids);
+            remember();
             if session.ownership.is_some() {
                 let events = stored_events(transport, &stream, calls);
                 return events.unwrap_or_else(lost);
@@ -406,7 +404,7 @@ async fn respond(
         () = stream.wait_first(), if accepts.events => false,
         () = sleep(PRIME_DELAY), if accepts.events && is_resumable_elsewhere(session) => true,
     };
-    session.remember(&stream, &ids);
+    remember();
     let (finished, finished_streams) = (stream.clone(), transport.finished_streams.clone());
     transport.gateway.tasks.spawn(async move {
         finish(&finished, responding.await);
