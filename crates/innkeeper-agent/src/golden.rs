@@ -16,6 +16,7 @@ mod clock;
 mod failure;
 mod ghost;
 mod model;
+mod record_error;
 mod recorder;
 mod replay;
 mod script;
@@ -30,8 +31,8 @@ mod tests;
 
 pub use ghost::mcp_ghost_recorded;
 pub use innkeeper_golden::*;
-pub use recorder::{GoldenRecorder, RecordError, RunDescription};
+pub use record_error::RecordError;
+pub use recorder::{GoldenRecorder, RunDescription};
 pub use replay::{Replay, ReplayError, replay};
-pub use script::Miss;
 pub use secrets::known_secrets;
 pub use test_support::{LoadError, assert_matches_golden, load_golden};

@@ -1,9 +1,11 @@
 //! The command line: global options and commands as clap types.
 
+mod agent_run;
 mod commands;
 mod golden;
 mod option_order;
 
+pub(crate) use agent_run::{RecordRunArgs, ReplayRunArgs};
 pub(crate) use commands::{
     AddArgs, ApprovalArg, AskArgs, BuiltinServerKind, CallArgs, ChatArgs, CompletionsArgs,
     DemoArgs, ExportRetriesArgs, ExtractArgs, HostCommand, ImportArgs, LockArgs, LogStatsArgs,
@@ -167,6 +169,10 @@ pub(crate) enum Command {
     ExportRetries(ExportRetriesArgs),
     /// List, show, replay and maintain recorded runs (goldens)
     Golden(GoldenArgs),
+    /// Record a run of any agent, with its model and its MCP servers
+    Record(RecordRunArgs),
+    /// Run an agent again with a recorded model and recorded MCP servers
+    Replay(ReplayRunArgs),
     /// Install, list or serve a small local model
     Model(ModelArgs),
     /// Print the completion script for a shell

@@ -20,6 +20,10 @@ mod login;
 mod model;
 mod prompt;
 mod read;
+#[cfg(unix)]
+mod record;
+#[cfg(unix)]
+mod replay;
 mod schema;
 mod serve;
 mod tools;
@@ -44,6 +48,10 @@ pub(crate) use golden::golden;
 pub(crate) use import::import;
 pub(crate) use log_stats::log_stats;
 pub(crate) use model::model;
+#[cfg(unix)]
+pub(crate) use record::record;
+#[cfg(unix)]
+pub(crate) use replay::replay;
 
 /// The shared state of all commands that load a configuration.
 #[derive(Debug)]

@@ -20,6 +20,8 @@ mod log;
 mod timestamp;
 
 mod activity;
+#[cfg(unix)]
+mod agent_run;
 mod approval;
 mod atomic_file;
 mod attach;
@@ -145,6 +147,14 @@ fn run(context: &mut CommandContext, command: Command) -> Result<(), CliError> {
         Command::Completions(args) => commands::completions(&args, &mut context.output),
         Command::Server(args) => builtin::run(args.kind, &args.path),
         Command::Golden(args) => block_on_runtime(commands::golden(context, args.command)),
+        #[cfg(unix)]
+        Command::Record(args) => block_on_runtime(commands::record(context, &args)),
+        #[cfg(unix)]
+        Command::Replay(args) => block_on_runtime(commands::replay(context, &args)),
+        #[cfg(not(unix))]
+        Command::Record(_) | Command::Replay(_) => {
+            Err(CliError::usage("this system has no Unix sockets, which the command needs"))
+        }
         Command::Model(args) => block_on_runtime(commands::model(context, args.command)),
         Command::Host(host_command) => block_on_runtime(commands::run(context, host_command)),
     }

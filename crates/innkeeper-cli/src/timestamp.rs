@@ -18,6 +18,13 @@ pub(crate) fn format_rfc3339(time: SystemTime) -> String {
     text
 }
 
+/// Formats the second of a time as `2026-11-21T22:58:26Z`.
+pub(crate) fn format_second_rfc3339(time: SystemTime) -> String {
+    let text = format_rfc3339(time);
+    let second = text.split('.').next().unwrap_or_default();
+    format!("{second}Z")
+}
+
 /// Formats the second of a time for the name of a file: `20261121-225826`.
 pub(crate) fn format_for_file_name(time: SystemTime) -> String {
     let time = format_rfc3339(time);
@@ -86,9 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_has_the_digits_of_a_second() {
+    fn a_file_name_and_a_recording_have_the_second_of_a_time() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_micros(951_782_399_999_999);
         assert_eq!(format_for_file_name(time), "20000228-235959");
+        assert_eq!(format_second_rfc3339(time), "2000-02-28T23:59:59Z");
     }
 
     #[test]

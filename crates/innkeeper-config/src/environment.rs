@@ -55,6 +55,13 @@ impl Environment {
         self
     }
 
+    /// Sets a variable.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
     /// Removes the variables with these names.
     #[must_use]
     pub fn without_variables(mut self, names: &[&str]) -> Self {

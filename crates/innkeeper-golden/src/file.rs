@@ -52,6 +52,10 @@ pub struct Golden {
     /// The tool calls in the order in which they began.
     #[serde(default)]
     pub tool_calls: Vec<ToolCallRecord>,
+    /// What the MCP clients of another program's agent got from `innkeeper serve --stdio`: one record
+    /// for each command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedRecord>,
     /// The decisions about calls that needed approval, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalRecord>,
@@ -151,6 +155,19 @@ pub struct Input {
     pub streaming: bool,
     /// The settings of the agent.
     pub settings: Box<RawValue>,
+    /// The agent, if it is another program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentInput>,
+}
+
+/// An agent of another program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentInput {
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// The base URL of each provider that the agent used, by the provider's name.
+    pub base_urls: BTreeMap<String, String>,
 }
 
 /// A request to the model and its response.
@@ -395,6 +412,17 @@ pub struct ToolCallRecord {
     pub progress: Vec<ProgressRecord>,
     /// What came back.
     pub outcome: Outcome,
+    /// The position in [`Golden::served`] of what served the call.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub served: usize,
+    /// Other parameters of the request, such as the answers to a question of the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
+fn is_first(position: &usize) -> bool {
+    *position == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
@@ -430,8 +458,73 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         may_have_run: bool,
     },
+    /// The JSON-RPC error of a server, byte for byte.
+    Error(Box<RawValue>),
     /// The run gave up before an answer.
     Abandoned {},
+}
+
+impl Outcome {
+    /// Returns the class of a failure; `None` for a result without one.
+    pub fn failure_class(&self) -> Option<&str> {
+        match self {
+            Self::Result(_) => None,
+            Self::ToolError(_) => Some("tool_error"),
+            Self::Failed { class, .. } => Some(class),
+            Self::Error(_) => Some("error"),
+            Self::Abandoned {} => Some("abandoned"),
+        }
+    }
+}
+
+/// What one command line of `innkeeper serve --stdio` said to an MCP client, except for tool calls.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServedRecord {
+    /// The arguments after `innkeeper`.
+    pub arguments: Vec<String>,
+    /// The configuration of the servers as the user wrote it.
+    pub server_config: Box<RawValue>,
+    /// The answers to requests that change nothing, in the order of the answers.
+    pub answers: Vec<AnswerRecord>,
+    /// The notifications that no call explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notifications: Vec<NotificationRecord>,
+}
+
+/// The answer to a request that changes nothing, such as `tools/list`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerRecord {
+    /// The method.
+    pub method: String,
+    /// The parameters without `_meta`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+    /// What came back. A list of tools is in `tools`.
+    pub outcome: Outcome,
+    /// The listed tools, as positions in [`Golden::tools`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<usize>>,
+}
+
+/// A notification of a server that is not about one call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotificationRecord {
+    /// The method.
+    pub method: String,
+    /// The parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub params: Option<Box<RawValue>>,
+    /// The number of requests to the model that were sent before.
+    pub requests: usize,
+    /// The number of calls that had begun before.
+    pub begun: usize,
+    /// The number of calls that had ended before.
+    pub calls: usize,
+    /// The number of answers of the same command line before.
+    pub answers: usize,
 }
 
 /// A decision about a call that needed approval.
@@ -482,4 +575,7 @@ pub struct QuestionRecord {
     pub params: Box<RawValue>,
     /// The answer; `null` for an error.
     pub answer: Option<Box<RawValue>>,
+    /// The position in [`Golden::tool_calls`] of the call that ended next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<usize>,
 }

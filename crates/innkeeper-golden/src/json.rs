@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::iter::from_fn;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 /// Maximum depth that is looked into. Deeper values are compared as text.
 pub(crate) const MAX_DEPTH: usize = 128;
@@ -190,6 +190,14 @@ fn unescape(text: &str) -> Option<String> {
     serde_json::from_str(text).ok()
 }
 
+/// Returns a body as JSON; a body that is not JSON becomes a string.
+pub fn body_json(body: &[u8]) -> Box<RawValue> {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(body);
+        to_raw_value(&text).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    })
+}
+
 /// Returns the value without blanks and with sorted members, for comparisons. Strings have one
 /// spelling; numbers keep theirs.
 pub fn canonical(raw: &RawValue) -> String {
@@ -238,6 +246,39 @@ fn write_canonical(value: Value<'_>, depth: usize, text: &mut String) {
 fn push_string(string: &str, text: &mut String) {
     // Writing a string to a `String` cannot fail.
     let _ = write!(text, "{}", serde_json::Value::from(string));
+}
+
+/// Returns an object without some members; `None` if no member is left, or if the value is no object.
+pub fn without_members(raw: &RawValue, keys: &[&str]) -> Option<Box<RawValue>> {
+    let document = Document::new(raw);
+    let Node::Object(members) = document.root().node() else { return None };
+    let members = members.into_iter().map(|(key, value)| (key, value.text()));
+    let members: Vec<_> = members.filter(|(key, _)| !keys.contains(&key.as_str())).collect();
+    (!members.is_empty()).then(|| object(members))
+}
+
+/// Returns an object with a member in the last place, instead of one with that key.
+pub fn with_member(raw: Option<&RawValue>, key: &str, value: &RawValue) -> Box<RawValue> {
+    let document = raw.map(Document::new);
+    let members = match document.as_ref().map(|document| document.root().node()) {
+        Some(Node::Object(members)) => members,
+        _ => Vec::new(),
+    };
+    let members = members.into_iter().map(|(key, value)| (key, value.text()));
+    let others = members.filter(|(other, _)| other != key);
+    object(others.chain([(key.to_owned(), value.get())]))
+}
+
+fn object<'t>(members: impl IntoIterator<Item = (String, &'t str)>) -> Box<RawValue> {
+    let mut text = String::from("{");
+    for (at, (key, value)) in members.into_iter().enumerate() {
+        text.push_str(if at == 0 { "" } else { "," });
+        push_string(&key, &mut text);
+        text.push(':');
+        text.push_str(value);
+    }
+    text.push('}');
+    RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 /// Returns the value on one line: without blanks between tokens, and otherwise as written.

@@ -18,6 +18,8 @@ mod varying;
 
 mod compare;
 mod output;
+mod recording;
+mod script;
 mod stats;
 
 pub use compare::{
@@ -26,19 +28,21 @@ pub use compare::{
 };
 pub use difference::{Difference, differences};
 pub use file::{
-    Acceptance, Answer, ApprovalRecord, Category, Chunk, ChunkData, Exchange, Golden,
-    HttpRequestRecord, HttpResponseRecord, Input, Offer, Origin, Outcome, ProgressRecord,
-    QuestionRecord, ReplyRecord, ServerRecord, StreamEnd, ToolCallRecord, ToolRecord,
-    UnavailableRecord, VERSION,
+    Acceptance, AgentInput, Answer, AnswerRecord, ApprovalRecord, Category, Chunk, ChunkData,
+    Exchange, Golden, HttpRequestRecord, HttpResponseRecord, Input, NotificationRecord, Offer,
+    Origin, Outcome, ProgressRecord, QuestionRecord, ReplyRecord, ServedRecord, ServerRecord,
+    StreamEnd, ToolCallRecord, ToolRecord, UnavailableRecord, VERSION,
 };
-pub use json::{canonical, indent, on_one_line};
+pub use json::{body_json, canonical, indent, on_one_line, with_member, without_members};
 pub use pointer::{PointerError, PointerPattern};
 pub use read::{MAX_FILE_BYTES, ReadError};
-pub use redact::{FindCredentials, KnownSecret, RedactError, SecretPlace, redact};
+pub use recording::Recording;
+pub use redact::{FindCredentials, KnownSecret, RedactError, SecretPlace, redact, redact_value};
 pub use rules::{
     ArgumentPolicy, Bounds, CallOrder, ErrorRule, FinalTextRule, MAX_RULES_BYTES, Rules,
     RulesError, ToolChainRule, ToolPolicy,
 };
+pub use script::{Miss, Script, SentCall, SentRequest};
 pub use similarity::similarity;
 pub use stats::{Statistics, ToolStatistics};
 pub use varying::{

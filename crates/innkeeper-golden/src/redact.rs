@@ -146,6 +146,11 @@ pub fn redact(
     let mut redaction = Redaction::new(secrets, find_credentials);
     let server_config = redact_servers(golden.input.server_config.get(), &mut redaction.secrets);
     replace_json(&mut golden.input.server_config, server_config, "/input/server_config")?;
+    for (at, served) in golden.served.iter_mut().enumerate() {
+        let server_config = redact_servers(served.server_config.get(), &mut redaction.secrets);
+        let place = format!("/served/{at}/server_config");
+        replace_json(&mut served.server_config, server_config, &place)?;
+    }
     for _ in 0..MAX_ROUNDS {
         let known = redaction.secrets.len();
         visit(golden, &mut |place, value| redaction.replace(place, value))?;
@@ -155,6 +160,23 @@ pub fn redact(
         }
     }
     visit(golden, &mut |place, value| redaction.check(place, value))
+}
+
+/// Replaces the secrets in a value as [`redact`] does in a golden. What cannot be replaced stays.
+pub fn redact_value(
+    value: &mut Box<RawValue>,
+    secrets: &[KnownSecret],
+    find_credentials: FindCredentials,
+) {
+    let mut redaction = Redaction::new(secrets, find_credentials);
+    for _ in 0..MAX_ROUNDS {
+        let known = redaction.secrets.len();
+        let replaced = redaction.replace("", Value::Json(value));
+        let collected = redaction.collect("", Value::Json(value), known);
+        if redaction.secrets.len() == known || replaced.and(collected).is_err() {
+            break;
+        }
+    }
 }
 
 struct Redaction {

@@ -4,13 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::file::{Golden, Outcome, ReplyRecord};
-
-/// The class of a failure that the tool itself reports.
-const TOOL_ERROR: &str = "tool_error";
-
-/// The class of a call without an answer.
-const ABANDONED: &str = "abandoned";
+use crate::file::{Golden, ReplyRecord};
 
 /// What a set of goldens covers. All maps count by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -73,12 +67,7 @@ impl Statistics {
         for call in &golden.tool_calls {
             let tool = self.tools.entry(call.name.clone()).or_default();
             tool.calls += 1;
-            let class = match &call.outcome {
-                Outcome::Result(_) => continue,
-                Outcome::ToolError(_) => TOOL_ERROR,
-                Outcome::Failed { class, .. } => class,
-                Outcome::Abandoned {} => ABANDONED,
-            };
+            let Some(class) = call.outcome.failure_class() else { continue };
             count(&mut tool.failures, class);
             count(&mut self.call_failures, class);
         }

@@ -24,6 +24,16 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
+/// Kills all processes below this one, orphans included if [`adopt_orphans`] was called before. Blocks
+/// until they are gone, at most half a second. For a program that ends and has started other programs
+/// only.
+///
+/// Has no effect on systems other than Linux.
+pub fn kill_descendants() {
+    #[cfg(target_os = "linux")]
+    crate::unix::kill_descendants();
+}
+
 /// Hides the environment, the memory and the open files of the process from other processes of the
 /// same user (`PR_SET_DUMPABLE`).
 ///

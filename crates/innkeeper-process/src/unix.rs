@@ -24,6 +24,7 @@ use crate::ledger::{Ledger, LedgerEntry};
 use crate::shim::check_not_requested;
 use crate::tree_tag::TreeTag;
 
+pub(crate) use sweep::kill_descendants;
 pub use sweep::{SweepTarget, sweep};
 
 /// The host's end of a server's stdin; dropping it sends end of file.

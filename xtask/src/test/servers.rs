@@ -11,8 +11,8 @@ use crate::program::{Program, relative_path, repository_root};
 const PACKAGE_JSON: &str = include_str!("../../servers/package.json");
 const PACKAGE_LOCK: &str = include_str!("../../servers/package-lock.json");
 const REQUIREMENTS: &str = include_str!("../../servers/requirements.txt");
-/// The clients that the tests run in front of the gateway, apart from the servers: their
-/// dependencies differ.
+/// The clients that the tests run in front of the gateway and the SDKs of the recorded agents, apart
+/// from the servers: their dependencies differ.
 const CLIENTS_PACKAGE_JSON: &str = include_str!("../../clients/package.json");
 const CLIENTS_PACKAGE_LOCK: &str = include_str!("../../clients/package-lock.json");
 const CLIENTS_REQUIREMENTS: &str = include_str!("../../clients/requirements.txt");

@@ -4,9 +4,9 @@ use std::future::pending;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use innkeeper_golden::{Answer, ApprovalRecord};
+use innkeeper_golden::{Answer, ApprovalRecord, body_json};
 
-use super::recorder::{GoldenRecorder, body_json};
+use super::recorder::GoldenRecorder;
 use super::script::Script;
 use crate::safety::{ApprovalDecision, ApprovalRequest, Approver};
 

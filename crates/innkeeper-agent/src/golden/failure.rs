@@ -77,6 +77,12 @@ pub(super) fn result_of(tool: &str, outcome: &Outcome) -> Option<Result<ToolOutp
             message: message.clone(),
             may_have_run: *may_have_run,
         }),
+        // Only recordings of other programs' agents have JSON-RPC errors.
+        Outcome::Error(error) => Err(ToolError::Recorded {
+            class: "error".to_owned(),
+            message: error.get().to_owned(),
+            may_have_run: true,
+        }),
         Outcome::Abandoned {} => return None,
     })
 }

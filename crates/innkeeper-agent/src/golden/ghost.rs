@@ -3,7 +3,8 @@
 use innkeeper_host::find_credentials;
 use serde_json::value::RawValue;
 
-use super::recorder::{GoldenRecorder, RecordError, RunDescription};
+use super::record_error::RecordError;
+use super::recorder::{GoldenRecorder, RunDescription};
 use super::{Category, Golden, known_secrets};
 use crate::ghost::{GhostConfig, GhostResult, run_with_servers};
 use crate::timing::Timing;

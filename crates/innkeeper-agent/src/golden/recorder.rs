@@ -1,16 +1,15 @@
 //! Collects what passes between a run and the outside.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use chrono::DateTime;
 use innkeeper_golden::{
-    ApprovalRecord, Category, Chunk, ChunkData, Difference, Exchange, FindCredentials, Golden,
-    HttpRequestRecord, HttpResponseRecord, Input, KnownSecret, MAX_FILE_BYTES, Offer, Origin,
-    Outcome, ProgressRecord, ReadError, RedactError, ReplyRecord, ServerRecord, StreamEnd,
-    ToolCallRecord, VERSION, differences, is_varying_in_output, redact,
+    ApprovalRecord, Category, Exchange, FindCredentials, Golden, HttpRequestRecord, Input,
+    KnownSecret, Origin, Outcome, Recording, ReplyRecord, ServerRecord, VERSION, body_json,
+    differences, is_varying_in_output, redact,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -19,23 +18,19 @@ use tokio::time::Instant;
 use super::approvals::RecordingApprover;
 use super::failure::http_failure;
 use super::model::RecordingClient;
-use super::replay::{Replay, ReplayError, replay};
+use super::record_error::{RecordError, unfinished};
+use super::replay::{Replay, replay};
 use super::settings::{SettingsRecord, millis};
 use super::tool_records::{tool_record, unavailable_record};
 use super::tools::RecordingTools;
 use crate::agent::{Agent, AgentSettings};
 use crate::ghost::{GhostResult, RunSeams};
 use crate::provider::{LlmProvider, ProviderApi};
-use crate::run::RunOutcome;
 use crate::run_json::TokenUsage;
 use crate::safety::Approver;
 use crate::timing::Timing;
 use crate::tools::{AvailableTool, ToolRunner, UnavailableTool};
 use crate::transport::{HttpError, HttpProvider, IncomingResponse, OutgoingRequest};
-
-/// The headers of responses that a golden has: those that a run reads, and the type of the body.
-const RECORDED_HEADERS: [&str; 5] =
-    ["content-type", "date", "retry-after", "retry-after-ms", "x-should-retry"];
 
 /// Maximum number of differences between a run and its replay that an error names.
 const MAX_DIFFERENCES: usize = 10;
@@ -61,17 +56,9 @@ impl fmt::Debug for GoldenRecorder {
 #[derive(Default)]
 struct Record {
     endpoint: Option<EndpointRecord>,
-    exchanges: Vec<Exchange>,
-    tools: Vec<innkeeper_golden::ToolRecord>,
-    /// Positions in `tools`, by hash and name.
-    positions: HashMap<(String, String), usize>,
-    offers: Vec<Offer>,
-    calls: Vec<ToolCallRecord>,
-    ended_calls: usize,
+    recording: Recording,
     approvals: Vec<ApprovalRecord>,
     jitter: Vec<f64>,
-    /// The bytes of bodies and results, as far as counted.
-    bytes: usize,
 }
 
 /// The model of a run, as configured.
@@ -103,79 +90,6 @@ pub struct RunDescription {
     pub settings: AgentSettings,
     /// The servers after the start: `None` for a ready server, else why it is not available.
     pub servers: BTreeMap<String, Option<String>>,
-}
-
-/// Why a run has no golden.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The run was interrupted, or nothing was sent.
-    #[error("the run did not end by itself: {reason}")]
-    NotFinished {
-        /// What happened.
-        reason: String,
-    },
-    /// The model is not reached over HTTP.
-    #[error("the model has no HTTP API, so there are no bytes to record")]
-    NoHttp,
-    /// A golden cannot hold the value of a setting.
-    #[error("a recording cannot hold the setting `{setting}`")]
-    Setting {
-        /// The name of the setting.
-        setting: &'static str,
-    },
-    /// A secret stays in the recording.
-    #[error("the recording may contain a secret")]
-    Redact(#[from] RedactError),
-    /// The recording is too large.
-    #[error(transparent)]
-    Write(#[from] ReadError),
-    /// The replay of the recording failed.
-    #[error("the recording does not replay")]
-    Replay(#[from] ReplayError),
-    /// The replay of the recording has another result.
-    #[error("the recording replays with another result: {}", join(.differences))]
-    Differs {
-        /// The differences, at most ten.
-        differences: Vec<Difference>,
-    },
-    /// The recording does not replay after ordinary words were replaced, because a variable or header
-    /// has such a value.
-    #[error(
-        "the recording does not replay after {} was replaced, whose value is an ordinary word",
-        .names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ")
-    )]
-    OrdinaryWord {
-        /// The names of the values, such as `env:MODE`.
-        names: Vec<String>,
-        /// What went wrong.
-        source: Box<Self>,
-    },
-    /// A value has no JSON form.
-    #[error("cannot write the recording")]
-    Json(#[from] serde_json::Error),
-}
-
-impl RecordError {
-    /// Returns the error of a run that was not sent.
-    pub(crate) fn not_finished(result: &GhostResult) -> Self {
-        let reason = unfinished(&result.result.outcome);
-        Self::NotFinished { reason: reason.unwrap_or_else(|| "it has no recording".to_owned()) }
-    }
-
-    /// Names the secrets whose values are ordinary words, if there are some.
-    fn with_ordinary_words(self, secrets: &[KnownSecret]) -> Self {
-        let is_word = |value: &str| {
-            value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._- ".contains(&byte))
-                && !value.bytes().any(|byte| byte.is_ascii_digit())
-        };
-        let ordinary = secrets.iter().filter(|secret| is_word(&secret.value));
-        let names: Vec<_> = ordinary.map(|secret| secret.name.clone()).collect();
-        if names.is_empty() { self } else { Self::OrdinaryWord { names, source: Box::new(self) } }
-    }
-}
-
-fn join(differences: &[Difference]) -> String {
-    differences.iter().map(Difference::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl RunSeams for GoldenRecorder {
@@ -304,9 +218,7 @@ impl GoldenRecorder {
         let settings = SettingsRecord::new(&description.settings)
             .map_err(|setting| RecordError::Setting { setting })?;
         let record = self.lock();
-        if record.bytes > MAX_FILE_BYTES {
-            return Err(ReadError::TooLarge { bytes: record.bytes }.into());
-        }
+        record.recording.check_size()?;
         let endpoint = record.endpoint.as_ref().ok_or(RecordError::NoHttp)?;
         let input = Input {
             server_config: description.server_config.clone(),
@@ -319,6 +231,7 @@ impl GoldenRecorder {
             namespace: description.namespace.clone(),
             streaming: description.streaming,
             settings: to_raw_value(&settings)?,
+            agent: None,
         };
         let servers = description.servers.iter().map(|(name, reason)| {
             (name.clone(), ServerRecord { ready: reason.is_none(), reason: reason.clone() })
@@ -332,12 +245,13 @@ impl GoldenRecorder {
             program: concat!("innkeeper ", env!("CARGO_PKG_VERSION")).to_owned(),
             input,
             golden_output: to_raw_value(result)?,
-            provider_responses: record.exchanges.clone(),
+            provider_responses: record.recording.exchanges().to_vec(),
             servers: servers.collect(),
-            tools: record.tools.clone(),
-            offers: record.offers.clone(),
-            tool_calls: record.calls.clone(),
+            tools: record.recording.tools().to_vec(),
+            offers: record.recording.offers().to_vec(),
+            tool_calls: record.recording.calls().to_vec(),
             approvals: record.approvals.clone(),
+            served: Vec::new(),
             questions: Vec::new(),
             rules: None,
             accepted: Vec::new(),
@@ -357,150 +271,64 @@ impl GoldenRecorder {
             body,
             begin_ms: self.elapsed_ms(),
         };
-        let mut record = self.lock();
-        record.bytes = record.bytes.saturating_add(request.body.len());
-        record.exchanges.push(Exchange {
-            iteration: request.iteration,
-            request: request_record,
-            response: ReplyRecord::Silent {},
-            token_usage: None,
-        });
-        record.exchanges.len() - 1
+        self.lock().recording.on_request(request.iteration, request_record)
     }
 
     /// Records the head of a response.
     pub(super) fn on_response(&self, exchange: usize, response: &IncomingResponse) {
-        let headers = RECORDED_HEADERS.iter().filter_map(|name| {
-            let value = response.headers.get(*name)?.to_str().ok()?;
-            Some(((*name).to_owned(), value.to_owned()))
-        });
-        let headers = headers.collect();
-        let status = response.status.as_u16();
-        self.on_reply(exchange, |ms| {
-            ReplyRecord::Http(HttpResponseRecord {
-                status,
-                ms,
-                headers,
-                chunks: Vec::new(),
-                end: StreamEnd::Unread {},
-            })
-        });
+        let header = |name: &str| response.headers.get(name)?.to_str().ok();
+        let (now, status) = (self.elapsed_ms(), response.status.as_u16());
+        self.lock().recording.on_response(exchange, now, status, header);
     }
 
     /// Records that a request has no response.
     pub(super) fn on_send_error(&self, exchange: usize, error: &HttpError) {
         let (kind, message) = http_failure(error);
-        self.on_reply(exchange, |ms| ReplyRecord::Failed { ms, kind, message });
-    }
-
-    fn on_reply(&self, exchange: usize, reply: impl FnOnce(u64) -> ReplyRecord) {
         let now = self.elapsed_ms();
-        if let Some(exchange) = self.lock().exchanges.get_mut(exchange) {
-            exchange.response = reply(now.saturating_sub(exchange.request.begin_ms));
-        }
+        self.lock().recording.on_send_error(exchange, now, kind, message);
     }
 
     /// Records a chunk or the failure of a body.
     pub(super) fn on_chunk(&self, exchange: usize, chunk: &Result<bytes::Bytes, HttpError>) {
+        let now = self.elapsed_ms();
         match chunk {
-            Ok(bytes) => self.on_body(exchange, bytes.len(), |response, ms| {
-                response.chunks.push(Chunk { ms, data: ChunkData::from_bytes(bytes) });
-            }),
+            Ok(bytes) => self.lock().recording.on_chunk(exchange, now, bytes),
             Err(error) => {
                 let (kind, message) = http_failure(error);
-                self.on_body(exchange, 0, |response, ms| {
-                    response.end = StreamEnd::Failed { ms, kind, message };
-                });
+                self.lock().recording.on_body_error(exchange, now, kind, message);
             }
         }
     }
 
     /// Records the end of a body, unless it failed.
     pub(super) fn on_body_end(&self, exchange: usize) {
-        self.on_body(exchange, 0, |response, ms| {
-            if matches!(response.end, StreamEnd::Unread {}) {
-                response.end = StreamEnd::Complete { ms };
-            }
-        });
-    }
-
-    fn on_body(
-        &self,
-        exchange: usize,
-        bytes: usize,
-        change: impl FnOnce(&mut HttpResponseRecord, u64),
-    ) {
         let now = self.elapsed_ms();
-        let mut record = self.lock();
-        record.bytes = record.bytes.saturating_add(bytes);
-        // A recording that is too large is refused at the end.
-        if record.bytes > MAX_FILE_BYTES {
-            return;
-        }
-        let Some(exchange) = record.exchanges.get_mut(exchange) else { return };
-        let ms = now.saturating_sub(exchange.request.begin_ms);
-        if let ReplyRecord::Http(response) = &mut exchange.response {
-            change(response, ms);
-        }
+        self.lock().recording.on_body_end(exchange, now);
     }
 
     /// Records the offered tools if they differ from those before.
     pub(super) fn on_offer(&self, tools: &[AvailableTool], unavailable: &[UnavailableTool]) {
-        let tools: Vec<_> = tools.iter().map(tool_record).collect();
-        let mut record = self.lock();
-        let positions = tools.into_iter().map(|tool| record.position(tool)).collect();
+        let tools = tools.iter().map(tool_record).collect();
         let unavailable = unavailable.iter().map(unavailable_record).collect();
-        let (requests, calls) = (record.exchanges.len(), record.ended_calls);
-        let offer = Offer { requests, calls, tools: positions, unavailable };
-        let is_new = record.offers.last().is_none_or(|last| {
-            (&last.tools, &last.unavailable) != (&offer.tools, &offer.unavailable)
-        });
-        if is_new {
-            record.offers.push(offer);
-        }
+        self.lock().recording.on_offer(tools, unavailable);
     }
 
     /// Records the start of a call; returns its position.
     pub(super) fn on_call(&self, name: &str, arguments: &RawValue) -> usize {
-        let begin_ms = self.elapsed_ms();
-        let mut record = self.lock();
-        let round = record.exchanges.len();
-        record.calls.push(ToolCallRecord {
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-            round,
-            begin_ms,
-            end_ms: None,
-            ended_before: 0,
-            progress: Vec::new(),
-            outcome: Outcome::Abandoned {},
-        });
-        record.calls.len() - 1
+        let now = self.elapsed_ms();
+        self.lock().recording.on_call(now, name, arguments, (0, None))
     }
 
     /// Records a progress notification.
     pub(super) fn on_progress(&self, call: usize, params: &RawValue) {
         let now = self.elapsed_ms();
-        if let Some(call) = self.lock().calls.get_mut(call) {
-            let ms = now.saturating_sub(call.begin_ms);
-            call.progress.push(ProgressRecord { ms, params: params.to_owned() });
-        }
+        self.lock().recording.on_progress(call, now, params);
     }
 
     /// Records the end of a call.
     pub(super) fn on_call_end(&self, call: usize, outcome: Outcome) {
-        let end_ms = Some(self.elapsed_ms());
-        let mut record = self.lock();
-        let ended_before = record.ended_calls as u64;
-        record.ended_calls += 1;
-        if let Outcome::Result(raw) | Outcome::ToolError(raw) = &outcome {
-            record.bytes = record.bytes.saturating_add(raw.get().len());
-        }
-        if let Some(call) = record.calls.get_mut(call) {
-            call.end_ms = end_ms;
-            call.ended_before = ended_before;
-            call.outcome = outcome;
-        }
+        let now = self.elapsed_ms();
+        self.lock().recording.on_call_end(call, now, outcome);
     }
 
     /// Records a decision.
@@ -517,42 +345,12 @@ impl GoldenRecorder {
     }
 }
 
-impl Record {
-    /// Returns the position of an offered tool, which is stored once.
-    fn position(&mut self, tool: innkeeper_golden::ToolRecord) -> usize {
-        let refusal = tool.refusal.as_deref().unwrap_or_default();
-        let key = (format!("{} {refusal}", tool.hash), tool.name.clone());
-        if let Some(position) = self.positions.get(&key) {
-            return *position;
-        }
-        self.tools.push(tool);
-        self.positions.insert(key, self.tools.len() - 1);
-        self.tools.len() - 1
-    }
-}
-
 /// Replays a recording, and returns the recording of the replay.
 async fn replayed_recording(golden: &Golden) -> Result<Golden, RecordError> {
     let Replay { golden: replayed, .. } = replay(golden).await?.require_complete()?;
     let (expected, actual) = (&golden.golden_output, &replayed.golden_output);
     let differences = differences(expected, actual, &is_varying_in_output, MAX_DIFFERENCES);
     if differences.is_empty() { Ok(replayed) } else { Err(RecordError::Differs { differences }) }
-}
-
-/// Returns why a run did not come to an end that a replay could reach.
-fn unfinished(outcome: &RunOutcome) -> Option<String> {
-    match outcome {
-        RunOutcome::Interrupted => Some("it was interrupted".to_owned()),
-        RunOutcome::NotSent { reason } => Some(reason.clone()),
-        RunOutcome::Completed
-        | RunOutcome::Truncated
-        | RunOutcome::Refused
-        | RunOutcome::IterationLimit
-        | RunOutcome::CallFailed
-        | RunOutcome::LoopDetected
-        | RunOutcome::NoValidCall { .. }
-        | RunOutcome::Failed(_) => None,
-    }
 }
 
 /// Adds the reported tokens of each iteration to the last response of the iteration.
@@ -583,14 +381,6 @@ fn add_token_usage(
 
 fn is_success(reply: &ReplyRecord) -> bool {
     matches!(reply, ReplyRecord::Http(response) if (200..300).contains(&response.status))
-}
-
-/// Returns a body as JSON; a body that is not JSON becomes a string.
-pub(super) fn body_json(body: &[u8]) -> Box<RawValue> {
-    serde_json::from_slice(body).unwrap_or_else(|_| {
-        let text = String::from_utf8_lossy(body);
-        to_raw_value(&text).unwrap_or_else(|_| RawValue::NULL.to_owned())
-    })
 }
 
 fn date_text(time: SystemTime) -> String {

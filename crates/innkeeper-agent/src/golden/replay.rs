@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::DateTime;
-use innkeeper_golden::{Golden, Input};
+use innkeeper_golden::{Golden, Input, Miss};
 use innkeeper_host::Environment;
 use innkeeper_protocol::view::ViewError;
 use tokio::runtime::Builder;
@@ -13,8 +13,9 @@ use tokio::sync::oneshot;
 use super::approvals::ReplayApprover;
 use super::clock::ReplayClock;
 use super::model::ReplayClient;
-use super::recorder::{GoldenRecorder, RecordError, RunDescription};
-use super::script::{Miss, Script};
+use super::record_error::RecordError;
+use super::recorder::{GoldenRecorder, RunDescription};
+use super::script::Script;
 use super::settings::SettingsRecord;
 use super::tools::ReplayTools;
 use crate::agent::AgentSettings;
@@ -51,6 +52,11 @@ impl Replay {
 /// Why a golden has no replay.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
+    /// The golden is that of another program's agent.
+    #[error(
+        "the recorded agent is another program; replay it with `innkeeper replay FILE -- AGENT ARGS`"
+    )]
+    ForeignAgent,
     /// The run asked for something that no recording answers.
     #[error("{0}")]
     Missed(Miss),
@@ -92,6 +98,9 @@ pub enum ReplayError {
 /// result is not an error: compare [`Replay::golden`] with the golden. Neither are recorded answers
 /// that nothing asked for: see [`Replay::require_complete`].
 pub async fn replay(golden: &Golden) -> Result<Replay, ReplayError> {
+    if golden.input.agent.is_some() {
+        return Err(ReplayError::ForeignAgent);
+    }
     let golden = golden.clone();
     let (sender, receiver) = oneshot::channel();
     let work = move || {

@@ -50,7 +50,9 @@ pub(super) fn move_server_options_after_command(
 /// the same name selects a server, and requires its command line.
 pub(super) fn replace_stdio_of_serve(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let args: Vec<OsString> = line.into_iter().collect();
-    if !args.iter().any(|arg| arg == "serve") {
+    // The rest is the command line of another program.
+    let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
+    if !args[..end].iter().any(|arg| arg == "serve") {
         return args;
     }
     let has_command = |index: usize| {
@@ -58,7 +60,7 @@ pub(super) fn replace_stdio_of_serve(line: impl IntoIterator<Item = OsString>) -
         next.is_some_and(|next| !next.starts_with('-') && next != "serve")
     };
     let replaced = args.iter().enumerate().map(|(index, arg)| {
-        if arg == "--stdio" && !has_command(index) {
+        if index < end && arg == "--stdio" && !has_command(index) {
             OsString::from(SERVE_ON_STDIO)
         } else {
             arg.clone()
@@ -82,7 +84,8 @@ mod tests {
         };
         assert_eq!(replaced("i serve --stdio"), "i serve --on-stdio");
         assert_eq!(replaced("i serve --stdio --names flat"), "i serve --on-stdio --names flat");
-        for kept in ["i serve --stdio npx", "i call --stdio", "i --stdio npx serve"] {
+        let others = ["i serve --stdio npx", "i call --stdio", "i --stdio npx serve"];
+        for kept in others.into_iter().chain(["i record f -- i serve --stdio"]) {
             assert_eq!(replaced(kept), kept);
         }
     }

@@ -6,7 +6,7 @@ mod diff;
 pub(super) mod files;
 mod from_trace;
 mod inspect;
-mod judge;
+pub(super) mod judge;
 mod junit;
 mod list;
 mod model_shutdowns;
@@ -15,6 +15,7 @@ mod review;
 mod run_view;
 mod stale;
 mod stats;
+pub(super) mod store;
 
 #[cfg(test)]
 mod samples;

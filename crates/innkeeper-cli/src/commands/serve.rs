@@ -1,11 +1,15 @@
 //! `serve`: offers all servers as one MCP server.
 
 mod connections;
+#[cfg(unix)]
+mod joined;
 mod questions;
 mod replicas;
 mod setting;
 mod stdio;
 mod store;
+#[cfg(not(unix))]
+mod unjoined;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,9 +30,13 @@ use tokio::net::TcpListener;
 use tokio::sync::SetOnce;
 
 use connections::{ConnectionSettings, shown_settings};
+#[cfg(unix)]
+use joined::Recorded;
 use questions::pending_questions;
 use replicas::ReplicaSettings;
 use store::StoreSettings;
+#[cfg(not(unix))]
+use unjoined::Recorded;
 
 use super::CommandContext;
 use crate::attach::AttachListener;
@@ -44,7 +52,9 @@ use crate::service_manager::{ServiceNotifier, ServiceState};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
+    let Some(mut recorded) = Recorded::join(context, args).await? else { return Ok(()) };
     let mut config = load_config(context)?;
+    recorded.configure(&config).await?;
     let handed_over = take_listener(context, args)?;
     let serve = settings(&config, args, handed_over.as_ref())?;
     let shared = SharedSettings::new(&context.environment, args.store.as_deref())?;
@@ -106,7 +116,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         print_failed_servers(host, output)?;
         let gateway = builder.build(host.clone());
         match listener {
-            None => serve_stdio(&gateway, (&stop, drain_time)).await,
+            None => serve_stdio(&gateway, recorded, (&stop, drain_time)).await,
             Some(listener) => {
                 let servers = describe_servers(ready_servers(host), private);
                 let state = (&notifier, &*stop);
@@ -394,10 +404,12 @@ async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: Str
 
 async fn serve_stdio(
     gateway: &Gateway,
+    recorded: Recorded,
     (stop, drain_time): (&SetOnce<()>, Duration),
 ) -> Result<(), CliError> {
     let stdin = stdio::stdin()?;
     let (stdout, flushed) = stdio::stdout()?;
+    let (lines, stdin, stdout) = recorded.pass(stdin, stdout);
     let serving = gateway.serve_connection(Principal::local_user(), stdin, stdout);
     let closing = async {
         stop.wait().await;
@@ -411,6 +423,7 @@ async fn serve_stdio(
         () = closing => Ok(()),
     };
     gateway.close();
+    lines.finish().await;
     flushed.wait().await;
     served.map_err(|error| {
         CliError::failure("the connection of the client failed").with_source(error)

@@ -10,6 +10,8 @@ mod serve;
 mod server_requests;
 
 mod activity;
+#[cfg(unix)]
+mod agents;
 #[cfg(target_os = "linux")]
 mod approvals;
 mod arguments;

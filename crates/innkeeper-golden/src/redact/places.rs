@@ -9,9 +9,10 @@ use serde_json::value::RawValue;
 
 use super::RedactError;
 use crate::file::{
-    Answer, ApprovalRecord, Chunk, Exchange, Golden, HttpRequestRecord, HttpResponseRecord, Input,
-    Offer, Outcome, ProgressRecord, QuestionRecord, ReplyRecord, ServerRecord, StreamEnd,
-    ToolCallRecord, ToolRecord, UnavailableRecord,
+    AgentInput, Answer, AnswerRecord, ApprovalRecord, Chunk, Exchange, Golden, HttpRequestRecord,
+    HttpResponseRecord, Input, NotificationRecord, Offer, Outcome, ProgressRecord, QuestionRecord,
+    ReplyRecord, ServedRecord, ServerRecord, StreamEnd, ToolCallRecord, ToolRecord,
+    UnavailableRecord,
 };
 
 /// What stands at a place.
@@ -46,6 +47,7 @@ pub(super) fn visit(golden: &mut Golden, visit: &mut Visit<'_>) -> Visited {
         tool_calls,
         approvals,
         questions,
+        served,
         jitter: _,
         // Written by hand, after the recording.
         rules: _,
@@ -80,8 +82,11 @@ pub(super) fn visit(golden: &mut Golden, visit: &mut Visit<'_>) -> Visited {
     for (at, approval) in approvals.iter_mut().enumerate() {
         visit_approval(&format!("/approvals/{at}"), approval, visit)?;
     }
-    for (at, QuestionRecord { server, method, params, answer }) in questions.iter_mut().enumerate()
-    {
+    for (at, record) in served.iter_mut().enumerate() {
+        visit_served(&format!("/served/{at}"), record, visit)?;
+    }
+    for (at, question) in questions.iter_mut().enumerate() {
+        let QuestionRecord { server, method, params, answer, call: _ } = question;
         let place = format!("/questions/{at}");
         visit(&format!("{place}/server"), Value::Text(server))?;
         visit(&format!("{place}/method"), Value::Text(method))?;
@@ -111,7 +116,16 @@ fn visit_input(input: &mut Input, visit: &mut Visit<'_>) -> Visited {
         namespace,
         streaming: _,
         settings,
+        agent,
     } = input;
+    if let Some(AgentInput { command, base_urls }) = agent {
+        for (at, argument) in command.iter_mut().enumerate() {
+            visit(&format!("/input/agent/command/{at}"), Value::Text(argument))?;
+        }
+        for (provider, base_url) in base_urls.iter_mut() {
+            visit(&format!("/input/agent/base_urls/{provider}"), Value::Url(base_url))?;
+        }
+    }
     visit("/input/server_config", Value::Json(server_config))?;
     visit("/input/system_prompt", Value::Text(system_prompt))?;
     visit("/input/provider", Value::Text(provider))?;
@@ -197,23 +211,52 @@ fn visit_call(place: &str, call: &mut ToolCallRecord, visit: &mut Visit<'_>) -> 
         ended_before: _,
         progress,
         outcome,
+        served: _,
+        params,
     } = call;
     visit(&format!("{place}/name"), Value::Text(name))?;
     visit(&format!("{place}/arguments"), Value::Json(arguments))?;
     for (at, ProgressRecord { ms: _, params }) in progress.iter_mut().enumerate() {
         visit(&format!("{place}/progress/{at}/params"), Value::Json(params))?;
     }
+    visit_json(&format!("{place}/params"), params, visit)?;
+    visit_outcome(&format!("{place}/outcome"), outcome, visit)
+}
+
+fn visit_outcome(place: &str, outcome: &mut Outcome, visit: &mut Visit<'_>) -> Visited {
     match outcome {
-        Outcome::Result(result) => visit(&format!("{place}/outcome/result"), Value::Json(result)),
-        Outcome::ToolError(result) => {
-            visit(&format!("{place}/outcome/tool_error"), Value::Json(result))
-        }
+        Outcome::Result(result) => visit(&format!("{place}/result"), Value::Json(result)),
+        Outcome::ToolError(result) => visit(&format!("{place}/tool_error"), Value::Json(result)),
         Outcome::Failed { class, message, may_have_run: _ } => {
-            visit(&format!("{place}/outcome/failed/class"), Value::Text(class))?;
-            visit(&format!("{place}/outcome/failed/message"), Value::Text(message))
+            visit(&format!("{place}/failed/class"), Value::Text(class))?;
+            visit(&format!("{place}/failed/message"), Value::Text(message))
         }
+        Outcome::Error(error) => visit(&format!("{place}/error"), Value::Json(error)),
         Outcome::Abandoned {} => Ok(()),
     }
+}
+
+fn visit_served(place: &str, served: &mut ServedRecord, visit: &mut Visit<'_>) -> Visited {
+    let ServedRecord { arguments, server_config, answers, notifications } = served;
+    for (at, argument) in arguments.iter_mut().enumerate() {
+        visit(&format!("{place}/arguments/{at}"), Value::Text(argument))?;
+    }
+    visit(&format!("{place}/server_config"), Value::Json(server_config))?;
+    for (at, answer) in answers.iter_mut().enumerate() {
+        let AnswerRecord { method, params, outcome, tools: _ } = answer;
+        let place = format!("{place}/answers/{at}");
+        visit(&format!("{place}/method"), Value::Text(method))?;
+        visit_json(&format!("{place}/params"), params, visit)?;
+        visit_outcome(&format!("{place}/outcome"), outcome, visit)?;
+    }
+    for (at, notification) in notifications.iter_mut().enumerate() {
+        let NotificationRecord { method, params, requests: _, begun: _, calls: _, answers: _ } =
+            notification;
+        let place = format!("{place}/notifications/{at}");
+        visit(&format!("{place}/method"), Value::Text(method))?;
+        visit_json(&format!("{place}/params"), params, visit)?;
+    }
+    Ok(())
 }
 
 fn visit_approval(place: &str, approval: &mut ApprovalRecord, visit: &mut Visit<'_>) -> Visited {

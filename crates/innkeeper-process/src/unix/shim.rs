@@ -145,7 +145,10 @@ impl ShimChild {
                 let is_same = |(server, start)| crate::tree::start_time(server) == start;
                 let server = server.filter(|server| is_same(*server)).map(|(server, _)| server);
                 let tag = Some(&process_tag);
-                sweep(SweepTarget { session, server, tag, adopted: true }, sweep_deadline());
+                sweep(
+                    SweepTarget { session, server, tag, adopted: true, above: None },
+                    sweep_deadline(),
+                );
             }
             drop(child.wait());
             drop(entries);

@@ -31,6 +31,8 @@ pub struct SweepTarget<'a> {
     /// Whether processes of any tree that became children of this process belong to the target; see
     /// [`adopt_orphans`](crate::host_process::adopt_orphans).
     pub adopted: bool,
+    /// A process whose descendants belong to the target, but not the process itself.
+    pub above: Option<Pid>,
 }
 
 /// Returns the deadline of a sweep that starts now.
@@ -71,6 +73,12 @@ pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
     killed.len()
 }
 
+/// Kills all processes below this one, as far as the system lists them.
+pub(crate) fn kill_descendants() {
+    let above = Some(rustix::process::getpid());
+    sweep(SweepTarget { above, ..SweepTarget::default() }, sweep_deadline());
+}
+
 /// A process of a tree, identified by its id and its start time.
 #[derive(Clone, Copy, Debug)]
 struct TreeMember {
@@ -106,9 +114,9 @@ impl TreeMember {
 #[cfg(target_os = "linux")]
 fn members(target: SweepTarget<'_>) -> Vec<TreeMember> {
     use crate::tree::{all_processes, descendants};
-    let SweepTarget { session, server, tag, adopted } = target;
+    let SweepTarget { session, server, tag, adopted, above } = target;
     let own_pid = rustix::process::getpid();
-    let mut below = server.map(descendants).unwrap_or_default();
+    let mut below: Vec<_> = server.into_iter().chain(above).flat_map(descendants).collect();
     if adopted {
         for lost in adopted_children().into_iter().filter(|lost| !lost.zombie) {
             below.push(lost.pid);
@@ -135,7 +143,7 @@ fn members(target: SweepTarget<'_>) -> Vec<TreeMember> {
 /// Kills the server's group; returns no members, because this system does not list processes.
 #[cfg(not(target_os = "linux"))]
 fn members(left: SweepTarget<'_>) -> Vec<TreeMember> {
-    let _ = (left.session, left.tag, left.adopted);
+    let _ = (left.session, left.tag, left.adopted, left.above);
     if let Some(server) = left.server {
         let _ = rustix::process::kill_process_group(server, Signal::KILL);
     }

@@ -130,7 +130,7 @@ async fn assert_same_result(name: &str, golden: &Golden, cuts: &[Vec<BTreeSet<us
     different.len()
 }
 
-/// 116,326 cuts in 1,040 replays: each position of each body of the 13 goldens.
+/// Some hundred thousand cuts in some thousand replays: each position of each body of the goldens.
 ///
 /// Proves: G64
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `ask --record` and `ask --trace`: write the run to a file.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::{Config, Environment, find_credentials};
 use serde_json::value::RawValue;
 
-use crate::atomic_file;
+use super::super::golden::store::{check_recordable, check_writable, store};
 use crate::cli::AskArgs;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
@@ -40,13 +40,8 @@ impl<'a> RecordTarget<'a> {
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
         match (&args.record, &args.trace) {
-            (Some(_), _) if is_continuous_integration(environment) => {
-                Err(CliError::usage("`--record` is refused where `CI` is set")
-                    .with_hint("record on your own machine and commit the file, or unset `CI`"))
-            }
             (Some(file), _) => {
-                check_replaceable(file)?;
-                check_writable(file)?;
+                check_recordable(file, "--record", environment)?;
                 Ok(Some(Self::Golden(file)))
             }
             (None, Some(file)) => {
@@ -62,36 +57,6 @@ impl<'a> RecordTarget<'a> {
             Self::Golden(file) | Self::Trace(file) => file,
         }
     }
-}
-
-/// Refuses to replace what is no regular file: a golden is read before it is recorded again.
-fn check_replaceable(file: &Path) -> Result<(), CliError> {
-    match fs::metadata(file) {
-        Ok(found) if !found.is_file() && !found.is_dir() => {
-            let message = format!("`{}` is not a regular file", file.display());
-            Err(CliError::usage(message).with_hint("name another file"))
-        }
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// Refuses a file that cannot be written, before a model is paid for.
-fn check_writable(file: &Path) -> Result<(), CliError> {
-    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
-    let directory = directory.unwrap_or(Path::new("."));
-    let cannot = || CliError::usage(format!("cannot write `{}`", file.display()));
-    if file.is_dir() {
-        return Err(cannot().with_hint("name a file, not a directory"));
-    }
-    let probe = tempfile::Builder::new().prefix(".innkeeper-").tempfile_in(directory);
-    probe.map(drop).map_err(|error| {
-        cannot().with_source(error).with_hint("create the directory, or name another one")
-    })
-}
-
-/// Returns whether the command runs under continuous integration.
-pub(super) fn is_continuous_integration(environment: &Environment) -> bool {
-    environment.get("CI").is_some_and(|value| !matches!(value, "" | "0" | "false"))
 }
 
 /// The recording of one run.
@@ -172,18 +137,7 @@ impl<'a> RunRecording<'a> {
 
     fn store(&self, golden: &Golden) -> io::Result<()> {
         match self.target {
-            RecordTarget::Golden(file) => {
-                let before = fs::read_to_string(file).ok();
-                let before = before.and_then(|text| Golden::from_json(&text).ok());
-                let mut golden = golden.clone();
-                if let Some(before) = before {
-                    // What people wrote stays when the run is recorded again.
-                    golden.rules = before.rules;
-                    golden.accepted = before.accepted;
-                }
-                let text = golden.to_json().map_err(io::Error::other)?;
-                atomic_file::write_private(file, &text)
-            }
+            RecordTarget::Golden(file) => store(file, golden.clone()),
             RecordTarget::Trace(file) => {
                 let mut line = serde_json::to_string(golden)?;
                 line.push('\n');

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::super::CommandContext;
 use super::super::golden::files;
-use super::record::is_continuous_integration;
+use super::super::golden::store::is_continuous_integration;
 use super::{print_outcome, read_prompt};
 use crate::cli::AskArgs;
 use crate::exit::CliError;
@@ -45,7 +45,8 @@ fn replay_error(file: &Path, error: ReplayError) -> CliError {
         ReplayError::Missed(_) | ReplayError::Unused(_) => {
             Some("record the run again with `--record` if the change is meant")
         }
-        ReplayError::Stuck
+        ReplayError::ForeignAgent
+        | ReplayError::Stuck
         | ReplayError::Settings(_)
         | ReplayError::BlockedTools(_)
         | ReplayError::Model(_)

@@ -6,7 +6,7 @@ use innkeeper_agent::golden::{Acceptance, Golden, replay};
 use serde_json::json;
 
 use super::super::CommandContext;
-use super::author::{author, date_text};
+use super::author::author;
 use super::files;
 use super::judge::{judge, result_differences};
 use super::plural;
@@ -14,6 +14,7 @@ use crate::atomic_file;
 use crate::cli::AcceptArgs;
 use crate::exit::CliError;
 use crate::output::escape_inline;
+use crate::timestamp::format_second_rfc3339;
 
 pub(super) async fn run(context: &mut CommandContext, args: AcceptArgs) -> Result<(), CliError> {
     let why = args.why.trim();
@@ -45,7 +46,8 @@ pub(super) async fn run(context: &mut CommandContext, args: AcceptArgs) -> Resul
         }
         return Ok(output.status(&format!("`{name}` has the same result: nothing to accept"))?);
     }
-    let acceptance = Acceptance { who, when: date_text(SystemTime::now()), why: why.to_owned() };
+    let acceptance =
+        Acceptance { who, when: format_second_rfc3339(SystemTime::now()), why: why.to_owned() };
     let golden = accepted(replayed.golden, acceptance.clone());
     let cannot = || CliError::failure(format!("cannot write `{name}`"));
     let text = golden.to_json().map_err(|error| cannot().with_source(error))?;

@@ -1,11 +1,8 @@
-//! Who signs an entry, and when.
-
-use std::time::SystemTime;
+//! Who signs an entry.
 
 use innkeeper_host::Environment;
 
 use crate::exit::CliError;
-use crate::timestamp::format_rfc3339;
 
 /// The variables with the name of the account.
 const ACCOUNT_VARIABLES: [&str; 2] = ["USER", "USERNAME"];
@@ -23,13 +20,6 @@ pub(super) fn author(named: Option<&str>, environment: &Environment) -> Result<S
     })
 }
 
-/// Returns the second of a time as `2026-11-29T05:40:00Z`.
-pub(super) fn date_text(time: SystemTime) -> String {
-    let text = format_rfc3339(time);
-    let second = text.split('.').next().unwrap_or_default();
-    format!("{second}Z")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,10 +35,5 @@ mod tests {
         assert_eq!(author(None, &account).unwrap(), "ada");
         let error = author(None, &environment(&[("USER", " ")])).unwrap_err();
         assert!(error.to_line().contains("use `--who NAME`"));
-    }
-
-    #[test]
-    fn a_date_has_whole_seconds() {
-        assert_eq!(date_text(SystemTime::UNIX_EPOCH), "1970-01-01T00:00:00Z");
     }
 }

@@ -45,7 +45,7 @@ impl GoldenFile {
     /// # Errors
     ///
     /// The file is unreadable or has no valid rules, or the golden has rules of its own.
-    pub(super) fn rules(&self) -> Result<Option<Rules>, CliError> {
+    pub(in crate::commands) fn rules(&self) -> Result<Option<Rules>, CliError> {
         let path = self.path.with_extension("rules.json");
         let text = match input_file::read_regular(&path, MAX_RULES_BYTES as u64) {
             Ok(text) => text,

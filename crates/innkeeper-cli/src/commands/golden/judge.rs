@@ -11,16 +11,20 @@ const MAX_DIFFERENCES: usize = 50;
 
 /// What a comparison says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(in crate::commands) struct Judgement {
     /// Whether the result is that of the golden.
     pub(super) passed: bool,
     /// What differs, one line each; empty if nothing does.
-    pub(super) report: String,
+    pub(in crate::commands) report: String,
 }
 
 /// Compares the result of a replay with the recorded one: by the rules next to the golden, else by
 /// those in it, else exactly.
-pub(super) fn judge(golden: &Golden, replayed: &Golden, rules: Option<&Rules>) -> Judgement {
+pub(in crate::commands) fn judge(
+    golden: &Golden,
+    replayed: &Golden,
+    rules: Option<&Rules>,
+) -> Judgement {
     let rules = rules.or(golden.rules.as_ref());
     match compare(&golden.golden_output, &replayed.golden_output, rules) {
         Ok(comparison) if comparison.passed() => Judgement { passed: true, report: String::new() },

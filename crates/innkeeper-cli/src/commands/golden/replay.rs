@@ -61,14 +61,28 @@ impl Verdict {
 pub(super) async fn run(args: &ReplayArgs, output: &mut Output) -> Result<(), CliError> {
     let mut files = GoldenFiles::find(&args.paths)?;
     let mut replayed = Vec::new();
+    let mut foreign = 0;
     for file in files.by_ref() {
-        let golden = replay_file(&file?).await?;
+        let file = file?;
+        if file.golden.input.agent.is_some() {
+            foreign += 1;
+            continue;
+        }
+        let golden = replay_file(&file).await?;
         if !output.is_json() {
             print_line(&golden, output)?;
         }
         replayed.push(golden);
     }
     files.report_skipped(output)?;
+    if foreign > 0 {
+        let text = format!(
+            "skipped {foreign} recording{} of other programs' agents: replay each with \
+             `innkeeper replay FILE -- AGENT`",
+            plural(foreign)
+        );
+        output.labelled_status(Style::Note, "note", &text)?;
+    }
     if let Some(path) = &args.junit {
         atomic_file::write(path, &junit::report(&replayed)).map_err(|error| {
             CliError::failure(format!("cannot write `{}`", path.display())).with_source(error)

@@ -9,11 +9,12 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::super::CommandContext;
-use super::author::{author, date_text};
+use super::author::author;
 use super::files;
 use crate::cli::{MarkArg, ReviewArgs};
 use crate::exit::CliError;
 use crate::output::{Output, Style, escape_inline};
+use crate::timestamp::format_second_rfc3339;
 use crate::{atomic_file, input_file};
 
 /// Ending of the file with the marks of a golden.
@@ -91,7 +92,7 @@ pub(super) fn run(context: &mut CommandContext, args: ReviewArgs) -> Result<(), 
         mark: mark.into(),
         note: args.note,
         who: author(args.who.as_deref(), &context.environment)?,
-        when: date_text(SystemTime::now()),
+        when: format_second_rfc3339(SystemTime::now()),
         golden_sha256: hash,
     };
     reviews.push(review.clone());

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use innkeeper_agent::golden::{
-    Category, Exchange, Golden, Outcome, ReplyRecord, StreamEnd, ToolCallRecord,
-};
+use innkeeper_agent::golden::{Category, Exchange, Golden, ReplyRecord, StreamEnd};
 use innkeeper_agent::transport::ProviderId;
 use serde::Serialize;
 
@@ -80,7 +78,7 @@ impl GoldenStats {
         for call in &golden.tool_calls {
             let tool = self.tools.entry(call.name.clone()).or_default();
             tool.calls += 1;
-            if let Some(class) = failure_class(call) {
+            if let Some(class) = call.outcome.failure_class() {
                 increment(&mut tool.failures, class);
             }
         }
@@ -122,16 +120,6 @@ fn increment(counts: &mut Counts, name: &str) {
         None => {
             counts.insert(name.to_owned(), 1);
         }
-    }
-}
-
-/// Returns the class of a failed call; `None` for a good result.
-fn failure_class(call: &ToolCallRecord) -> Option<&str> {
-    match &call.outcome {
-        Outcome::Result(_) => None,
-        Outcome::ToolError(_) => Some("tool_error"),
-        Outcome::Failed { class, .. } => Some(class),
-        Outcome::Abandoned {} => Some("abandoned"),
     }
 }
 

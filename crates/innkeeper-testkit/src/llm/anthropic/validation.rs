@@ -11,6 +11,8 @@ pub(super) fn validate(body: &Value, issued_calls: &IssuedCalls) -> Result<(), B
         return Err(BadRequest::new("max_tokens: Field required"));
     }
     let messages = array_items(&body["messages"]);
+    // The messages before are at the server (message threads).
+    let continues_thread = body["thread"]["type"] == "continue";
     for (at, message) in messages.iter().enumerate() {
         let blocks = array_items(&message["content"]);
         if blocks.iter().any(|block| block["type"] == "text" && block["text"] == "") {
@@ -19,7 +21,7 @@ pub(super) fn validate(body: &Value, issued_calls: &IssuedCalls) -> Result<(), B
         if message["role"] == "assistant" {
             check_calls_have_results(at, blocks, messages.get(at + 1))?;
             check_signatures(at, blocks)?;
-        } else {
+        } else if at > 0 || !continues_thread {
             let before =
                 at.checked_sub(1).map_or(&[][..], |at| array_items(&messages[at]["content"]));
             check_results_have_calls(at, blocks, before)?;

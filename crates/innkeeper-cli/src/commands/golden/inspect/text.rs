@@ -70,6 +70,7 @@ impl Page<'_> {
         self.line("date", &format!("{} by {}", inspection.recorded_at, inspection.program))?;
         let streamed = if inspection.streaming { ", streamed" } else { "" };
         let Inspection { provider, model, api, .. } = inspection;
+        let api = if api.is_empty() { "unknown APIs" } else { api };
         self.line("model", &format!("{provider} {model} over {api}{streamed}"))?;
         for (name, server) in inspection.servers {
             match (server.ready, &server.reason) {
