@@ -71,7 +71,7 @@ fn the_library_replays_with_every_network_refused_and_no_program_in_the_path() {
     };
     assert!(finished.status.success(), "{finished:?}");
     let text = String::from_utf8(finished.stderr).unwrap();
-    assert!(text.contains("13 goldens: 13 ok, 0 changed, 0 failed"), "{text}");
+    assert!(text.contains("16 goldens: 16 ok, 0 changed, 0 failed"), "{text}");
 }
 
 /// Proves: G66, G70, G78
