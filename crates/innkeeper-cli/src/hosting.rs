@@ -1,5 +1,6 @@
 //! Runs a command with a host: start with progress, work, orderly shutdown.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
@@ -90,14 +91,22 @@ pub(crate) async fn with_host_options<T>(
         RunOutcome::Interrupted(signal) => return Err(CliError::from_signal(signal)),
     };
     let worked = {
-        let operation = operation(&host, &mut context.output);
+        let is_done = Cell::new(false);
+        let operation = async {
+            let value = operation(&host, &mut context.output).await;
+            is_done.set(true);
+            value
+        };
         tokio::pin!(operation);
         let worked = signals.run_until_signal(&mut operation).await;
         match (worked, &options.stop) {
             (RunOutcome::Interrupted(signal), Some(stop)) => {
                 // A second signal drops the operation.
                 drop(stop.set(()));
-                drop(signals.run_until_signal(operation).await);
+                // A signal during its last step interrupts work that is done.
+                if !is_done.get() {
+                    drop(signals.run_until_signal(operation).await);
+                }
                 RunOutcome::Interrupted(signal)
             }
             (worked, _) => worked,

@@ -123,6 +123,15 @@ impl ReplayedRun {
         self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn add_secrets(&self, secrets: Vec<KnownSecret>) {
+        let mut known = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            if known.iter().all(|other| other.value != secret.value) {
+                known.push(secret);
+            }
+        }
+    }
+
     /// Ends the replay. The first problem explains the others.
     fn report(&self, problem: String) {
         self.0.problem.set(problem).ok();
@@ -134,8 +143,7 @@ impl ReplayedRun {
             let text = format!("no provider is named `{provider}`");
             return Ok(error_response(StatusCode::NOT_FOUND, &text));
         };
-        let keys = credentials::of_headers(&headers);
-        self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(keys);
+        self.add_secrets(credentials::of_headers(&headers));
         let mut body = (!body.is_empty()).then(|| body_json(&body));
         if let Some(body) = &mut body {
             redact_value(body, &self.secrets(), find_credentials);
@@ -252,7 +260,11 @@ impl ReplayedRun {
         let mut lines = pin!(lines);
         let mut waiting = FuturesUnordered::new();
         loop {
+            let changed = self.0.timeline.changed();
             let mut out = Vec::new();
+            connection.send_notifications(&mut self.lock(), &mut out);
+            writer.write_all(&out).await?;
+            out.clear();
             tokio::select! {
                 line = lines.try_next() => {
                     let Some(line) = line? else { return Ok(()) };
@@ -275,9 +287,7 @@ impl ReplayedRun {
                     connection.end_call(&mut self.lock(), &call, &mut out);
                     self.0.timeline.depart(Departure::Result(call.position));
                 }
-                () = self.0.timeline.change() => {
-                    connection.send_notifications(&mut self.lock(), &mut out);
-                }
+                () = changed => {}
             }
             writer.write_all(&out).await?;
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use innkeeper_agent::golden::{Golden, ReplyRecord, ToolCallRecord};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 /// Time for an agent to ask for what comes before an answer that it waits for. It may work meanwhile.
@@ -126,9 +127,9 @@ impl Timeline {
         self.changed.notify_waiters();
     }
 
-    /// Completes at the next departure or request.
-    pub(super) async fn change(&self) {
-        self.changed.notified().await;
+    /// Completes at the next departure or request from now on.
+    pub(super) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -318,7 +318,8 @@ async fn a_changed_output_and_under_ci_an_unused_answer_fail_the_replay() {
         std::fs::write(agent.path().join("run.json"), golden.to_string()).unwrap();
     };
     let mut further = golden.clone();
-    let last = further["provider_responses"][1].clone();
+    let mut last = further["provider_responses"][1].clone();
+    last["request"]["begin_ms"] = 100_000.into();
     further["provider_responses"].as_array_mut().unwrap().push(last);
     write(&further);
     let unused = agent.replay(PROMPT, &[]);
