@@ -148,7 +148,9 @@ async fn a_question_and_a_change_of_a_private_server_reach_only_its_client() {
     let changed = count(&ada.request("tools/list", json!({})).await);
     let unchanged = count(&bob.request("tools/list", json!({})).await);
     assert_eq!(changed, unchanged + 1, "ada's server has a further tool");
-    assert!(bob.waiting.is_empty(), "{:?}", bob.waiting);
+    // His own servers started at his first request.
+    let own_change = |message: &Value| message["method"] == "notifications/resources/list_changed";
+    assert!(bob.waiting.iter().all(own_change), "{:?}", bob.waiting);
 }
 
 /// A gateway whose servers stop after 50 ms without a use.
