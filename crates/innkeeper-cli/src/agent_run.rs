@@ -20,6 +20,7 @@ mod providers;
 mod recording;
 mod replay;
 mod run_output;
+mod run_servers;
 mod timeline;
 mod tools_socket;
 mod upstream;

@@ -120,6 +120,7 @@ impl Golden {
             ("tools", self.tools.len(), MAX_ITEMS),
             ("offers", self.offers.len(), MAX_ITEMS),
             ("tool_calls", self.tool_calls.len(), MAX_ITEMS),
+            ("served", self.served.len(), MAX_ITEMS),
             ("approvals", self.approvals.len(), MAX_ITEMS),
             ("questions", self.questions.len(), MAX_ITEMS),
             ("jitter", self.jitter.len(), MAX_ITEMS),
@@ -127,6 +128,10 @@ impl Golden {
         ];
         for (part, count, limit) in counts {
             check_count(part, count, limit)?;
+        }
+        for served in &self.served {
+            check_count("answers", served.answers.len(), MAX_ITEMS)?;
+            check_count("notifications", served.notifications.len(), MAX_ITEMS)?;
         }
         for (at, exchange) in self.provider_responses.iter().enumerate() {
             if let ReplyRecord::Http(response) = &exchange.response {

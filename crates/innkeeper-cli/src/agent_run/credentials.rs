@@ -33,6 +33,15 @@ fn secret(name: &str, value: impl Into<String>) -> KnownSecret {
     KnownSecret { name: name.to_owned(), value: value.into(), place: SecretPlace::Anywhere }
 }
 
+/// Adds the secrets whose values are not known yet.
+pub(super) fn add(known: &mut Vec<KnownSecret>, secrets: Vec<KnownSecret>) {
+    for secret in secrets {
+        if known.iter().all(|other| other.value != secret.value) {
+            known.push(secret);
+        }
+    }
+}
+
 /// Returns the secrets in the variables of the agent.
 pub(super) fn of_environment(environment: &Environment) -> Vec<KnownSecret> {
     let secrets =

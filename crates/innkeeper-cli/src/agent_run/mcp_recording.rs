@@ -70,7 +70,9 @@ impl McpRecording {
     pub(super) fn on_end(&mut self, connection: RecordedConnection) {
         let answers = &mut self.served[connection.served].answers;
         for open in connection.open.into_values() {
-            if let OpenRequest::Other { method, params } = open {
+            if let OpenRequest::Other { method, params } = open
+                && answers.len() < MAX_RECORDS
+            {
                 let (outcome, tools) = (Outcome::Abandoned {}, None);
                 answers.push(AnswerRecord { method, params, outcome, tools });
             }

@@ -1,7 +1,6 @@
 //! What is recorded of an agent's run.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -15,12 +14,10 @@ use innkeeper_agent::golden::{
     AgentInput, Category, Golden, HttpRequestRecord, Input, KnownSecret, Origin, ReadError,
     Recording, RedactError, ReplyRecord, SecretPlace, VERSION, body_json, redact,
 };
-use innkeeper_host::{Environment, find_credentials, host_process};
+use innkeeper_host::{Environment, find_credentials};
 use serde::Deserialize;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
-use tokio::sync::SetOnce;
-use tokio::task::JoinSet;
 use tokio::time::Instant;
 use url::Url;
 
@@ -33,6 +30,7 @@ use super::mcp_recording::{McpRecording, RecordedConnection, empty_object};
 use super::model_server::ModelServer;
 use super::providers::Upstreams;
 use super::run_output::run_output;
+use super::run_servers::RunServers;
 use super::tools_socket::{ToolsSide, ToolsSocket};
 use super::upstream::RecordingModel;
 use crate::error_chain::error_chain;
@@ -81,43 +79,6 @@ pub(crate) struct RecordedAgent<'a> {
     pub(crate) file: &'a Path,
     pub(crate) command: &'a [OsString],
     pub(crate) end: &'a AgentEnd,
-}
-
-/// The servers of a recorded run.
-#[derive(Debug)]
-pub(crate) struct RunServers {
-    /// The variables of the agent.
-    pub(crate) variables: Vec<(&'static str, OsString)>,
-    end: Arc<SetOnce<()>>,
-    tools_task: JoinSet<()>,
-    model_task: JoinSet<Infallible>,
-}
-
-impl RunServers {
-    /// Starts the servers of a run.
-    pub(super) fn start(
-        (model, tools): (ModelServer, ToolsSocket),
-        variables: Vec<(&'static str, OsString)>,
-        (model_side, tools_side): (Arc<impl super::model_server::ModelSide>, Arc<impl ToolsSide>),
-    ) -> io::Result<Self> {
-        let path = ("PATH", tools.search_path()?);
-        let variables = variables.into_iter().chain([path]).collect();
-        let end = Arc::new(SetOnce::new());
-        let (mut tools_task, mut model_task) = (JoinSet::new(), JoinSet::new());
-        tools_task.spawn(tools.serve(tools_side, end.clone()));
-        model_task.spawn(model.serve(model_side));
-        Ok(Self { variables, end, tools_task, model_task })
-    }
-
-    /// Ends the servers after the agent. Its MCP connections get a short time for their last lines; then
-    /// all processes end that it left.
-    pub(crate) async fn stop(mut self) {
-        // This is the only place that sets the cell.
-        self.end.set(()).ok();
-        self.tools_task.join_next().await;
-        self.model_task.abort_all();
-        host_process::kill_descendants();
-    }
 }
 
 impl RecordedRun {
@@ -210,12 +171,7 @@ impl RecordedRun {
     }
 
     pub(super) fn add_secrets(&self, secrets: Vec<KnownSecret>) {
-        let known = &mut self.lock().secrets;
-        for secret in secrets {
-            if known.iter().all(|other| other.value != secret.value) {
-                known.push(secret);
-            }
-        }
+        credentials::add(&mut self.lock().secrets, secrets);
     }
 
     pub(super) fn add_provider(&self, provider: &str, base_url: &Url) {

@@ -29,8 +29,8 @@ use super::model_server::{
     error_response,
 };
 use super::providers::{UpstreamError, Upstreams, replay_keys};
-use super::recording::RunServers;
 use super::run_output::run_output;
+use super::run_servers::RunServers;
 use super::timeline::{Departure, Timeline};
 use super::tools_socket::{ToolsSide, ToolsSocket};
 
@@ -125,11 +125,7 @@ impl ReplayedRun {
 
     fn add_secrets(&self, secrets: Vec<KnownSecret>) {
         let mut known = self.0.secrets.lock().unwrap_or_else(PoisonError::into_inner);
-        for secret in secrets {
-            if known.iter().all(|other| other.value != secret.value) {
-                known.push(secret);
-            }
-        }
+        credentials::add(&mut known, secrets);
     }
 
     /// Ends the replay. The first problem explains the others.
