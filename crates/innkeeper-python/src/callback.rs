@@ -1,0 +1,128 @@
+//! Requests of servers, answered by the application's Python callback on its event loop.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use innkeeper::callback::{CallbackError, CallbackFuture, CallbackResult};
+use innkeeper::event::CallReference;
+use innkeeper::protocol::envelope::code;
+use innkeeper::{Callback, ServerRequest};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::json::{Tape, to_json_text};
+use crate::loop_queue::{Message, Messages};
+
+/// The application's callback: the Python function that starts an answer, and the queue of the loop on
+/// which it runs.
+pub(crate) struct PythonCallback {
+    /// `respond(request, reply)` of the Python package; returns the task that answers, or `None`.
+    respond: Arc<Py<PyAny>>,
+    messages: Arc<Messages>,
+}
+
+impl PythonCallback {
+    pub(crate) fn new(respond: Py<PyAny>, messages: Arc<Messages>) -> Self {
+        Self { respond: Arc::new(respond), messages }
+    }
+}
+
+impl Callback for PythonCallback {
+    fn respond(&self, request: ServerRequest) -> CallbackFuture {
+        let id = self.messages.next_id();
+        let messages = self.messages.clone();
+        let (reply, answer) = oneshot::channel();
+        let call = ServerCall { id, request, reply, respond: self.respond.clone() };
+        messages.push(Message::Ask(call));
+        let withdrawal = Withdrawal { request: id, messages };
+        Box::pin(async move {
+            let _withdrawal = withdrawal;
+            answer.await.unwrap_or_else(|_| {
+                Err(CallbackError::new(code::INTERNAL_ERROR, "the application gave no answer"))
+            })
+        })
+    }
+}
+
+/// Cancels the task that answers when the host drops the request, for example because the server
+/// cancelled it. After an answer there is no task.
+struct Withdrawal {
+    request: u64,
+    messages: Arc<Messages>,
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        self.messages.push(Message::Withdraw { request: self.request });
+    }
+}
+
+/// A request on its way to the application's loop.
+pub(crate) struct ServerCall {
+    id: u64,
+    request: ServerRequest,
+    reply: oneshot::Sender<CallbackResult>,
+    respond: Arc<Py<PyAny>>,
+}
+
+impl ServerCall {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Starts the answer on this thread, which is the loop's. Returns the task, or `None`.
+    pub(crate) fn ask(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let request = PyDict::new(py);
+        request.set_item("server", &*self.request.server)?;
+        request.set_item("method", &*self.request.method)?;
+        let params = match &self.request.params {
+            Some(params) => Tape::new(params.clone()).into_python(py)?,
+            None => py.None(),
+        };
+        request.set_item("params", params)?;
+        request.set_item("key", self.request.key.as_deref())?;
+        let call = match &self.request.call {
+            CallReference::Call { id, method, item } => {
+                let call = PyDict::new(py);
+                call.set_item("id", id)?;
+                call.set_item("method", method)?;
+                call.set_item("item", &**item)?;
+                Some(call)
+            }
+            CallReference::Unknown => None,
+        };
+        request.set_item("call", call)?;
+        let reply = Reply(Mutex::new(Some(self.reply)));
+        self.respond.call1(py, (request, reply))
+    }
+}
+
+/// Where the application's answer goes.
+#[pyclass(frozen, module = "innkeeper._core")]
+pub(crate) struct Reply(Mutex<Option<oneshot::Sender<CallbackResult>>>);
+
+impl Reply {
+    fn send(&self, result: CallbackResult) {
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            // The host may have dropped the request.
+            sender.send(result).ok();
+        }
+    }
+}
+
+#[pymethods]
+impl Reply {
+    /// Sends a result: a JSON object.
+    fn result(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        let text = to_json_text(result, "the callback's result");
+        self.send(Ok(text.map_err(|failure| Failure::into_error(failure, py))?));
+        Ok(())
+    }
+
+    /// Sends a JSON-RPC error.
+    fn error(&self, code: i64, message: String) {
+        self.send(Err(CallbackError::new(code, message)));
+    }
+}

@@ -1,0 +1,57 @@
+//! The configuration of a host: a file, or a dict.
+
+use std::path::{Path, PathBuf};
+
+use innkeeper::{ConfigError, Environment};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use crate::json::to_json_text;
+
+/// Where a configuration comes from; read when a host starts.
+#[pyclass(frozen, module = "innkeeper._core")]
+pub(crate) struct Config(ConfigSource);
+
+#[derive(Clone)]
+pub(crate) enum ConfigSource {
+    File(PathBuf),
+    Value(Value),
+}
+
+impl Config {
+    pub(crate) fn source(&self) -> ConfigSource {
+        self.0.clone()
+    }
+}
+
+#[pymethods]
+impl Config {
+    /// Takes a path or a dict. A string is always a path, never a program.
+    #[new]
+    fn new(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if source.cast::<PyDict>().is_err() {
+            return Ok(Self(ConfigSource::File(source.extract()?)));
+        }
+        let json =
+            to_json_text(source, "the configuration").map_err(|failure| failure.into_error(py))?;
+        let value = serde_json::from_str(json.get());
+        let value = value.map_err(|error| {
+            pyo3::exceptions::PyValueError::new_err(format!("the configuration: {error}"))
+        })?;
+        Ok(Self(ConfigSource::Value(value)))
+    }
+}
+
+impl ConfigSource {
+    /// Reads the configuration, with the variables of this process.
+    pub(crate) fn load(&self) -> Result<innkeeper::Config, ConfigError> {
+        match self {
+            Self::File(path) => innkeeper::Config::from_file(path),
+            Self::Value(value) => {
+                let environment = Environment::from_process();
+                innkeeper::Config::from_value(value, "the dict", Path::new("."), &environment)
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! A running host.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use innkeeper::lock::{Lock, PinPolicy};
+use innkeeper::reload::{ReloadOptions, ReloadReport};
+use innkeeper::server::ServerMetrics;
+use innkeeper::trust::TrustPolicy;
+use innkeeper::{
+    Arguments, CallOptions, Callback, CallbackCapabilities, Host as LibraryHost, HostBuilder,
+};
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value};
+
+use crate::callback::PythonCallback;
+use crate::config::Config;
+use crate::events::EventStream;
+use crate::failure::{Failure, FailureRecord};
+use crate::json::{Tape, to_json_text};
+use crate::loop_queue::LoopQueue;
+use crate::operation::{Operation, Outcome, Output};
+use crate::runtime;
+
+/// A host with the process that started it: its servers' pipes and supervisors belong to that process.
+pub(crate) struct RunningHost {
+    pid: u32,
+    /// `None` only while the value is dropped.
+    host: Option<LibraryHost>,
+}
+
+impl RunningHost {
+    fn new(host: LibraryHost) -> Self {
+        Self { pid: std::process::id(), host: Some(host) }
+    }
+
+    pub(crate) fn kill(&self) {
+        if let Ok(host) = self.host() {
+            host.kill();
+        }
+    }
+
+    fn host(&self) -> Result<&LibraryHost, Failure> {
+        let is_own = self.pid == std::process::id();
+        self.host.as_ref().filter(|_| is_own).ok_or(Failure::OtherProcess)
+    }
+}
+
+impl Drop for RunningHost {
+    fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            // A dropped host kills its servers, and these are the parent's.
+            std::mem::forget(self.host.take());
+        }
+    }
+}
+
+/// A host whose servers have started.
+#[pyclass(frozen, module = "innkeeper._core")]
+pub(crate) struct Host(Arc<RunningHost>);
+
+impl Host {
+    fn host(&self, py: Python<'_>) -> PyResult<LibraryHost> {
+        self.0.host().cloned().map_err(|failure| failure.into_error(py))
+    }
+}
+
+fn call_options(timeout: Option<f64>, use_cache: bool) -> CallOptions {
+    let timeout = timeout.map(|seconds| {
+        // Negative and other impossible times are no time; the host limits long ones.
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    });
+    CallOptions { timeout, fresh: !use_cache, ..CallOptions::default() }
+}
+
+#[pymethods]
+impl Host {
+    /// Starts all servers of a configuration.
+    #[staticmethod]
+    #[pyo3(signature = (config, *, respond, queue, allow_bare_names, watch, lock))]
+    fn start(
+        config: &Config,
+        respond: Option<Py<PyAny>>,
+        queue: Option<&Bound<'_, LoopQueue>>,
+        allow_bare_names: bool,
+        watch: bool,
+        lock: Option<PathBuf>,
+    ) -> Operation {
+        let source = config.source();
+        let callback = python_callback(respond, queue);
+        Operation::new(async move {
+            let mut config = source.load().map_err(Failure::Config)?;
+            config.host.allow_bare_names |= allow_bare_names;
+            let mut builder = LibraryHost::builder(config);
+            if let Some(callback) = callback {
+                builder = builder.callback(&CallbackCapabilities::all(), callback);
+            }
+            if watch {
+                builder = builder.watch(TrustPolicy::AllowAll);
+            }
+            if let Some(path) = lock {
+                builder = with_pins(builder, &path)?;
+            }
+            let host = builder.start().await.map_err(Failure::Start)?;
+            let running = Arc::new(RunningHost::new(host));
+            runtime::register(&running)?;
+            Ok(Output::Object(Box::new(|py| Ok(Py::new(py, Self(running))?.into_any()))))
+        })
+    }
+
+    /// Stops all servers and waits until no process of them is left.
+    fn shutdown(&self, py: Python<'_>) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        Ok(Operation::new(async move {
+            host.shutdown().await;
+            Ok(Output::None)
+        }))
+    }
+
+    /// Kills all servers at once.
+    fn kill(&self) {
+        self.0.kill();
+    }
+
+    #[pyo3(signature = (name, arguments, timeout))]
+    fn call_tool(
+        &self,
+        py: Python<'_>,
+        name: String,
+        arguments: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+    ) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        let arguments = to_json_text(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        Ok(Operation::new(async move {
+            let options = call_options(timeout, true);
+            let call = host.call_tool_with(&name, Arguments::from(arguments), options);
+            let result = call.await.map_err(Failure::Call)?;
+            Ok(Output::Json(Tape::new(result.into_raw())))
+        }))
+    }
+
+    #[pyo3(signature = (name, arguments, timeout, use_cache))]
+    fn get_prompt(
+        &self,
+        py: Python<'_>,
+        name: String,
+        arguments: &Bound<'_, PyAny>,
+        timeout: Option<f64>,
+        use_cache: bool,
+    ) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        let arguments = to_json_text(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        Ok(Operation::new(async move {
+            let arguments: Map<String, Value> = serde_json::from_str(arguments.get())
+                .map_err(|error| Failure::Internal(error.to_string()))?;
+            let options = call_options(timeout, use_cache);
+            let result = host.get_prompt(&name, &arguments, options).await;
+            Ok(Output::Json(Tape::new(result.map_err(Failure::Call)?)))
+        }))
+    }
+
+    #[pyo3(signature = (uri, server, timeout, use_cache))]
+    fn get_resource(
+        &self,
+        py: Python<'_>,
+        uri: String,
+        server: Option<String>,
+        timeout: Option<f64>,
+        use_cache: bool,
+    ) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        Ok(Operation::new(async move {
+            let options = call_options(timeout, use_cache);
+            let result = host.read_resource(&uri, server.as_deref(), options).await;
+            Ok(Output::Json(Tape::from_resource(result.map_err(Failure::Call)?)))
+        }))
+    }
+
+    /// Returns every available server with all that it offers.
+    fn get_tools(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let catalog = self.host(py)?.catalog();
+        to_python(py, &SerializedMap(|| catalog.servers()))
+    }
+
+    /// Returns the counts and latencies of every server.
+    fn get_metrics(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut metrics = self.host(py)?.metrics();
+        metrics.values_mut().for_each(to_seconds);
+        to_python(py, &metrics)
+    }
+
+    /// Returns the state of every server of the configuration.
+    fn get_status(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let status = self.host(py)?.status();
+        let records = || status.iter().map(|(name, status)| (&**name, StatusRecord::new(status)));
+        to_python(py, &SerializedMap(records))
+    }
+
+    /// Subscribes to the events from now on.
+    fn events(&self, py: Python<'_>) -> PyResult<EventStream> {
+        Ok(EventStream::new(self.host(py)?.events()))
+    }
+
+    /// Replaces the callback for requests of servers.
+    fn set_callback(
+        &self,
+        py: Python<'_>,
+        respond: Option<Py<PyAny>>,
+        queue: Option<&Bound<'_, LoopQueue>>,
+    ) -> PyResult<()> {
+        let callback = python_callback(respond, queue);
+        let callback = callback.map(|callback| Arc::new(callback) as Arc<dyn Callback>);
+        self.host(py)?.set_callback(&CallbackCapabilities::all(), callback.as_ref());
+        Ok(())
+    }
+
+    /// Applies the changed configuration; with `config`, another one.
+    #[pyo3(signature = (config, restart_changed))]
+    fn reload(
+        &self,
+        py: Python<'_>,
+        config: Option<&Config>,
+        restart_changed: bool,
+    ) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        let source = config.map(Config::source);
+        Ok(Operation::new(async move {
+            let config = source.map(|source| source.load()).transpose().map_err(Failure::Config)?;
+            let options = ReloadOptions { config, apply_changes: restart_changed, trust: None };
+            let report = host.reload_with(options).await.map_err(Failure::Reload)?;
+            json_output(&ReloadRecord::new(&report))
+        }))
+    }
+
+    fn restart_server(&self, py: Python<'_>, name: String) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        Ok(Operation::new(async move {
+            host.restart_server(&name).await.map_err(Failure::Restart)?;
+            Ok(Output::None)
+        }))
+    }
+
+    fn stop_server(&self, py: Python<'_>, name: String) -> PyResult<Operation> {
+        let host = self.host(py)?;
+        Ok(Operation::new(async move {
+            host.stop_server(&name).await.map_err(Failure::Stop)?;
+            Ok(Output::None)
+        }))
+    }
+}
+
+fn python_callback(
+    respond: Option<Py<PyAny>>,
+    queue: Option<&Bound<'_, LoopQueue>>,
+) -> Option<PythonCallback> {
+    Some(PythonCallback::new(respond?, queue?.get().messages()))
+}
+
+fn with_pins(builder: HostBuilder, path: &Path) -> Result<HostBuilder, Failure> {
+    let lock = Lock::from_file(path).map_err(|error| Failure::Lock(error.to_string()))?;
+    let lock = lock.ok_or_else(|| {
+        Failure::Lock(format!("no file `{}`: write it with `innkeeper lock`", path.display()))
+    })?;
+    Ok(builder.pins(lock, PinPolicy::Refuse))
+}
+
+/// Converts the latencies from milliseconds.
+fn to_seconds(metrics: &mut ServerMetrics) {
+    for latency in [
+        &mut metrics.avg_latency,
+        &mut metrics.min_latency,
+        &mut metrics.max_latency,
+        &mut metrics.p50_latency,
+        &mut metrics.p95_latency,
+        &mut metrics.p99_latency,
+    ] {
+        *latency /= 1_000.0;
+    }
+}
+
+/// A JSON object from pairs, in their order.
+struct SerializedMap<F>(F);
+
+impl<F, I, K, V> Serialize for SerializedMap<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item = (K, V)>,
+    K: Serialize,
+    V: Serialize,
+{
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map((self.0)())
+    }
+}
+
+fn to_python(py: Python<'_>, value: &impl Serialize) -> PyResult<Py<PyAny>> {
+    let json = to_raw_value(value).map_err(|error| internal(&error).into_error(py))?;
+    Tape::new(json).into_python(py)
+}
+
+fn json_output(value: &impl Serialize) -> Outcome {
+    let json = to_raw_value(value).map_err(|error| internal(&error))?;
+    Ok(Output::Json(Tape::new(json)))
+}
+
+fn internal(error: &serde_json::Error) -> Failure {
+    Failure::Internal(error.to_string())
+}
+
+/// The state of one server.
+#[derive(Serialize)]
+struct StatusRecord<'s> {
+    state: innkeeper::ServerState,
+    pid: Option<u32>,
+    reason: Option<&'s str>,
+    hint: Option<&'s str>,
+    in_flight: usize,
+    stderr: &'s str,
+    pending_restart: &'s [&'static str],
+}
+
+impl<'s> StatusRecord<'s> {
+    fn new(status: &'s innkeeper::ServerStatus) -> Self {
+        Self {
+            state: status.state,
+            pid: status.pid,
+            reason: status.reason.as_deref(),
+            hint: status.start_hint.as_deref(),
+            in_flight: status.in_flight,
+            stderr: &status.stderr,
+            pending_restart: &status.pending_restart,
+        }
+    }
+}
+
+/// What a reload changed.
+#[derive(Serialize)]
+struct ReloadRecord<'r> {
+    added: &'r [Arc<str>],
+    removed: &'r [Arc<str>],
+    changed: Vec<ChangeRecord<'r>>,
+    failed: Vec<FailureRecord<'r>>,
+    invalid: &'r [Arc<str>],
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ChangeRecord<'r> {
+    server: &'r str,
+    keys: &'r [&'static str],
+    pending: &'r [&'static str],
+}
+
+impl<'r> ReloadRecord<'r> {
+    fn new(report: &'r ReloadReport) -> Self {
+        let changed = report.changed.iter().map(|change| ChangeRecord {
+            server: &change.server,
+            keys: &change.keys,
+            pending: &change.pending,
+        });
+        Self {
+            added: &report.added,
+            removed: &report.removed,
+            changed: changed.collect(),
+            failed: report.failed.iter().map(FailureRecord::new).collect(),
+            invalid: &report.invalid,
+            warnings: report.warnings.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! JSON text as a list of tokens, made on a thread of the runtime: what is left for Python's thread is
+//! to create the objects.
+
+use std::ops::Range;
+
+use base64::Engine as _;
+use memchr::memchr2;
+use serde_json::value::RawValue;
+
+/// JSON text with its tokens in order.
+pub(crate) struct Tape {
+    pub(super) text: Box<str>,
+    pub(super) tokens: Vec<Token>,
+}
+
+/// One token.
+pub(super) enum Token {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// An integer of more than 64 bits, as its digits.
+    LongInt(Range<usize>),
+    Float(f64),
+    /// A string or a key without escapes.
+    Str(Range<usize>),
+    /// A string or a key whose escapes are replaced.
+    Unescaped(Box<str>),
+    /// The bytes of a `blob`.
+    Bytes(Vec<u8>),
+    /// A string in quotes with half of a surrogate pair: no Unicode text, but a Python string.
+    Surrogates(Range<usize>),
+    StartArray,
+    StartObject,
+    /// The end of an array or object.
+    End,
+}
+
+impl Tape {
+    /// Creates the tape of a JSON value.
+    pub(crate) fn new(json: Box<RawValue>) -> Self {
+        let text: Box<str> = json.into();
+        let mut scanner = Scanner { text: &text, position: 0 };
+        let mut tokens = Vec::new();
+        while let Some(token) = scanner.next_token() {
+            tokens.push(token);
+        }
+        Self { text, tokens }
+    }
+
+    /// Creates the tape of the result of `resources/read`, with each `blob` of its contents as bytes. A
+    /// `blob` that is not Base64 stays a string.
+    pub(crate) fn from_resource(json: Box<RawValue>) -> Self {
+        let mut tape = Self::new(json);
+        let mut open = Vec::new();
+        for index in 0..tape.tokens.len() {
+            let is_blob = open.len() == CONTENT_DEPTH
+                && matches!(open.last(), Some(Open::Object { expects_key: false }))
+                && tape.string(index - 1) == Some("blob");
+            if is_blob && let Some(bytes) = tape.string(index).and_then(decode) {
+                tape.tokens[index] = Token::Bytes(bytes);
+            }
+            match &tape.tokens[index] {
+                Token::StartArray => open.push(Open::Array),
+                Token::StartObject => open.push(Open::Object { expects_key: true }),
+                Token::End => {
+                    open.pop();
+                    pass_value(&mut open);
+                }
+                _ => pass_value(&mut open),
+            }
+        }
+        tape
+    }
+
+    fn string(&self, index: usize) -> Option<&str> {
+        match self.tokens.get(index)? {
+            Token::Str(range) => Some(&self.text[range.clone()]),
+            Token::Unescaped(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// The result, the array of its contents, and one of these.
+const CONTENT_DEPTH: usize = 3;
+
+/// An array or object around a token.
+enum Open {
+    Array,
+    Object { expects_key: bool },
+}
+
+/// After a key comes a value, and after a value a key.
+fn pass_value(open: &mut [Open]) {
+    if let Some(Open::Object { expects_key }) = open.last_mut() {
+        *expects_key = !*expects_key;
+    }
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}
+
+/// Reads tokens from text that is known to be JSON.
+struct Scanner<'t> {
+    text: &'t str,
+    position: usize,
+}
+
+impl Scanner<'_> {
+    fn next_token(&mut self) -> Option<Token> {
+        loop {
+            let byte = *self.text.as_bytes().get(self.position)?;
+            let start = self.position;
+            match byte {
+                b'"' => return Some(self.string()),
+                b'-' | b'0'..=b'9' => return Some(self.number()),
+                b'n' => return Some(self.word(4, Token::Null)),
+                b't' => return Some(self.word(4, Token::Bool(true))),
+                b'f' => return Some(self.word(5, Token::Bool(false))),
+                _ => self.position = start + 1,
+            }
+            match byte {
+                b'[' => return Some(Token::StartArray),
+                b'{' => return Some(Token::StartObject),
+                b']' | b'}' => return Some(Token::End),
+                // Space, a comma or a colon.
+                _ => {}
+            }
+        }
+    }
+
+    fn word(&mut self, bytes: usize, token: Token) -> Token {
+        self.position += bytes;
+        token
+    }
+
+    fn number(&mut self) -> Token {
+        let start = self.position;
+        let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+        let rest = &self.text.as_bytes()[start..];
+        let length = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        self.position = start + length;
+        let digits = &self.text[start..self.position];
+        if digits.contains(['.', 'e', 'E']) {
+            // JSON's syntax of numbers is a part of Rust's.
+            return Token::Float(digits.parse().unwrap_or(f64::NAN));
+        }
+        digits.parse().map_or(Token::LongInt(start..self.position), Token::Int)
+    }
+
+    fn string(&mut self) -> Token {
+        let start = self.position + 1;
+        let mut end = start;
+        let mut has_escapes = false;
+        let bytes = self.text.as_bytes();
+        while let Some(found) = memchr2(b'"', b'\\', &bytes[end..]) {
+            end += found;
+            if bytes[end] == b'"' {
+                break;
+            }
+            has_escapes = true;
+            // The escaped character may be a quote.
+            end += 2;
+        }
+        self.position = end + 1;
+        if !has_escapes {
+            return Token::Str(start..end);
+        }
+        let quoted = start - 1..end + 1;
+        serde_json::from_str(&self.text[quoted.clone()])
+            .map_or(Token::Surrogates(quoted), Token::Unescaped)
+    }
+}

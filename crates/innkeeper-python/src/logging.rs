@@ -1,0 +1,222 @@
+//! The library's log, on its way to Python's `logging`.
+//!
+//! The log of the runtime's threads goes to a queue, never to a global subscriber: an application has
+//! its own. The Python package takes the records from the queue on a thread of its own, and each
+//! thread that gets a result takes them first, so that the log of a call precedes its result.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+/// The longest queue: a program that takes no record loses the oldest.
+const MAX_RECORDS: usize = 1_024;
+
+/// Python's levels.
+const DEBUG: u8 = 10;
+const INFO: u8 = 20;
+const WARNING: u8 = 30;
+const ERROR: u8 = 40;
+const CRITICAL: u8 = 50;
+
+/// The level of Python's logger `innkeeper`; nothing below is formatted.
+static LEVEL: AtomicU8 = AtomicU8::new(WARNING);
+
+static QUEUE: Mutex<LogQueue> =
+    Mutex::new(LogQueue { records: VecDeque::new(), lost: 0, stopped: false });
+static ARRIVED: Condvar = Condvar::new();
+
+/// The function of the Python package that passes a record to `logging`.
+static EMIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+struct LogQueue {
+    records: VecDeque<LogRecord>,
+    lost: usize,
+    stopped: bool,
+}
+
+struct LogRecord {
+    level: u8,
+    target: &'static str,
+    message: String,
+    fields: Vec<(&'static str, String)>,
+}
+
+fn queue() -> MutexGuard<'static, LogQueue> {
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends the log of this thread, which belongs to the runtime, to the queue.
+pub(crate) fn use_on_this_thread() {
+    let guard = tracing::dispatcher::set_default(&Dispatch::new(QueueSubscriber));
+    // The thread belongs to the runtime until its end.
+    std::mem::forget(guard);
+}
+
+/// Takes over the level of Python's logger, which the application can change at any time.
+pub(crate) fn refresh_level(py: Python<'_>) {
+    static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let level = LOGGER.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("logging")?.call_method1("getLogger", ("innkeeper",))?.unbind())
+    });
+    let level = level.and_then(|logger| logger.call_method0(py, "getEffectiveLevel")?.extract(py));
+    // A level that is no small number disables the log.
+    LEVEL.store(level.unwrap_or(u8::MAX), Ordering::Relaxed);
+}
+
+/// Passes the waiting records to Python.
+pub(crate) fn deliver(py: Python<'_>) {
+    while let Some(record) = next_record() {
+        if let Err(error) = emit(py, record) {
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+fn next_record() -> Option<LogRecord> {
+    let mut queue = queue();
+    let lost = std::mem::take(&mut queue.lost);
+    if lost > 0 {
+        let message = format!("{lost} log records were lost: the queue was full");
+        let fields = Vec::new();
+        return Some(LogRecord { level: WARNING, target: "innkeeper", message, fields });
+    }
+    queue.records.pop_front()
+}
+
+fn emit(py: Python<'_>, record: LogRecord) -> PyResult<()> {
+    let emit = EMIT.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("innkeeper._logging")?.getattr("emit")?.unbind())
+    })?;
+    let fields = PyDict::new(py);
+    for (name, value) in record.fields {
+        fields.set_item(name, value)?;
+    }
+    emit.call1(py, (record.level, record.target, record.message, fields))?;
+    Ok(())
+}
+
+/// Waits for records for at most some seconds, then passes them on. Returns `False` after
+/// `stop_logging`.
+#[pyfunction]
+pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> bool {
+    let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let stopped = py.detach(|| {
+        let is_idle = |queue: &mut LogQueue| queue.records.is_empty() && !queue.stopped;
+        let waited = ARRIVED.wait_timeout_while(queue(), patience, is_idle);
+        waited.unwrap_or_else(PoisonError::into_inner).0.stopped
+    });
+    deliver(py);
+    !stopped
+}
+
+/// Ends the wait of the thread that takes records.
+#[pyfunction]
+pub(crate) fn stop_logging(py: Python<'_>) {
+    py.detach(|| {
+        queue().stopped = true;
+        ARRIVED.notify_all();
+    });
+    deliver(py);
+}
+
+/// Returns the level below which nothing is formatted.
+#[pyfunction]
+pub(crate) fn log_level(py: Python<'_>) -> u8 {
+    refresh_level(py);
+    LEVEL.load(Ordering::Relaxed)
+}
+
+/// The subscriber of the runtime's threads.
+struct QueueSubscriber;
+
+impl Subscriber for QueueSubscriber {
+    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
+        // The level can change at any time.
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+            && metadata.target().starts_with("innkeeper")
+            && python_level(*metadata.level()) >= LEVEL.load(Ordering::Relaxed)
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let metadata = event.metadata();
+        let mut record = LogRecord {
+            level: python_level(*metadata.level()),
+            target: metadata.target(),
+            message: String::new(),
+            fields: Vec::new(),
+        };
+        event.record(&mut record);
+        let mut queue = queue();
+        if queue.records.len() == MAX_RECORDS {
+            queue.records.pop_front();
+            queue.lost += 1;
+        }
+        queue.records.push_back(record);
+        ARRIVED.notify_one();
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+impl Visit for LogRecord {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value.to_owned());
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        let mut text = value.to_string();
+        let mut source = value.source();
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        self.add(field, text);
+    }
+}
+
+impl LogRecord {
+    fn add(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "message" => self.message = value,
+            "severity" if value == "critical" => self.level = CRITICAL,
+            name => self.fields.push((name, value)),
+        }
+    }
+}
+
+fn python_level(level: Level) -> u8 {
+    match level {
+        Level::TRACE | Level::DEBUG => DEBUG,
+        Level::INFO => INFO,
+        Level::WARN => WARNING,
+        Level::ERROR => ERROR,
+    }
+}

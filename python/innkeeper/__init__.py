@@ -1,0 +1,73 @@
+"""Innkeeper hosts MCP servers for Python applications.
+
+``MCPHost`` starts the servers of an ``mcp.json`` and routes calls to them; ``innkeeper.sync`` has
+the same without ``await``.
+
+    import asyncio
+    from innkeeper import MCPHost
+
+    async def main():
+        async with MCPHost("mcp.json") as host:
+            result = await host.call_tool("files.read_text_file", {"path": "a.txt"})
+            print(result["content"][0]["text"])
+
+    asyncio.run(main())
+"""
+
+from innkeeper._core import __version__
+from innkeeper.errors import (
+    CallbackError,
+    ConfigurationError,
+    InternalError,
+    MCPHostError,
+    NotInitializedError,
+    ProtocolError,
+    ResultWithheldError,
+    RoutingError,
+    ServerError,
+    ServerStartupError,
+    ServerUnavailableError,
+    TimeoutError,
+    ValidationError,
+)
+from innkeeper.host import MCPHost
+from innkeeper.types import (
+    HostEvent,
+    PromptResult,
+    ReloadReport,
+    ResourceResult,
+    ServerCapabilities,
+    ServerMetrics,
+    ServerRequest,
+    ServerState,
+    ServerStatus,
+    ToolResult,
+)
+
+__all__ = [
+    "CallbackError",
+    "ConfigurationError",
+    "HostEvent",
+    "InternalError",
+    "MCPHost",
+    "MCPHostError",
+    "NotInitializedError",
+    "PromptResult",
+    "ProtocolError",
+    "ReloadReport",
+    "ResourceResult",
+    "ResultWithheldError",
+    "RoutingError",
+    "ServerCapabilities",
+    "ServerError",
+    "ServerMetrics",
+    "ServerRequest",
+    "ServerStartupError",
+    "ServerState",
+    "ServerStatus",
+    "ServerUnavailableError",
+    "TimeoutError",
+    "ToolResult",
+    "ValidationError",
+    "__version__",
+]

@@ -1,0 +1,53 @@
+"""Passes the log of the native module to ``logging``."""
+
+import atexit
+import logging
+import os
+import threading
+
+from innkeeper import _core
+
+_WAIT_SECONDS = 3600.0
+
+_lock = threading.Lock()
+_thread: threading.Thread | None = None
+_thread_pid: int | None = None
+
+
+def emit(level: int, target: str, message: str, fields: dict[str, str]) -> None:
+    """Logs one record under ``innkeeper``; its fields are attributes of the record."""
+    name = target.replace("::", ".")
+    if name.startswith("innkeeper_"):
+        name = "innkeeper." + name.removeprefix("innkeeper_")
+    logger = logging.getLogger(name)
+    if not logger.isEnabledFor(level):
+        return
+    text = " ".join([message, *(f"{key}={value}" for key, value in fields.items())])
+    extra = {"innkeeper": fields, **{f"innkeeper_{key}": value for key, value in fields.items()}}
+    record = logger.makeRecord(name, level, "(innkeeper)", 0, text, (), None, extra=extra)
+    logger.handle(record)
+
+
+def start() -> None:
+    """Starts the thread that takes the records, once per process."""
+    global _thread, _thread_pid
+    with _lock:
+        if _thread_pid == os.getpid():
+            return
+        _thread = threading.Thread(target=_run, name="innkeeper-log", daemon=True)
+        _thread_pid = os.getpid()
+        _thread.start()
+
+
+def _run() -> None:
+    while _core.next_log_records(_WAIT_SECONDS):
+        pass
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Ends all hosts, then the log: a thread must not wait for the interpreter when it is gone."""
+    _core.shut_down()
+    _core.stop_logging()
+    if _thread is not None and _thread_pid == os.getpid():
+        _thread.join(1.0)

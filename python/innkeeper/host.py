@@ -1,0 +1,155 @@
+"""The host for asyncio programs."""
+
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, cast
+
+from innkeeper import _callbacks, _core
+from innkeeper._base import ConfigSource, HostBase
+from innkeeper.types import (
+    HostEvent,
+    PromptResult,
+    ReloadReport,
+    ResourceResult,
+    ServerCallback,
+    ToolResult,
+)
+
+
+class MCPHost(HostBase):
+    """Starts MCP servers, routes calls to them, and stops them without leaving a process behind.
+
+    The host belongs to the process, not to a task or a loop: you can open it in one task, call it
+    from another loop or thread, and close it in a third. ``async with`` starts and stops the
+    servers. A program that ends without ``shutdown`` ends at once, and its servers with it.
+
+    ``config`` is the path of an ``mcp.json`` or its content as a dict; the default is ``mcp.json``
+    in the working directory. With ``allow_bare_names``, a name that only one server has needs no
+    server in front. With ``watch``, a change of the file is applied as ``reload`` does. ``lock`` is
+    the path of an ``mcp.lock``: items that differ from their pins are withheld.
+    """
+
+    async def initialize(self, config_path: ConfigSource | None = None) -> None:
+        """Starts all servers in dependency order.
+
+        ``config_path`` replaces the constructor's configuration. Raises ``ConfigurationError``, with
+        no server started, or ``ServerStartupError``, with all servers stopped again. To cancel stops
+        the servers that have started.
+        """
+        # Callbacks run on the loop that started the host.
+        operation = self._start(config_path, _core.LoopQueue.running())
+        self._running = await operation.future()
+
+    async def shutdown(self) -> None:
+        """Stops all servers, dependents first, and waits until no process of them is left.
+
+        Calls in flight get a second. A second call does nothing.
+        """
+        running = self._running
+        if running is None:
+            return
+        await running.shutdown().future()
+        self._running = None
+
+    async def call_tool(
+        self,
+        tool_name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> ToolResult:
+        """Calls the tool ``SERVER.TOOL`` and returns the server's result object.
+
+        A failure that the tool reports is a result with ``isError``, not an exception. ``timeout`` is
+        in seconds without a response or progress; the default is the server's. To cancel the call, or
+        a timeout, tells the server. Never sends a call twice. Raises ``RoutingError``,
+        ``ValidationError`` (nothing was sent), ``ServerUnavailableError``, ``TimeoutError``,
+        ``ProtocolError``, ``ServerError`` or ``ResultWithheldError``.
+        """
+        call = self._host.call_tool(tool_name, {} if parameters is None else parameters, timeout)
+        return cast(ToolResult, await call.future())
+
+    async def get_prompt(
+        self,
+        prompt_name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        use_cache: bool = True,
+    ) -> PromptResult:
+        """Gets the prompt ``SERVER.PROMPT`` with its arguments filled in.
+
+        The result may come from the cache. With ``use_cache=False`` the server is asked.
+        """
+        arguments = {} if arguments is None else arguments
+        request = self._host.get_prompt(prompt_name, arguments, timeout, use_cache)
+        return cast(PromptResult, await request.future())
+
+    async def get_resource(
+        self,
+        resource_uri: str,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+        use_cache: bool = True,
+    ) -> ResourceResult:
+        """Reads a resource from the server that offers it; ``server`` names one of several.
+
+        A ``blob`` of the contents is ``bytes``. The result may come from the cache. With
+        ``use_cache=False`` the server is asked.
+        """
+        request = self._host.get_resource(resource_uri, server, timeout, use_cache)
+        return cast(ResourceResult, await request.future())
+
+    def register_callback(self, callback: ServerCallback) -> None:
+        """Registers the function that answers requests of servers (sampling, elicitation, roots).
+
+        ``callback`` takes a ``ServerRequest`` and returns the result object, or is a coroutine function
+        that does. It runs on the loop that started the host, in a copy of the current context. Register
+        it before ``initialize``: only then do servers learn that they can ask. A later registration
+        applies to servers that ask anyway, and to servers that start later.
+        """
+        self._callback = callback
+        if self._running is not None:
+            queue = _core.LoopQueue.running()
+            self._running.set_callback(_callbacks.responder(callback), queue)
+
+    async def reload(
+        self, config: ConfigSource | None = None, *, restart_changed: bool = False
+    ) -> ReloadReport:
+        """Applies the changed configuration file, or another configuration.
+
+        New servers start, removed ones stop, and unchanged ones stay as they are. Changed servers keep
+        running with their old settings until they restart, at once with ``restart_changed``. After an
+        error the old configuration stays.
+        """
+        source = None if config is None else _core.Config(config)
+        report = self._host.reload(source, restart_changed).future()
+        return cast(ReloadReport, await report)
+
+    async def restart_server(self, server_name: str) -> None:
+        """Stops a server in any state and starts it again. Its calls in flight fail."""
+        await self._host.restart_server(server_name).future()
+
+    async def stop_server(self, server_name: str) -> None:
+        """Stops one server; ``restart_server`` starts it again."""
+        await self._host.stop_server(server_name).future()
+
+    async def events(self) -> AsyncIterator[HostEvent]:
+        """Yields what happens from now on, until the host ends: starts, crashes, calls, changed lists,
+        notifications. A reader that lags more than 1,024 events gets one event ``lagged``."""
+        stream = self._host.events()
+        while (event := await stream.next().future()) is not None:
+            yield HostEvent(event)
+
+    async def __aenter__(self) -> "MCPHost":
+        await self.initialize()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.shutdown()

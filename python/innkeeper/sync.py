@@ -1,0 +1,157 @@
+"""The host without ``await``: for scripts, Celery, Alembic, Flask and other code without a loop."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, cast
+
+from innkeeper import _callbacks, _core
+from innkeeper._base import ConfigSource, HostBase
+from innkeeper.types import (
+    HostEvent,
+    PromptResult,
+    ReloadReport,
+    ResourceResult,
+    ServerCallback,
+    ToolResult,
+)
+
+__all__ = ["MCPHost"]
+
+
+class MCPHost(HostBase):
+    """``innkeeper.MCPHost`` without ``await``.
+
+    Each method waits on the calling thread without holding the interpreter, so other threads go on,
+    and Ctrl-C ends the wait. Any thread may call.
+    """
+
+    _callback_loop: "_CallbackLoop | None" = None
+
+    def initialize(self, config_path: ConfigSource | None = None) -> None:
+        """Starts all servers; see ``innkeeper.MCPHost.initialize``."""
+        queue = None if self._callback is None else self._loop().queue
+        self._running = self._start(config_path, queue).wait()
+
+    def shutdown(self) -> None:
+        """Stops all servers; see ``innkeeper.MCPHost.shutdown``."""
+        running = self._running
+        if running is None:
+            return
+        running.shutdown().wait()
+        self._running = None
+        if self._callback_loop is not None:
+            self._callback_loop.stop()
+            self._callback_loop = None
+
+    def call_tool(
+        self,
+        tool_name: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> ToolResult:
+        """Calls a tool; see ``innkeeper.MCPHost.call_tool``."""
+        call = self._host.call_tool(tool_name, {} if parameters is None else parameters, timeout)
+        return cast(ToolResult, call.wait())
+
+    def get_prompt(
+        self,
+        prompt_name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        use_cache: bool = True,
+    ) -> PromptResult:
+        """Gets a prompt; see ``innkeeper.MCPHost.get_prompt``."""
+        arguments = {} if arguments is None else arguments
+        request = self._host.get_prompt(prompt_name, arguments, timeout, use_cache)
+        return cast(PromptResult, request.wait())
+
+    def get_resource(
+        self,
+        resource_uri: str,
+        *,
+        server: str | None = None,
+        timeout: float | None = None,
+        use_cache: bool = True,
+    ) -> ResourceResult:
+        """Reads a resource; see ``innkeeper.MCPHost.get_resource``."""
+        request = self._host.get_resource(resource_uri, server, timeout, use_cache)
+        return cast(ResourceResult, request.wait())
+
+    def register_callback(self, callback: ServerCallback) -> None:
+        """Registers the answer to requests of servers; see ``innkeeper.MCPHost.register_callback``.
+
+        The callback runs on a thread of the host's own, which has an event loop.
+        """
+        self._callback = callback
+        if self._running is not None:
+            self._running.set_callback(_callbacks.responder(callback), self._loop().queue)
+
+    def reload(
+        self, config: ConfigSource | None = None, *, restart_changed: bool = False
+    ) -> ReloadReport:
+        """Applies a changed configuration; see ``innkeeper.MCPHost.reload``."""
+        source = None if config is None else _core.Config(config)
+        return cast(ReloadReport, self._host.reload(source, restart_changed).wait())
+
+    def restart_server(self, server_name: str) -> None:
+        """Stops a server and starts it again."""
+        self._host.restart_server(server_name).wait()
+
+    def stop_server(self, server_name: str) -> None:
+        """Stops one server; ``restart_server`` starts it again."""
+        self._host.stop_server(server_name).wait()
+
+    def events(self) -> Iterator[HostEvent]:
+        """Yields what happens from now on, until the host ends."""
+        stream = self._host.events()
+        while (event := stream.next().wait()) is not None:
+            yield HostEvent(event)
+
+    def _loop(self) -> "_CallbackLoop":
+        if self._callback_loop is None:
+            self._callback_loop = _CallbackLoop()
+        return self._callback_loop
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_callback_loop", None)
+        return state
+
+    def __enter__(self) -> "MCPHost":
+        self.initialize()
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.shutdown()
+
+
+class _CallbackLoop:
+    """A thread with an event loop, on which the callback runs."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="innkeeper-callbacks", daemon=True
+        )
+        self._thread.start()
+        running = asyncio.run_coroutine_threadsafe(_running_queue(), self._loop)
+        self.queue = running.result()
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+            self._loop.close()
+
+
+async def _running_queue() -> _core.LoopQueue:
+    return _core.LoopQueue.running()
