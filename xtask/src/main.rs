@@ -60,6 +60,7 @@ mod coverage;
 mod mutants;
 
 mod platforms;
+mod python;
 
 use std::process::ExitCode;
 
@@ -120,6 +121,9 @@ usage: cargo xtask COMMAND
                             default, judged from their history; writes docs/reports/replicas.md
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each by default
+  python [--wheel] [OPTION …]
+                            the tests of the Python package; `--wheel` tests the wheel in a fresh
+                            environment of each Python of INNKEEPER_PYTHONS; OPTION is pytest's
   properties [--rounds N | --seed S]
                             the property tests with fresh seeds, 10 by default; CI uses a fixed seed
   platforms                 type-checks the shipped crates for Windows and macOS
@@ -164,6 +168,7 @@ fn main() -> ExitCode {
         "replicas" => replicas::run(rest),
         "noisy-neighbour" => noisy_neighbour::run(rest),
         "fuzz" => fuzz::run(rest),
+        "python" => python::run(rest),
         "properties" => properties::run(rest),
         "platforms" => platforms::run(rest),
         "coverage" => coverage::run(rest),

@@ -13,7 +13,7 @@ use std::thread;
 use crate::program::{Program, repository_root};
 use crate::steps::Steps;
 use crate::{
-    TaskResult, chart, conformance, dependencies, fuzz, providers, requirements, soak, tidy,
+    TaskResult, chart, conformance, dependencies, fuzz, providers, python, requirements, soak, tidy,
     toolcalls, trajectories,
 };
 
@@ -102,6 +102,10 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         match browser::problem() {
             Some(reason) => steps.skip("console in a browser", &reason),
             None => drop(steps.run("console in a browser", browser::run_tests)),
+        }
+        match python::problem() {
+            Some(reason) => steps.skip("Python", &reason),
+            None => drop(steps.run("Python", || python::run_tests(&[]))),
         }
         steps.run("doctests", || Program::cargo(DOCTEST_ARGS).run());
         steps.run("chart", chart::check);

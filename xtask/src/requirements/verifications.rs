@@ -53,7 +53,46 @@ pub(super) fn find_verifications(repository: &Repository) -> (Vec<Verification>,
             }
         }
     }
+    for (path, text) in repository.texts().filter(|(path, _)| is_python_test(path)) {
+        find_python_verifications(path, text, &mut proofs, &mut problems);
+    }
     (proofs, problems)
+}
+
+/// Whether the file has tests of the Python package that CI runs.
+fn is_python_test(path: &str) -> bool {
+    path.strip_prefix("python/tests/test_").is_some_and(|name| name.ends_with(".py"))
+}
+
+/// Finds the claims in the documentation of Python tests.
+fn find_python_verifications(
+    path: &str,
+    text: &str,
+    proofs: &mut Vec<Verification>,
+    problems: &mut Vec<String>,
+) {
+    let mut test_name = None;
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let definition = line.strip_prefix("async ").unwrap_or(line).strip_prefix("def ");
+        if let Some(name) = definition.and_then(|rest| rest.split('(').next()) {
+            test_name = Some(name).filter(|name| name.starts_with("test_"));
+        }
+        let Some(claim) = line.trim_start_matches('"').strip_prefix("Proves:") else { continue };
+        let ids = claim.trim_end_matches('"').split(',').map(|id| id.trim().trim_end_matches('.'));
+        let requirement_ids: Vec<String> =
+            ids.filter(|id| !id.is_empty()).map(str::to_owned).collect();
+        match test_name.filter(|_| !requirement_ids.is_empty()) {
+            Some(name) => proofs.push(Verification {
+                path: path.to_owned(),
+                test_name: name.to_owned(),
+                requirement_ids,
+            }),
+            None => {
+                problems.push(format!("{path}:{}: claim without ids or without a test", at + 1));
+            }
+        }
+    }
 }
 
 /// The start of the reason of an ignored test that has a step of its own in CI.
@@ -103,6 +142,19 @@ mod tests {
         let mut repository = Repository::default();
         repository.insert("a.rs", text);
         find_verifications(&repository)
+    }
+
+    #[test]
+    fn claims_of_python_tests_are_read_in_their_documentation() {
+        let text = "def test_a(x):\n    \"\"\"Proves: FR1.4, N5.\"\"\"\n\nasync def test_b():\n    \"\"\"Words.\n\n    Proves: N1\n    \"\"\"\ndef helper():\n    \"\"\"Proves: N2\"\"\"\n";
+        let mut repository = Repository::default();
+        repository.insert("python/tests/test_a.py", text);
+        repository.insert("python/tests/frameworks/test_b.py", text);
+        let (proofs, problems) = find_verifications(&repository);
+        let names: Vec<_> = proofs.iter().map(|proof| proof.test_name.as_str()).collect();
+        assert_eq!(names, ["test_a", "test_b"]);
+        assert_eq!(proofs[0].requirement_ids, ["FR1.4", "N5"]);
+        assert_eq!(problems, ["python/tests/test_a.py:10: claim without ids or without a test"]);
     }
 
     #[test]
