@@ -285,7 +285,7 @@ fn tool_call_json(record: &ToolCallRecord) -> ToolCallJson<'_> {
 }
 
 /// Returns the reason why the run has no last response.
-fn failure_message(ended: &RunOutcome) -> Option<String> {
+pub(crate) fn failure_message(ended: &RunOutcome) -> Option<String> {
     match ended {
         RunOutcome::Completed => None,
         RunOutcome::Truncated => Some("the response was truncated at the token limit".to_owned()),

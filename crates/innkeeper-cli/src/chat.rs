@@ -13,6 +13,7 @@ pub(crate) mod listings;
 pub(crate) mod permanent_rules;
 pub(crate) mod plain;
 pub(crate) mod question;
+pub(crate) mod recording;
 pub(crate) mod server_log;
 pub(crate) mod servers;
 pub(crate) mod session;

@@ -24,6 +24,7 @@ mod read;
 mod record;
 #[cfg(unix)]
 mod replay;
+mod run_recording;
 mod schema;
 mod serve;
 mod tools;

@@ -24,6 +24,7 @@ use crate::output::{Output, Style, escape_inline};
 use crate::own_paths::own_paths;
 use crate::pins;
 use crate::progress;
+use crate::secret_mask::SecretMask;
 use crate::shutdown_notice::await_shutdown;
 use crate::signals::RunOutcome;
 use crate::start_failure::start_error;
@@ -215,12 +216,15 @@ pub(crate) fn print_failed_servers(host: &Host, output: &mut Output) -> io::Resu
 
 /// Returns why each server of the host is not available, with masks over secrets; `None` for a ready
 /// server.
-pub(crate) fn server_failures(host: &Host, output: &Output) -> BTreeMap<String, Option<String>> {
+pub(crate) fn server_failures(
+    host: &Host,
+    secret_mask: &SecretMask,
+) -> BTreeMap<String, Option<String>> {
     let failure = |status: &ServerStatus| match status.state {
         ServerState::Ready => None,
         ServerState::Starting | ServerState::Unavailable | ServerState::Shutdown => {
             let reason = status.reason.as_deref().unwrap_or("not started");
-            Some(output.secret_mask().apply(reason).into_owned())
+            Some(secret_mask.apply(reason).into_owned())
         }
     };
     host.status().iter().map(|(name, status)| (name.to_string(), failure(status))).collect()

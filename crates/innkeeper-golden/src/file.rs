@@ -147,8 +147,11 @@ pub struct Input {
     pub api: String,
     /// The base URL of the provider, without credentials.
     pub base_url: String,
-    /// The message of the user.
+    /// The message of the user, or the first one of a chat.
     pub user_prompt: String,
+    /// The further messages of a chat. Each one was sent after the response to the one before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_prompts: Vec<String>,
     /// The namespace of the tools.
     pub namespace: String,
     /// Whether the responses were streamed.
@@ -174,7 +177,8 @@ pub struct AgentInput {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exchange {
-    /// The iteration of the run, counted from 1; 0 for a question about the server.
+    /// The iteration of the run, counted from 1 and on over all messages of a chat; 0 for a question
+    /// about the server.
     pub iteration: u32,
     /// The request.
     pub request: HttpRequestRecord,

@@ -116,6 +116,7 @@ impl Golden {
 
     fn check(&self) -> Result<(), ReadError> {
         let counts = [
+            ("further_prompts", self.input.further_prompts.len(), MAX_ITEMS),
             ("provider_responses", self.provider_responses.len(), MAX_ITEMS),
             ("tools", self.tools.len(), MAX_ITEMS),
             ("offers", self.offers.len(), MAX_ITEMS),

@@ -1,6 +1,7 @@
 //! The result of a one-shot run.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -9,7 +10,7 @@ use crate::agent::RunResult;
 use crate::conversation::Conversation;
 use crate::provider::LlmProvider;
 use crate::run::{ErrorRecord, RunOutcome};
-use crate::run_json::{RunContext, RunJson};
+use crate::run_json::{RunContext, RunJson, failure_message};
 
 /// The result of [`mcp_ghost`](super::mcp_ghost).
 #[derive(Debug)]
@@ -90,6 +91,38 @@ impl GhostResult {
     pub fn finish(&mut self, mut result: RunResult, conversation: Conversation) {
         result.errors.splice(..0, std::mem::take(&mut self.result.errors));
         self.result = result;
+        self.conversation = conversation;
+    }
+
+    /// Adds the result of a further run of the same agent, as for the next message of a chat. The
+    /// outcome and the text are then those of the further run, and the failure of an earlier run is
+    /// one of the errors. Iterations count on from the earlier runs.
+    pub fn add_run(&mut self, further: RunResult, conversation: Conversation) {
+        let all = &mut self.result;
+        let earlier_iterations = all.stats.iterations;
+        if let Some(error) = failure_message(&all.outcome) {
+            all.errors.push(ErrorRecord {
+                iteration: earlier_iterations,
+                tool: None,
+                call_id: None,
+                error,
+                recovery_action: None,
+            });
+        }
+        for mut record in further.tool_calls {
+            Arc::make_mut(&mut record).iteration += earlier_iterations;
+            all.tool_calls.push(record);
+        }
+        for error in further.errors {
+            let iteration = error.iteration + earlier_iterations;
+            all.errors.push(ErrorRecord { iteration, ..error });
+        }
+        all.stats.add_run(further.stats);
+        all.correction_examples.extend(further.correction_examples);
+        all.elapsed += further.elapsed;
+        all.outcome = further.outcome;
+        all.text = further.text;
+        all.tool_call_mode = further.tool_call_mode;
         self.conversation = conversation;
     }
 }

@@ -36,6 +36,7 @@ pub async fn mcp_ghost_recorded(
                 recorded_at,
                 server_config,
                 user_prompt,
+                further_prompts: Vec::new(),
                 namespace,
                 streaming: true,
                 settings: facts.settings,

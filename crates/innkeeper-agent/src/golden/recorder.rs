@@ -35,7 +35,7 @@ use crate::transport::{HttpError, HttpProvider, IncomingResponse, OutgoingReques
 /// Maximum number of differences between a run and its replay that an error names.
 const MAX_DIFFERENCES: usize = 10;
 
-/// Records one run. Clones share the recording.
+/// Records one run, or all runs of a chat. Clones share the recording.
 ///
 /// Pass the model, the tools and the approver of the run through the recorder, and create the agent
 /// with [`Self::agent`].
@@ -59,6 +59,8 @@ struct Record {
     recording: Recording,
     approvals: Vec<ApprovalRecord>,
     jitter: Vec<f64>,
+    /// The number of iterations of the runs before this one.
+    earlier_iterations: u32,
 }
 
 /// The model of a run, as configured.
@@ -80,8 +82,10 @@ pub struct RunDescription {
     pub recorded_at: SystemTime,
     /// The configuration of the servers as the user wrote it.
     pub server_config: Box<RawValue>,
-    /// The message of the user.
+    /// The message of the user, or the first one of a chat.
     pub user_prompt: String,
+    /// The further messages of a chat; see [`GoldenRecorder::start_further_run`].
+    pub further_prompts: Vec<String>,
     /// The namespace of the tools.
     pub namespace: String,
     /// Whether the responses were streamed.
@@ -168,6 +172,13 @@ impl GoldenRecorder {
         Agent::with_timing(provider, tools, settings, self.timing.clone())
     }
 
+    /// Starts the run of a chat's next message. The same agent must run it, with the conversation that
+    /// the run before left. `result` is the result so far; add that of the run to it with
+    /// [`GhostResult::add_run`].
+    pub fn start_further_run(&self, result: &GhostResult) {
+        self.lock().earlier_iterations = result.result.stats.iterations;
+    }
+
     /// Makes a golden of the run, without secrets, and replays it once: a recording that does not
     /// replay to the same result is an error. `find_credentials` returns what looks like a credential
     /// in a text.
@@ -228,6 +239,7 @@ impl GoldenRecorder {
             api: endpoint.api.as_str().to_owned(),
             base_url: endpoint.base_url.clone(),
             user_prompt: description.user_prompt.clone(),
+            further_prompts: description.further_prompts.clone(),
             namespace: description.namespace.clone(),
             streaming: description.streaming,
             settings: to_raw_value(&settings)?,
@@ -271,7 +283,9 @@ impl GoldenRecorder {
             body,
             begin_ms: self.elapsed_ms(),
         };
-        self.lock().recording.on_request(request.iteration, request_record)
+        let mut record = self.lock();
+        let iteration = record.earlier_iterations.saturating_add(request.iteration);
+        record.recording.on_request(iteration, request_record)
     }
 
     /// Records the head of a response.

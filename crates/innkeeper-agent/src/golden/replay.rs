@@ -18,7 +18,7 @@ use super::recorder::{GoldenRecorder, RunDescription};
 use super::script::Script;
 use super::settings::SettingsRecord;
 use super::tools::ReplayTools;
-use crate::agent::AgentSettings;
+use crate::agent::{Agent, AgentSettings, RunResult};
 use crate::ghost::{GhostResult, Namespace};
 use crate::provider::{LlmError, ProviderApi};
 use crate::safety::PatternError;
@@ -162,13 +162,15 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
         }
     }
     report.tools_discovered = golden.offers.first().map_or(0, |offer| offer.tools.len());
-    let prompt = input.user_prompt.as_str();
-    let mut result = match input.streaming {
-        true => agent.run_streaming(prompt, |_| {}).await,
-        false => agent.run(prompt).await,
-    };
+    let mut result = run_message(&agent, &input.user_prompt, input.streaming).await;
     tools.restore_names(&mut result);
     report.finish(result, agent.conversation());
+    for prompt in &input.further_prompts {
+        recorder.start_further_run(&report);
+        let mut result = run_message(&agent, prompt, input.streaming).await;
+        tools.restore_names(&mut result);
+        report.add_run(result, agent.conversation());
+    }
     let recorded = recorder
         .golden(&description, &report)
         .map_err(|error| ReplayError::Record(Box::new(error)))?;
@@ -182,6 +184,13 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
         ..recorded
     };
     Ok(Replay { result: report, golden, unused: script.unused() })
+}
+
+async fn run_message(agent: &Agent, prompt: &str, streaming: bool) -> RunResult {
+    match streaming {
+        true => agent.run_streaming(prompt, |_| {}).await,
+        false => agent.run(prompt).await,
+    }
 }
 
 fn endpoint(input: &Input) -> Result<Endpoint, ModelLookupError> {
@@ -218,6 +227,7 @@ fn description(golden: &Golden, settings: AgentSettings) -> RunDescription {
         recorded_at: start_date(golden),
         server_config: input.server_config.clone(),
         user_prompt: input.user_prompt.clone(),
+        further_prompts: input.further_prompts.clone(),
         namespace: input.namespace.clone(),
         streaming: input.streaming,
         settings,

@@ -104,6 +104,14 @@ async fn record(
     replies: Vec<InMemoryReply>,
     settings: AgentSettings,
 ) -> (GhostResult, Result<Golden, RecordError>) {
+    record_messages(&["Look."], replies, settings).await
+}
+
+async fn record_messages(
+    messages: &[&str],
+    replies: Vec<InMemoryReply>,
+    settings: AgentSettings,
+) -> (GhostResult, Result<Golden, RecordError>) {
     let endpoint = Endpoint::new("openai-compatible", ProviderApi::OpenAiChat, "m-1");
     let endpoint = Endpoint { base_url: "http://a.example/v1".to_owned(), ..endpoint };
     let provider = HttpProvider::with_client(endpoint, InMemoryClient::new(replies));
@@ -114,14 +122,19 @@ async fn record(
     let mut report = GhostResult::before_run(&settings.system, provider.name());
     report.set_model(&*provider);
     (report.tools_discovered, report.servers_connected) = (3, 1);
-    report.finish(agent.run_streaming("Look.", |_| {}).await, agent.conversation());
+    report.finish(agent.run_streaming(messages[0], |_| {}).await, agent.conversation());
+    for message in &messages[1..] {
+        recorder.start_further_run(&report);
+        report.add_run(agent.run_streaming(*message, |_| {}).await, agent.conversation());
+    }
     let description = RunDescription {
         test_name: "notes".to_owned(),
         category: None,
         recorded_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000),
         server_config: to_raw_value(&json!({"mcpServers": {"notes": {"command": "notes"}}}))
             .unwrap(),
-        user_prompt: "Look.".to_owned(),
+        user_prompt: messages[0].to_owned(),
+        further_prompts: messages[1..].iter().map(|message| (*message).to_owned()).collect(),
         namespace: String::new(),
         streaming: true,
         settings,
@@ -302,6 +315,56 @@ async fn a_call_without_a_recording_and_an_unused_answer_end_the_replay() {
     assert_eq!(error, "nothing asked for request 3 (iteration 2), call 3 (`notes.slow`)");
 }
 
+/// Returns the golden of a chat of two messages.
+async fn recorded_chat(replies: Vec<InMemoryReply>) -> Golden {
+    let settings = AgentSettings { max_retries: 0, ..AgentSettings::default() };
+    record_messages(&["Look.", "And now?"], replies, settings).await.1.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_replays_all_its_messages_and_counts_its_iterations_on() {
+    let mut replies = two_calls_and_an_answer();
+    replies.push(calls(&[("notes_fast", r#"{"q": 3}"#)]).into());
+    replies.push(answer("Still there.").into());
+    let golden = recorded_chat(replies).await;
+    let text = golden.to_json().unwrap();
+    let replayed = replay(&Golden::from_json(&text).unwrap()).await.unwrap();
+    assert_eq!(replayed.golden.to_json().unwrap(), text);
+    let output = output(&golden);
+    assert_eq!(output["final_result"], "Still there.");
+    assert_eq!(output["tool_chain"][2]["iteration"], 3);
+    assert_eq!(output["conversation_history"].as_array().unwrap().len(), 9);
+    assert_eq!(output["execution_metadata"]["token_usage"]["total_tokens"], 40);
+    let iterations = golden.provider_responses.iter().map(|exchange| exchange.iteration);
+    assert_eq!(iterations.collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert!(golden.provider_responses.iter().all(|exchange| exchange.token_usage.is_some()));
+
+    let mut shorter = golden.clone();
+    shorter.input.further_prompts.clear();
+    let error = replay(&shorter).await.unwrap().require_complete().unwrap_err().to_string();
+    assert!(error.starts_with("nothing asked for request 3 (iteration 3)"), "{error}");
+    let mut changed = golden;
+    changed.input.further_prompts[0] = "Where?".to_owned();
+    let error = replay(&changed).await.unwrap_err().to_string();
+    assert!(
+        error.contains("`/body/messages/5/content` was \"And now?\", is now \"Where?\""),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_message_of_a_chat_may_fail_and_its_failure_is_an_error() {
+    let busy = InMemoryResponse::new(400, r#"{"error": {"message": "no"}}"#);
+    let golden = recorded_chat(vec![busy.into(), answer("Hello.").into()]).await;
+    let output = output(&golden);
+    assert_eq!(output["success"], true);
+    assert_eq!(output["errors"][0]["iteration"], 1);
+    assert!(output["errors"][0]["error"].as_str().unwrap().contains("no"), "{output}");
+    assert_eq!(golden.provider_responses[1].iteration, 2);
+    let usage = golden.provider_responses[1].token_usage.as_ref().unwrap().get();
+    assert!(usage.contains("\"total_tokens\":10"), "{usage}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_not_sent_has_no_golden() {
     let recorder = GoldenRecorder::new();
@@ -312,6 +375,7 @@ async fn a_run_that_was_not_sent_has_no_golden() {
         recorded_at: SystemTime::UNIX_EPOCH,
         server_config: to_raw_value(&json!({})).unwrap(),
         user_prompt: String::new(),
+        further_prompts: Vec::new(),
         namespace: String::new(),
         streaming: false,
         settings: AgentSettings::default(),

@@ -55,6 +55,37 @@ pub struct RunStats {
 }
 
 impl RunStats {
+    /// Adds the counts of a further run of the same conversation.
+    pub(crate) fn add_run(&mut self, further: Self) {
+        let Self {
+            iterations,
+            requests,
+            responses,
+            summaries,
+            request_retries,
+            corrections,
+            failures,
+            usage,
+            usage_is_complete,
+            usage_by_iteration,
+        } = further;
+        // An iteration without a response has no usage.
+        let complete = IterationUsage { usage: Usage::default(), is_complete: true };
+        self.usage_by_iteration.resize(self.iterations as usize, complete);
+        self.usage_by_iteration.extend(usage_by_iteration);
+        self.iterations += iterations;
+        self.requests += requests;
+        self.responses += responses;
+        self.summaries += summaries;
+        self.request_retries += request_retries;
+        self.corrections += corrections;
+        for (kind, count) in failures {
+            *self.failures.entry(kind).or_default() += count;
+        }
+        self.usage = self.usage.saturating_add(usage);
+        self.usage_is_complete &= usage_is_complete;
+    }
+
     /// Counts the usage of a response; `None` if the provider did not report it.
     pub(super) fn add_usage(&mut self, usage: Option<Usage>) {
         let iterations = (self.iterations as usize).max(1);

@@ -135,6 +135,7 @@ impl RecordedRun {
             api: first_api(&recording).to_owned(),
             base_url: first_url,
             user_prompt: String::new(),
+            further_prompts: Vec::new(),
             namespace: String::new(),
             streaming: recording.exchanges().iter().any(|exchange| is_stream(&exchange.response)),
             settings: empty_object(),

@@ -25,12 +25,13 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::mpsc::Receiver;
 
 use super::attachment;
+use super::command_work;
 use super::file_thread::FileThreads;
 use super::question::Question;
 use super::server_log::{DEFAULT_LOG_LEVEL, ServerLog};
 use super::session::ChatSession;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
-use crate::exit::{CliError, CliExitCode};
+use crate::exit::CliError;
 use crate::output::{Output, Style};
 use json_event::JsonEvent;
 use json_line::{JsonLine, LineProblem};
@@ -93,6 +94,13 @@ struct PlainChat<'o> {
     has_failed: bool,
 }
 
+/// What a chat leaves.
+pub(crate) struct PlainEnd {
+    pub(crate) session: ChatSession,
+    /// Whether a response failed and no person saw it.
+    pub(crate) has_failed: bool,
+}
+
 /// Reads messages from stdin, one a line, and prints what happens. With `--json`, each event is one
 /// JSON object a line.
 pub(crate) async fn run(
@@ -100,7 +108,7 @@ pub(crate) async fn run(
     context: PlainContext,
     output: &mut Output,
     first_message: Option<String>,
-) -> Result<ChatSession, CliError> {
+) -> Result<PlainEnd, CliError> {
     let host_events = Some(session.host().events());
     let mut chat = PlainChat {
         session,
@@ -125,13 +133,8 @@ pub(crate) async fn run(
         chat.send(&message).await?;
     }
     chat.run_loop().await?;
-    match chat.has_failed && !chat.has_person {
-        true => {
-            chat.session.finish().await?;
-            Err(CliError::without_message(CliExitCode::Failed))
-        }
-        false => Ok(chat.session),
-    }
+    let has_failed = chat.has_failed && !chat.has_person;
+    Ok(PlainEnd { session: chat.session, has_failed })
 }
 
 impl PlainChat<'_> {
@@ -210,9 +213,8 @@ impl PlainChat<'_> {
                     Some(event) => {
                         let stored = self.session.record(&event);
                         self.print_event(&event)?;
-                        stored.map_err(|error| {
-                            CliError::failure("cannot store the conversation").with_source(error)
-                        })?;
+                        self.session.finish_event(event);
+                        stored.map_err(command_work::storage_error)?;
                     }
                     None => return Ok(()),
                 },

@@ -20,7 +20,9 @@ use serde_json::{Map, Value};
 
 use super::conversation_file::ConversationFile;
 use super::question::ChatApprover;
+use super::recording::ChatRecording;
 use super::servers::{self, ServerReloader};
+use super::slash_command::SlashCommand;
 use crate::exit::CliError;
 use crate::local_model::{LocalModel, limit_settings};
 use crate::model_selection::PreparedModel;
@@ -71,6 +73,7 @@ pub(crate) struct ChatSession {
     tokens: TokenTotals,
     /// The conversations before each removal of an exchange since the last message.
     undone: Vec<Conversation>,
+    recording: Option<ChatRecording>,
 }
 
 impl ChatSession {
@@ -79,6 +82,7 @@ impl ChatSession {
         model: PreparedModel,
         approver: Arc<ChatApprover>,
         settings: AgentSettings,
+        recording: Option<ChatRecording>,
     ) -> Self {
         let PreparedModel { provider, local, .. } = model;
         let provider_name = provider.name().to_owned();
@@ -86,7 +90,10 @@ impl ChatSession {
         let hidden = HiddenServers::default();
         let tools = ResourceTools::after_first_link(host.clone());
         let tools = Arc::new(tools.with_hidden_servers(hidden.clone()));
-        let agent = Agent::new(provider, tools, model_settings).with_approver(approver.clone());
+        let agent = match &recording {
+            Some(recording) => recording.agent(provider, tools, approver.clone()),
+            None => Agent::new(provider, tools, model_settings).with_approver(approver.clone()),
+        };
         Self {
             host,
             agent,
@@ -100,6 +107,7 @@ impl ChatSession {
             reloader: None,
             tokens: TokenTotals::default(),
             undone: Vec::new(),
+            recording,
         }
     }
 
@@ -194,7 +202,35 @@ impl ChatSession {
             handler.start_run();
         }
         self.undone.clear();
+        if let Some(recording) = &mut self.recording {
+            recording.start_message(&message, &self.host);
+        }
         self.agent.stream(message)
+    }
+
+    /// Ends an event that is stored and shown: the recording keeps the result of a run.
+    pub(crate) fn finish_event(&mut self, event: AgentEvent) {
+        if let AgentEvent::Finished(result) = event
+            && let Some(recording) = &mut self.recording
+        {
+            recording.end_message(*result, self.agent.conversation());
+        }
+    }
+
+    /// Refuses a command that a recording cannot repeat.
+    pub(crate) fn check_command(&self, command: SlashCommand) -> Result<(), CliError> {
+        match &self.recording {
+            Some(_) if !command.is_recordable() => {
+                let name = command.typed_name();
+                Err(CliError::usage(format!("{name} is not possible while the chat is recorded")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Takes the recording at the end of the chat.
+    pub(crate) fn take_recording(&mut self) -> Option<ChatRecording> {
+        self.recording.take()
     }
 
     /// Stores what an event adds, and counts its tokens.
@@ -247,6 +283,9 @@ impl ChatSession {
     /// Counts the tokens of an interrupted run as unknown, and stores what the run left.
     pub(crate) fn on_interruption(&mut self) -> io::Result<()> {
         self.count_tokens(None);
+        if let Some(recording) = &mut self.recording {
+            recording.on_interruption();
+        }
         self.sync_file()
     }
 
@@ -370,7 +409,8 @@ impl ChatSession {
     }
 }
 
-fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
+/// Returns the settings for a model, which may be the local one.
+pub(crate) fn settings_for(settings: &AgentSettings, is_local: bool) -> AgentSettings {
     match is_local {
         true => limit_settings(settings.clone()),
         false => settings.clone(),

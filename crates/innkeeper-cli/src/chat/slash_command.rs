@@ -70,6 +70,49 @@ impl SlashCommand {
         (Self::Quit, "quit", "", "stop the servers and leave"),
     ];
 
+    /// Returns whether a recorded chat can have the command. Its recording has the model, the servers'
+    /// configuration and typed messages, each with the response to it.
+    pub(crate) fn is_recordable(self) -> bool {
+        match self {
+            Self::Reload
+            | Self::Model
+            | Self::Prompt
+            | Self::Attach
+            | Self::Undo
+            | Self::Redo
+            | Self::Compact
+            | Self::Clear
+            | Self::Resume => false,
+            Self::Help
+            | Self::Tools
+            | Self::Servers
+            | Self::Restart
+            | Self::Disable
+            | Self::Enable
+            | Self::Prompts
+            | Self::Resources
+            | Self::Detach
+            | Self::Fork
+            | Self::Save
+            | Self::List
+            | Self::Remove
+            | Self::Export
+            | Self::Rules
+            | Self::Tokens
+            | Self::Log
+            | Self::Details
+            | Self::Copy
+            | Self::Edit
+            | Self::Quit => true,
+        }
+    }
+
+    /// Returns the name with its slash.
+    pub(crate) fn typed_name(self) -> String {
+        let found = Self::ALL.iter().find(|(command, ..)| *command == self);
+        found.map_or_else(String::new, |(_, name, ..)| format!("/{name}"))
+    }
+
     fn from_name(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(_, known, ..)| *known == name);
         found.map(|(command, ..)| *command)

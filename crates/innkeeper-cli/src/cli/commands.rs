@@ -340,6 +340,9 @@ pub(crate) struct ChatArgs {
     /// Do not store the conversation, and no rule of an approval
     #[arg(long, conflicts_with = "resume")]
     pub(crate) no_store: bool,
+    /// Record the chat in a file that replays as a test, written when you leave
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "list"])]
+    pub(crate) record: Option<PathBuf>,
     /// System prompt
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,

@@ -1,6 +1,5 @@
 //! `ask`: runs a prompt with a model that can call all tools.
 
-mod record;
 mod replay;
 
 use std::fs::OpenOptions;
@@ -24,9 +23,9 @@ use innkeeper_host::Host;
 use serde_json::json;
 use tokio::sync::SetOnce;
 
-use self::record::{RecordTarget, RecordedPrompt, RunRecording};
 use super::CommandContext;
 use super::demo::load_servers;
+use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
@@ -64,7 +63,8 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
     if let Some(file) = &args.replay {
         return replay::run(context, args, file).await;
     }
-    let target = RecordTarget::from_args(args, &context.environment)?;
+    let target =
+        RecordTarget::new(args.record.as_deref(), args.trace.as_deref(), &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let (selected, (mut config, _demo)) = match (
@@ -103,7 +103,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         // Before the run, which may lose servers.
         report.tools_discovered = host.list_tools().len();
         report.servers_connected = ready_servers(host);
-        let servers = server_failures(host, output);
+        let servers = server_failures(host, output.secret_mask());
         for (name, reason) in &servers {
             if let Some(reason) = reason {
                 report.add_server_error(name, reason);
@@ -132,7 +132,8 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         report.finish(result, agent.conversation());
         let printed = print_outcome(&RunJson::new(&report.result, &report.context()), output);
         if let Some(recording) = &recording {
-            let run = RecordedPrompt { prompt: &prompt, namespace, settings, servers };
+            let run =
+                RecordedRun { prompt: &prompt, further_prompts: &[], namespace, settings, servers };
             let recorded = recording.write(run, &report, output).await;
             // The failure of the run is told first.
             if printed.is_ok() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::conversation::Conversation;
+use innkeeper_agent::ghost::DEFAULT_NAMESPACE;
 use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
@@ -14,22 +15,24 @@ use innkeeper_host::{Environment, Host};
 
 use super::CommandContext;
 use super::demo::load_servers;
+use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
 use crate::chat::listings;
 use crate::chat::permanent_rules::RuleStore;
 use crate::chat::plain::{self, PlainContext};
 use crate::chat::question::{ChatApprover, Questioner};
+use crate::chat::recording::ChatRecording;
 use crate::chat::server_log::DEFAULT_LOG_LEVEL;
 use crate::chat::servers::{ServerReloader, approval_filters};
-use crate::chat::session::ChatSession;
+use crate::chat::session::{ChatSession, settings_for};
 use crate::chat::terminal::Theme;
 use crate::chat::terminal::app::{self, ChatContext};
 use crate::cli::{
     ApprovalArg, ChatArgs, ModelCommand, ModelFetchArgs, ModelSelectionArgs, ThemeArg,
 };
 use crate::configuration::select_source;
-use crate::exit::CliError;
+use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{HostOptions, print_failed_servers, state_dir, with_host_options};
 use crate::model::{
     DiscoveryOptions, ModelSource, check_supported, default_models_dir, discover_models,
@@ -46,6 +49,9 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     if args.respond && !context.output.is_json() {
         return Err(CliError::usage("`--respond` needs `--json`"));
     }
+    let target = RecordTarget::new(args.record.as_deref(), None, &context.environment)?;
+    let mut recording = target.map(RunRecording::new);
+    let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let directory = conversation_directory(&context.environment);
     if args.list {
         return list(context, directory);
@@ -68,7 +74,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     };
     let directory = directory.filter(|_| !args.no_store);
     let stored = open_conversation(args, directory.as_ref())?;
-    let model = selected.prepare(None).await?;
+    let model = selected.prepare(recorder.as_ref()).await?;
+    if let Some(recording) = &mut recording {
+        recording.set_configuration(model.endpoint.as_ref(), &config);
+    }
     let (questioner, questions) = Questioner::new();
     let server_requests = server_request_handler(args.approve, &questioner);
     let options = HostOptions {
@@ -82,12 +91,17 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let filters = approval_filters(&config, context.discovered_config.is_none());
     let reloader = (!setup.uses_demo).then(|| server_reloader(context)).transpose()?;
     let permanent = open_permanent_rules(context, args, setup.uses_demo)?;
+    let secret_mask = context.output.secret_mask().clone();
     let operation = async |host: &Host, output: &mut Output| {
         let approver =
             Arc::new(ChatApprover::new(questioner, host.clone(), lock, filters, permanent));
-        let provider = model.provider.clone();
-        let mut session = ChatSession::new(host.clone(), model, approver, settings)
-            .with_server_requests(server_requests, provider);
+        let for_servers = model.for_servers.clone();
+        let chat_recording = recorder.map(|recorder| {
+            let settings = settings_for(&settings, model.local.is_some());
+            ChatRecording::new(recorder, &*model.provider, settings, secret_mask)
+        });
+        let mut session = ChatSession::new(host.clone(), model, approver, settings, chat_recording)
+            .with_server_requests(server_requests, for_servers);
         if let Some(reloader) = reloader {
             session = session.with_reloader(reloader);
         }
@@ -95,11 +109,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
             session = session.with_file(file, conversation).map_err(storage_error)?;
         }
         let message = args.message.clone();
-        let session = if is_plain {
+        let (mut session, has_failed) = if is_plain {
             print_failed_servers(host, output)?;
             let has_responder = args.respond;
             let chat = PlainContext { environment, directory, questions, has_responder };
-            plain::run(session, chat, output, message).await?
+            let ended = plain::run(session, chat, output, message).await?;
+            (ended.session, ended.has_failed)
         } else {
             let (redirection, log_lines) = output.progress_lines().redirect_stderr();
             let theme = theme(args, &environment);
@@ -110,18 +125,43 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
             if ended.as_ref().map_or(true, |end| end.is_urgent) {
                 host.shutdown_within(URGENT_STOP_TIME).await;
             }
-            ended?.session
+            (ended?.session, false)
         };
-        if let Some(id) = session.finish().await?
-            && !output.is_json()
-        {
+        let recorded = write_recording(recording.as_ref(), &mut session, output).await;
+        let id = session.finish().await?;
+        if has_failed {
+            return recorded.and(Err(CliError::without_message(CliExitCode::Failed)));
+        }
+        if let Some(id) = id.filter(|_| !output.is_json()) {
             let text = format!("innkeeper chat --resume {id}");
             output.labelled_status(Style::Hint, "continue with", &text)?;
         }
-        Ok(())
+        recorded
     };
     let config = config.with_optional_servers();
     with_host_options(context, config, options, operation).await.map(drop)
+}
+
+/// Writes the recording of a chat that has ended.
+async fn write_recording(
+    recording: Option<&RunRecording<'_>>,
+    session: &mut ChatSession,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let Some(recording) = recording else { return Ok(()) };
+    let Some(chat) = session.take_recording() else { return Ok(()) };
+    let chat = chat.into_recorded_chat().map_err(|problem| {
+        let file = recording.file().display();
+        CliError::failure(format!("the chat was not recorded in `{file}`: {problem}"))
+    })?;
+    let run = RecordedRun {
+        prompt: &chat.first_prompt,
+        further_prompts: &chat.further_prompts,
+        namespace: DEFAULT_NAMESPACE,
+        settings: chat.settings,
+        servers: chat.servers,
+    };
+    recording.write(run, &chat.report, output).await
 }
 
 fn server_reloader(context: &CommandContext) -> Result<ServerReloader, CliError> {

@@ -4,6 +4,7 @@ mod argument_rules;
 mod commands;
 mod permanent_rules;
 mod plain;
+mod recording;
 mod respond;
 mod servers;
 

@@ -113,6 +113,7 @@ fn visit_input(input: &mut Input, visit: &mut Visit<'_>) -> Visited {
         api,
         base_url,
         user_prompt,
+        further_prompts,
         namespace,
         streaming: _,
         settings,
@@ -133,6 +134,9 @@ fn visit_input(input: &mut Input, visit: &mut Visit<'_>) -> Visited {
     visit("/input/api", Value::Text(api))?;
     visit("/input/base_url", Value::Url(base_url))?;
     visit("/input/user_prompt", Value::Text(user_prompt))?;
+    for (at, prompt) in further_prompts.iter_mut().enumerate() {
+        visit(&format!("/input/further_prompts/{at}"), Value::Text(prompt))?;
+    }
     visit("/input/namespace", Value::Text(namespace))?;
     visit("/input/settings", Value::Json(settings))
 }

@@ -16,6 +16,9 @@ impl PlainChat<'_> {
         command: SlashCommand,
         argument: &str,
     ) -> Result<(), CliError> {
+        if let Err(error) = self.session.check_command(command) {
+            return self.show_error(&error);
+        }
         if command == SlashCommand::Prompt {
             return self.send_prompt(argument).await;
         }

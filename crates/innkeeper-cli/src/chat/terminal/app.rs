@@ -212,7 +212,7 @@ impl App {
                     self.screen.on_earlier_messages(messages);
                     self.is_dirty = true;
                 }
-                event = next_event(&mut self.run) => self.on_agent_event(&event),
+                event = next_event(&mut self.run) => self.on_agent_event(event),
                 Some(line) = self.context.log_lines.recv() => {
                     self.screen.transcript.notice(Role::Warning, line.trim_end().to_owned());
                     self.is_dirty = true;
@@ -298,16 +298,18 @@ impl App {
         self.update_status();
     }
 
-    fn on_agent_event(&mut self, event: &AgentEvent) {
-        let stored = self.session.record(event);
+    fn on_agent_event(&mut self, event: AgentEvent) {
+        let stored = self.session.record(&event);
         self.report_storage(stored);
         let host = self.session.host().clone();
-        self.screen.on_event(event, |tool| commands::server_of(&host, tool), Instant::now());
+        self.screen.on_event(&event, |tool| commands::server_of(&host, tool), Instant::now());
         self.is_dirty = true;
         if let AgentEvent::ResponseFinished { .. } = event {
             self.update_status();
         }
-        if let AgentEvent::Finished(_) = event {
+        let is_finished = matches!(event, AgentEvent::Finished(_));
+        self.session.finish_event(event);
+        if is_finished {
             self.run = None;
             self.update_status();
             self.send_queued();

@@ -44,6 +44,7 @@ struct Inspection<'g> {
     servers: &'g BTreeMap<String, ServerRecord>,
     system_prompt: &'g str,
     user_prompt: &'g str,
+    further_prompts: &'g [String],
     /// The iterations with what happened in them; 0 is the time before the first request of the run.
     iterations: Vec<Iteration<'g>>,
     approvals: &'g [ApprovalRecord],
@@ -109,6 +110,7 @@ impl<'g> Inspection<'g> {
             servers: &golden.servers,
             system_prompt: &input.system_prompt,
             user_prompt: &input.user_prompt,
+            further_prompts: &input.further_prompts,
             approvals: &golden.approvals,
             questions: &golden.questions,
             result: RunEnd {

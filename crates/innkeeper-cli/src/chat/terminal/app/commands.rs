@@ -35,6 +35,10 @@ impl App {
         command: SlashCommand,
         argument: &str,
     ) -> io::Result<()> {
+        if let Err(error) = self.session.check_command(command) {
+            self.show_error(error.to_line());
+            return Ok(());
+        }
         let host = self.session.host().clone();
         match command {
             SlashCommand::Help => self.show(format!("{}{KEYS_HELP}", help_text())),

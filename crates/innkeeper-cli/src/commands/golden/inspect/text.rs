@@ -84,7 +84,11 @@ impl Page<'_> {
         if !inspection.system_prompt.is_empty() {
             self.line("system", inspection.system_prompt)?;
         }
-        self.line("user", inspection.user_prompt)
+        self.line("user", inspection.user_prompt)?;
+        for prompt in inspection.further_prompts {
+            self.line("then", prompt)?;
+        }
+        Ok(())
     }
 
     fn print_iteration(&mut self, iteration: &Iteration<'_>) -> io::Result<()> {

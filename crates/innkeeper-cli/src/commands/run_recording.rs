@@ -1,4 +1,4 @@
-//! `ask --record` and `ask --trace`: write the run to a file.
+//! Writes the recording of a run or a chat to a file: `--record` and `--trace`.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,8 +15,7 @@ use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::{Config, Environment, find_credentials};
 use serde_json::value::RawValue;
 
-use super::super::golden::store::{check_recordable, check_writable, store};
-use crate::cli::AskArgs;
+use super::golden::store::{check_recordable, check_writable, store};
 use crate::exit::CliError;
 use crate::output::{Output, Style};
 
@@ -30,16 +29,17 @@ pub(super) enum RecordTarget<'a> {
 }
 
 impl<'a> RecordTarget<'a> {
-    /// Returns the target of the arguments.
+    /// Returns the target of `--record` or `--trace`.
     ///
     /// # Errors
     ///
     /// `--record` under continuous integration: a golden that records itself tests nothing.
-    pub(super) fn from_args(
-        args: &'a AskArgs,
+    pub(super) fn new(
+        record: Option<&'a Path>,
+        trace: Option<&'a Path>,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        match (&args.record, &args.trace) {
+        match (record, trace) {
             (Some(file), _) => {
                 check_recordable(file, "--record", environment)?;
                 Ok(Some(Self::Golden(file)))
@@ -69,8 +69,10 @@ pub(super) struct RunRecording<'a> {
 }
 
 /// What the recording gets from the run.
-pub(super) struct RecordedPrompt<'a> {
+pub(super) struct RecordedRun<'a> {
     pub(super) prompt: &'a str,
+    /// The messages of a chat after the first one.
+    pub(super) further_prompts: &'a [String],
     pub(super) namespace: &'a str,
     pub(super) settings: AgentSettings,
     /// The servers: why a server is not available, or `None`.
@@ -88,6 +90,10 @@ impl<'a> RunRecording<'a> {
         }
     }
 
+    pub(super) fn file(&self) -> &'a Path {
+        self.target.file()
+    }
+
     /// Sets what the run is configured with.
     pub(super) fn set_configuration(&mut self, endpoint: Option<&Endpoint>, config: &Config) {
         self.server_config = config.origin.servers_as_written();
@@ -97,7 +103,7 @@ impl<'a> RunRecording<'a> {
     /// Writes the recording of a run, and says where.
     pub(super) async fn write(
         &self,
-        run: RecordedPrompt<'_>,
+        run: RecordedRun<'_>,
         result: &GhostResult,
         output: &mut Output,
     ) -> Result<(), CliError> {
@@ -112,6 +118,7 @@ impl<'a> RunRecording<'a> {
             recorded_at: self.recorded_at,
             server_config,
             user_prompt: run.prompt.to_owned(),
+            further_prompts: run.further_prompts.to_vec(),
             namespace: run.namespace.to_owned(),
             streaming: true,
             settings: run.settings,
