@@ -156,7 +156,7 @@ impl GhostConfig {
         }
     }
 
-    fn model_selector(&self) -> ModelSelector {
+    pub(crate) fn model_selector(&self) -> ModelSelector {
         let prompt = Content::from(self.user_prompt.as_str());
         if let Some(selector) = choose_model(&self.model_rules, &prompt) {
             return selector.clone();
@@ -181,13 +181,18 @@ impl GhostConfig {
         environment.with_dotenv_variables(&file, &names)
     }
 
-    fn agent_settings(&self) -> AgentSettings {
+    /// Returns the settings of the agent, in which the tools have the names that the model sees.
+    pub(crate) fn agent_settings(&self) -> AgentSettings {
+        let mut tool_search = self.tool_search.clone();
+        for name in &mut tool_search.pinned_tools {
+            *name = namespace::display_name(&self.namespace, name);
+        }
         AgentSettings {
             system: self.system_prompt.clone(),
             limits: RunLimits { max_iterations: self.max_iterations, ..RunLimits::default() },
             backtracking: self.enable_backtracking,
             conversation_memory: self.conversation_memory,
-            tool_search: self.tool_search.clone(),
+            tool_search,
             planning: self.plan,
             blocklist: self.blocklist.clone(),
             approval_policy: self.approval_policy,
@@ -328,9 +333,7 @@ pub(crate) async fn run_with_servers(
         tools = seams.tools(tools);
     }
     let namespace = Arc::new(Namespace::new(&config.namespace, tools, config.blocklist.clone()));
-    let mut settings = config.agent_settings();
-    let pinned_tools = &mut settings.tool_search.pinned_tools;
-    pinned_tools.iter_mut().for_each(|name| *name = namespace.display_name(name));
+    let settings = config.agent_settings();
     let (timing, approver) = match seams {
         Some(seams) => {
             let approver = config.approver.clone().map(|approver| seams.approver(approver));

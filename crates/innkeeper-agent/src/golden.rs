@@ -19,6 +19,7 @@ mod model;
 mod record_error;
 mod recorder;
 mod replay;
+mod replay_input;
 mod script;
 mod secrets;
 mod settings;
@@ -29,10 +30,11 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-pub use ghost::mcp_ghost_recorded;
+pub use ghost::{GoldenRunError, mcp_ghost_recorded, mcp_ghost_with_golden};
 pub use innkeeper_golden::*;
 pub use record_error::RecordError;
 pub use recorder::{GoldenRecorder, RunDescription};
 pub use replay::{Replay, ReplayError, replay};
+pub use replay_input::{ReplayInput, ReplayInputError};
 pub use secrets::known_secrets;
-pub use test_support::{LoadError, assert_matches_golden, load_golden};
+pub use test_support::{LoadError, SaveError, assert_matches_golden, load_golden, save_golden};

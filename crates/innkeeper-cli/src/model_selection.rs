@@ -20,7 +20,7 @@ use crate::local_model::{LocalModel, find_installed};
 use crate::model::InstalledModel;
 
 /// The provider that stands for the installed local model.
-const LOCAL_PROVIDER: &str = "local";
+pub(crate) const LOCAL_PROVIDER: &str = "local";
 
 /// The provider that reads its responses from a file.
 const SCRIPTED_PROVIDER: &str = "scripted";

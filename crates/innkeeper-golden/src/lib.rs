@@ -17,6 +17,7 @@ mod similarity;
 mod varying;
 
 mod compare;
+mod mode;
 mod output;
 mod recording;
 mod script;
@@ -34,6 +35,7 @@ pub use file::{
     StreamEnd, ToolCallRecord, ToolRecord, UnavailableRecord, VERSION,
 };
 pub use json::{body_json, canonical, indent, on_one_line, with_member, without_members};
+pub use mode::{GoldenAction, GoldenMode, UnusedAnswers};
 pub use pointer::{PointerError, PointerPattern};
 pub use read::{MAX_FILE_BYTES, ReadError};
 pub use recording::Recording;

@@ -36,8 +36,7 @@ impl fmt::Debug for Namespace {
 impl Namespace {
     /// Creates a namespace over the tools of a runner. The blocklist has public names.
     pub fn new(name: &str, runner: Arc<dyn ToolRunner>, blocklist: ToolBlocklist) -> Self {
-        let is_default = name.is_empty() || name == DEFAULT_NAMESPACE;
-        let prefix = (!is_default).then(|| format!("{name}_"));
+        let prefix = prefix_of(name);
         Self { runner, prefix, blocklist, names: Mutex::default() }
     }
 
@@ -74,6 +73,17 @@ impl Namespace {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, String>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the prefix of a namespace; `None` for the default one.
+fn prefix_of(namespace: &str) -> Option<String> {
+    let is_default = namespace.is_empty() || namespace == DEFAULT_NAMESPACE;
+    (!is_default).then(|| format!("{namespace}_"))
+}
+
+/// Returns the name that the model sees of a tool in a namespace.
+pub(super) fn display_name(namespace: &str, public_name: &str) -> String {
+    format!("{}{public_name}", prefix_of(namespace).unwrap_or_default())
 }
 
 impl ToolRunner for Namespace {

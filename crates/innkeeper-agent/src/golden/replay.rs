@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use chrono::DateTime;
-use innkeeper_golden::{Golden, Input, Miss};
+use innkeeper_golden::{Golden, Input, Miss, UnusedAnswers};
 use innkeeper_host::Environment;
 use innkeeper_protocol::view::ViewError;
 use tokio::runtime::Builder;
@@ -39,6 +39,18 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// Returns an error if the run did not ask for everything that was recorded, and must.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Unused`].
+    pub fn require(self, unused: UnusedAnswers) -> Result<Self, ReplayError> {
+        match unused {
+            UnusedAnswers::Allowed => Ok(self),
+            UnusedAnswers::Refused => self.require_complete(),
+        }
+    }
+
     /// Returns an error if the run did not ask for everything that was recorded.
     ///
     /// # Errors

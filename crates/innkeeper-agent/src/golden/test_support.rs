@@ -1,7 +1,7 @@
-//! For tests of applications: reads a golden, and compares a replay with it.
+//! For tests of applications: reads and writes a golden, and compares a replay with it.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
 use innkeeper_golden::{Golden, MAX_FILE_BYTES, ReadError, Rules, RulesError, compare};
@@ -72,6 +72,56 @@ pub fn load_golden(path: impl AsRef<Path>) -> Result<Golden, LoadError> {
     Ok(Golden { rules: Some(rules), ..golden })
 }
 
+/// Why a golden cannot be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum SaveError {
+    /// The golden is too large, or contradicts itself.
+    #[error("cannot write `{path}`")]
+    Golden {
+        /// The path.
+        path: String,
+        /// The cause.
+        source: ReadError,
+    },
+    /// The file cannot be written.
+    #[error("cannot write `{path}`")]
+    Io {
+        /// The path.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// Writes a golden in one step, readable by its owner only. Of a golden that the file has, the rules and
+/// the accepted results stay, which people wrote. Blocks while it writes.
+///
+/// # Errors
+///
+/// The golden is too large, or the file cannot be written.
+pub fn save_golden(path: impl AsRef<Path>, mut golden: Golden) -> Result<(), SaveError> {
+    let path = path.as_ref();
+    let name = || path.display().to_string();
+    let before = read_text(path).ok();
+    if let Some(before) = before.and_then(|text| Golden::from_json(&text).ok()) {
+        golden.rules = before.rules;
+        golden.accepted = before.accepted;
+    }
+    let text = golden.to_json().map_err(|source| SaveError::Golden { path: name(), source })?;
+    write_private(path, &text).map_err(|source| SaveError::Io { path: name(), source })
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    // The owner alone can read a temporary file.
+    let mut file = tempfile::Builder::new()
+        .prefix(".innkeeper-")
+        .tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map(drop).map_err(|error| error.error)
+}
+
 /// Reads a text up to one byte more than a golden may have.
 fn read_text(path: &Path) -> io::Result<String> {
     if !fs::metadata(path)?.is_file() {
@@ -119,6 +169,25 @@ mod tests {
         let mismatch = std::panic::catch_unwind(judge);
         let message = *mismatch.unwrap_err().downcast::<String>().unwrap();
         assert!(message.contains("/final_result"), "{message}");
+    }
+
+    #[test]
+    fn a_saved_golden_is_for_its_owner_and_keeps_what_people_wrote() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("calls.json");
+        let golden = load_golden(library("ollama/edge_case_calls_in_text.json")).unwrap();
+        let ruled = Golden { rules: Some(Rules::exact()), ..golden.clone() };
+        save_golden(&path, ruled).unwrap();
+        save_golden(&path, Golden { rules: None, ..golden }).unwrap();
+        assert_eq!(load_golden(&path).unwrap().rules, Some(Rules::exact()));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let missing = directory.path().join("none/calls.json");
+        let error = save_golden(&missing, load_golden(&path).unwrap()).unwrap_err();
+        assert!(matches!(error, SaveError::Io { .. }), "{error}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod headers;
+mod modes;
 
 use std::time::Duration;
 

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use innkeeper_agent::run::ToolCalling;
 use innkeeper_toolcall::Format;
 
+use super::golden::GoldenModeArg;
 use crate::import::{ImportSource, ImportSourceParser};
 use crate::tool_arguments::TypedArgument;
 
@@ -308,6 +309,12 @@ pub(crate) struct AskArgs {
         ]
     )]
     pub(crate) replay: Option<PathBuf>,
+    /// Replay a recorded run if the file exists, else record it; see `--golden-mode`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "replay", "trace", "retries"])]
+    pub(crate) golden: Option<PathBuf>,
+    /// What to do with the file of `--golden`; default: auto, or strict where `CI` is set
+    #[arg(long, value_name = "MODE", value_enum, requires = "golden")]
+    pub(crate) golden_mode: Option<GoldenModeArg>,
     /// Append the run to a file, for `golden from-trace`
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,

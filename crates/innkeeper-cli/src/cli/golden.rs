@@ -3,12 +3,40 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use innkeeper_agent::golden::GoldenMode;
 
 /// The directory of goldens, if a command names none.
 const GOLDENS_DIR: &str = "tests/goldens";
 
 /// The directory of goldens that were traces.
 const TRACES_DIR: &str = "tests/goldens/traces";
+
+/// What a run does with its golden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoldenModeArg {
+    /// Run without the golden
+    Live,
+    /// Run, and write the golden
+    Record,
+    /// Replay the golden; warn of recorded answers that nothing asks for
+    Replay,
+    /// Replay the golden if it exists, else record it
+    Auto,
+    /// Replay the golden; recorded answers that nothing asks for are an error
+    Strict,
+}
+
+impl From<GoldenModeArg> for GoldenMode {
+    fn from(mode: GoldenModeArg) -> Self {
+        match mode {
+            GoldenModeArg::Live => Self::Live,
+            GoldenModeArg::Record => Self::Record,
+            GoldenModeArg::Replay => Self::Replay,
+            GoldenModeArg::Auto => Self::Auto,
+            GoldenModeArg::Strict => Self::Strict,
+        }
+    }
+}
 
 /// Arguments of `golden`.
 #[derive(Args, Debug)]

@@ -25,6 +25,7 @@ use tokio::sync::SetOnce;
 
 use super::CommandContext;
 use super::demo::load_servers;
+use super::golden::choice::GoldenChoice;
 use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
@@ -60,11 +61,13 @@ pub(super) async fn run(context: &mut CommandContext, args: &AskArgs) -> Result<
 }
 
 async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), CliError> {
-    if let Some(file) = &args.replay {
-        return replay::run(context, args, file).await;
+    let choice = GoldenChoice::of_ask(args, &context.environment);
+    if let Some(choice) = choice
+        && let Some(unused) = choice.replay()
+    {
+        return replay::run(context, args, choice.file, unused).await;
     }
-    let target =
-        RecordTarget::new(args.record.as_deref(), args.trace.as_deref(), &context.environment)?;
+    let target = RecordTarget::new(choice, args.trace.as_deref(), &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let (selected, (mut config, _demo)) = match (

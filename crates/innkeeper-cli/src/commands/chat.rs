@@ -15,6 +15,7 @@ use innkeeper_host::{Environment, Host};
 
 use super::CommandContext;
 use super::demo::load_servers;
+use super::golden::choice::GoldenChoice;
 use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
@@ -49,7 +50,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     if args.respond && !context.output.is_json() {
         return Err(CliError::usage("`--respond` needs `--json`"));
     }
-    let target = RecordTarget::new(args.record.as_deref(), None, &context.environment)?;
+    let choice = args.record.as_deref().map(GoldenChoice::to_record);
+    let target = RecordTarget::new(choice, None, &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
     let directory = conversation_directory(&context.environment);

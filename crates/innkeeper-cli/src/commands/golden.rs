@@ -2,6 +2,7 @@
 
 mod accept;
 mod author;
+pub(super) mod choice;
 mod diff;
 pub(super) mod files;
 mod from_trace;
@@ -10,12 +11,12 @@ pub(super) mod judge;
 mod junit;
 mod list;
 mod model_shutdowns;
+pub(super) mod recordable;
 mod replay;
 mod review;
 mod run_view;
 mod stale;
 mod stats;
-pub(super) mod store;
 
 #[cfg(test)]
 mod samples;

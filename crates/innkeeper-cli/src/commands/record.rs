@@ -1,8 +1,9 @@
 //! `record`: records a run of an agent that is another program.
 
+use innkeeper_agent::golden::save_golden;
 use serde_json::json;
 
-use super::golden::store::{check_recordable, store};
+use super::golden::recordable::check_recordable;
 use super::{CommandContext, listen_for_signals};
 use crate::agent_run::{AgentProcess, RecordRunError, RecordedAgent, RecordedRun, Upstreams};
 use crate::cli::RecordRunArgs;
@@ -65,7 +66,7 @@ pub(crate) async fn record(
             .with_detail(format!("`{file}` stays as it was"))
             .with_hint("remove the file to record the failure"));
     }
-    store(&args.file, golden)
+    save_golden(&args.file, golden)
         .map_err(|error| CliError::failure(not_recorded()).with_source(error))?;
     let file = args.file.display().to_string();
     if is_json {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::golden::files;
 use super::golden::judge::judge;
-use super::golden::store::is_continuous_integration;
+use super::golden::recordable::is_continuous_integration;
 use super::record::{run_error, start_error};
 use super::{CommandContext, listen_for_signals};
 use crate::agent_run::{AgentEnd, AgentProcess, ReplayedRun};

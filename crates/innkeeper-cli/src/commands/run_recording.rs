@@ -1,6 +1,7 @@
 //! Writes the recording of a run or a chat to a file: `--record` and `--trace`.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,12 +11,14 @@ use innkeeper_agent::agent::AgentSettings;
 use innkeeper_agent::ghost::GhostResult;
 use innkeeper_agent::golden::{
     Category, Golden, GoldenRecorder, KnownSecret, RecordError, RunDescription, known_secrets,
+    save_golden,
 };
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::{Config, Environment, find_credentials};
 use serde_json::value::RawValue;
 
-use super::golden::store::{check_recordable, check_writable, store};
+use super::golden::choice::GoldenChoice;
+use super::golden::recordable::check_writable;
 use crate::exit::CliError;
 use crate::output::{Output, Style};
 
@@ -29,27 +32,23 @@ pub(super) enum RecordTarget<'a> {
 }
 
 impl<'a> RecordTarget<'a> {
-    /// Returns the target of `--record` or `--trace`.
+    /// Returns the target of a golden, or of `--trace`.
     ///
     /// # Errors
     ///
-    /// `--record` under continuous integration: a golden that records itself tests nothing.
+    /// The golden is recorded under continuous integration: a golden that records itself tests nothing.
+    /// Or a file cannot be written.
     pub(super) fn new(
-        record: Option<&'a Path>,
+        choice: Option<GoldenChoice<'a>>,
         trace: Option<&'a Path>,
         environment: &Environment,
     ) -> Result<Option<Self>, CliError> {
-        match (record, trace) {
-            (Some(file), _) => {
-                check_recordable(file, "--record", environment)?;
-                Ok(Some(Self::Golden(file)))
-            }
-            (None, Some(file)) => {
-                check_writable(file)?;
-                Ok(Some(Self::Trace(file)))
-            }
-            (None, None) => Ok(None),
+        if let Some(choice) = choice {
+            return Ok(choice.recorded_file(environment)?.map(Self::Golden));
         }
+        let Some(file) = trace else { return Ok(None) };
+        check_writable(file)?;
+        Ok(Some(Self::Trace(file)))
     }
 
     fn file(self) -> &'a Path {
@@ -133,8 +132,7 @@ impl<'a> RunRecording<'a> {
             }
         };
         let golden = golden.map_err(|error| record_error(not_recorded(), error))?;
-        self.store(&golden)
-            .map_err(|error| CliError::failure(not_recorded()).with_source(error))?;
+        self.store(golden).map_err(|error| CliError::failure(not_recorded()).with_source(error))?;
         let verb = match self.target {
             RecordTarget::Golden(_) => "recorded",
             RecordTarget::Trace(_) => "traced",
@@ -142,15 +140,16 @@ impl<'a> RunRecording<'a> {
         Ok(output.labelled_status(Style::Good, verb, &file.display().to_string())?)
     }
 
-    fn store(&self, golden: &Golden) -> io::Result<()> {
+    fn store(&self, golden: Golden) -> Result<(), Box<dyn Error + Send + Sync>> {
         match self.target {
-            RecordTarget::Golden(file) => store(file, golden.clone()),
+            RecordTarget::Golden(file) => save_golden(file, golden)?,
             RecordTarget::Trace(file) => {
-                let mut line = serde_json::to_string(golden)?;
+                let mut line = serde_json::to_string(&golden)?;
                 line.push('\n');
-                append_private(file, &line)
+                append_private(file, &line)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -3,39 +3,41 @@
 use std::io;
 use std::path::Path;
 
-use innkeeper_agent::golden::{Golden, Replay, ReplayError, replay};
+use innkeeper_agent::ghost::DEFAULT_NAMESPACE;
+use innkeeper_agent::golden::{Golden, Replay, ReplayError, ReplayInput, UnusedAnswers, replay};
 use innkeeper_agent::run_json::RunJson;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use super::super::CommandContext;
 use super::super::golden::files;
-use super::super::golden::store::is_continuous_integration;
-use super::{print_outcome, read_prompt};
+use super::{agent_settings, print_outcome, read_prompt};
 use crate::cli::AskArgs;
 use crate::exit::CliError;
+use crate::local_model::limit_settings;
+use crate::model_selection::LOCAL_PROVIDER;
 use crate::output::Style;
 
 /// Replays a recording. What the command line says replaces what the recording was given, so that a
-/// changed prompt is a request that was not recorded.
+/// changed prompt is a request that was not recorded. With `--golden`, the command line says all of it.
 pub(super) async fn run(
     context: &mut CommandContext,
     args: &AskArgs,
     file: &Path,
+    unused: UnusedAnswers,
 ) -> Result<(), CliError> {
     let mut golden = files::read(file)?.golden;
-    replace_input(&mut golden, args)?;
-    let replayed = replay(&golden).await.map_err(|error| replay_error(file, error))?;
-    let replayed = match is_continuous_integration(&context.environment) {
-        true => replayed.require_complete().map_err(|error| replay_error(file, error))?,
-        false => {
-            for unused in &replayed.unused {
-                let text = format!("nothing asked for {unused}");
-                context.output.labelled_status(Style::Note, "warning", &text)?;
-            }
-            replayed
-        }
-    };
+    if args.golden.is_some() {
+        golden = with_input(golden, args, file)?;
+    } else {
+        replace_input(&mut golden, args)?;
+    }
+    let replayed = replay(&golden).await.and_then(|replayed| replayed.require(unused));
+    let replayed = replayed.map_err(|error| replay_error(file, error))?;
+    for unused in &replayed.unused {
+        let text = format!("nothing asked for {unused}");
+        context.output.labelled_status(Style::Note, "warning", &text)?;
+    }
     let Replay { result, .. } = replayed;
     print_outcome(&RunJson::new(&result.result, &result.context()), &mut context.output)
 }
@@ -57,6 +59,23 @@ fn replay_error(file: &Path, error: ReplayError) -> CliError {
     };
     let failure = CliError::failure(format!("`{}` does not replay", file.display()));
     hint.into_iter().fold(failure.with_source(error), CliError::with_hint)
+}
+
+/// Returns the golden with the input of the command line.
+fn with_input(golden: Golden, args: &AskArgs, file: &Path) -> Result<Golden, CliError> {
+    let settings = agent_settings(args);
+    let is_local = golden.input.provider == LOCAL_PROVIDER;
+    let input = ReplayInput {
+        provider: args.model.provider.as_deref(),
+        model: args.model.name.as_deref(),
+        user_prompt: &read_prompt(args.prompt.as_deref(), &io::stdin())?,
+        namespace: args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE),
+        settings: &if is_local { limit_settings(settings) } else { settings },
+    };
+    input.apply(golden).map_err(|error| {
+        CliError::usage(format!("`{}` does not fit the command line", file.display()))
+            .with_source(error)
+    })
 }
 
 fn replace_input(golden: &mut Golden, args: &AskArgs) -> Result<(), CliError> {

@@ -106,6 +106,67 @@ async fn recording_is_refused_under_ci_and_where_the_file_cannot_be_written() {
     assert!(!goldens.path().join("a.json").exists());
 }
 
+/// Proves: G63
+#[tokio::test]
+async fn a_golden_is_recorded_if_it_is_missing_and_replayed_if_it_exists() {
+    let goldens = Goldens::new::<0>([]);
+    let golden = ["What is 2 + 3?", "--golden", "sum.json"];
+    let recorded = ask(goldens.path(), &golden, &[]).await;
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    assert!(stderr(&recorded).contains("recorded: sum.json"), "{}", stderr(&recorded));
+    let text = goldens.read("sum.json");
+    for variables in [&[][..], &[("CI", "true")]] {
+        let replayed = ask(goldens.path(), &golden, variables).await;
+        assert_eq!(stderr(&replayed), "");
+        assert_eq!(String::from_utf8_lossy(&replayed.stdout), "It is 5.\n");
+    }
+    let other = ["What is 2 + 4?", "--golden", "sum.json"];
+    let changed = ask(goldens.path(), &other, &[]).await;
+    assert_eq!(changed.status.code(), Some(1), "{}", stderr(&changed));
+    assert!(stderr(&changed).contains("is now \"What is 2 + 4?\""), "{}", stderr(&changed));
+    let once = [&golden[..], &["--max-iterations", "1"]].concat();
+    let changed = ask(goldens.path(), &once, &[]).await;
+    assert_eq!(changed.status.code(), Some(1), "{}", stderr(&changed));
+    let live = [&golden[..], &["--golden-mode", "live"]].concat();
+    let live = ask(goldens.path(), &live, &[("CI", "true")]).await;
+    assert!(stderr(&live).contains("called: `fx.add`"), "{}", stderr(&live));
+    assert_eq!(goldens.read("sum.json"), text);
+}
+
+#[tokio::test]
+async fn a_golden_under_ci_is_strict_and_nothing_records() {
+    let goldens = Goldens::new::<0>([]);
+    let ci = [("CI", "true")];
+    let missing = ask(goldens.path(), &["Add.", "--golden", "a.json"], &ci).await;
+    assert_eq!(missing.status.code(), Some(2), "{}", stderr(&missing));
+    assert!(stderr(&missing).contains("cannot read `a.json`"), "{}", stderr(&missing));
+    for mode in ["auto", "record"] {
+        let args = ["Add.", "--golden", "a.json", "--golden-mode", mode];
+        let refused = ask(goldens.path(), &args, &ci).await;
+        assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+        let message = format!("`--golden-mode {mode}` is refused where `CI` is set");
+        assert!(stderr(&refused).contains(&message), "{}", stderr(&refused));
+    }
+    assert!(!goldens.path().join("a.json").exists());
+}
+
+#[tokio::test]
+async fn an_unused_answer_is_a_warning_and_in_strict_an_error() {
+    let goldens = Goldens::new::<0>([]);
+    ask(goldens.path(), &["Add.", "--golden", "sum.json"], &[]).await;
+    let mut golden = goldens.json("sum.json");
+    let last = golden["provider_responses"][1].clone();
+    golden["provider_responses"].as_array_mut().unwrap().push(last);
+    goldens.write("sum.json", &golden.to_string());
+    let unused = "nothing asked for request 3 (iteration 2)";
+    for (mode, code) in [("replay", 0), ("auto", 0), ("strict", 1)] {
+        let args = ["Add.", "--golden", "sum.json", "--golden-mode", mode];
+        let replayed = ask(goldens.path(), &args, &[]).await;
+        assert_eq!(replayed.status.code(), Some(code), "{mode}: {}", stderr(&replayed));
+        assert!(stderr(&replayed).contains(unused), "{mode}: {}", stderr(&replayed));
+    }
+}
+
 /// Proves: G-b14, G-b18
 #[tokio::test]
 async fn a_trace_of_two_runs_becomes_two_goldens() {

@@ -1,13 +1,10 @@
-//! Writes recordings.
+//! Whether a recording may be written.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
-use innkeeper_agent::golden::Golden;
 use innkeeper_host::Environment;
 
-use crate::atomic_file;
 use crate::exit::CliError;
 
 /// Refuses to record under continuous integration, because a golden that records itself tests nothing,
@@ -57,20 +54,4 @@ pub(in crate::commands) fn check_writable(file: &Path) -> Result<(), CliError> {
 /// Returns whether the command runs under continuous integration.
 pub(in crate::commands) fn is_continuous_integration(environment: &Environment) -> bool {
     environment.get("CI").is_some_and(|value| !matches!(value, "" | "0" | "false"))
-}
-
-/// Writes a golden. What people wrote in the file stays: its rules and what they accepted.
-///
-/// # Errors
-///
-/// The golden is too large, or the file cannot be written.
-pub(in crate::commands) fn store(file: &Path, mut golden: Golden) -> io::Result<()> {
-    let before = fs::read_to_string(file).ok();
-    let before = before.and_then(|text| Golden::from_json(&text).ok());
-    if let Some(before) = before {
-        golden.rules = before.rules;
-        golden.accepted = before.accepted;
-    }
-    let text = golden.to_json().map_err(io::Error::other)?;
-    atomic_file::write_private(file, &text)
 }
