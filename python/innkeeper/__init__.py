@@ -18,10 +18,12 @@ from innkeeper._core import __version__
 from innkeeper.errors import (
     CallbackError,
     ConfigurationError,
+    GoldenError,
     InternalError,
     MCPHostError,
     NotInitializedError,
     ProtocolError,
+    ReplayError,
     ResultWithheldError,
     RoutingError,
     ServerError,
@@ -30,6 +32,7 @@ from innkeeper.errors import (
     TimeoutError,
     ValidationError,
 )
+from innkeeper.ghost import GhostResult, MCPGhostConfig, mcp_ghost, mcp_ghost_stream
 from innkeeper.host import MCPHost
 from innkeeper.types import (
     HostEvent,
@@ -47,14 +50,18 @@ from innkeeper.types import (
 __all__ = [
     "CallbackError",
     "ConfigurationError",
+    "GhostResult",
+    "GoldenError",
     "HostEvent",
     "InternalError",
+    "MCPGhostConfig",
     "MCPHost",
     "MCPHostError",
     "NotInitializedError",
     "PromptResult",
     "ProtocolError",
     "ReloadReport",
+    "ReplayError",
     "ResourceResult",
     "ResultWithheldError",
     "RoutingError",
@@ -70,4 +77,6 @@ __all__ = [
     "ToolResult",
     "ValidationError",
     "__version__",
+    "mcp_ghost",
+    "mcp_ghost_stream",
 ]

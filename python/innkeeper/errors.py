@@ -139,6 +139,18 @@ class InternalError(MCPHostError):
     error_type: ClassVar[str] = "internal"
 
 
+class GoldenError(MCPHostError):
+    """A golden cannot be read, written or compared."""
+
+    error_type: ClassVar[str] = "golden"
+
+
+class ReplayError(MCPHostError):
+    """A golden does not answer the run: the message names what was asked for and what changed."""
+
+    error_type: ClassVar[str] = "replay"
+
+
 class CallbackError(MCPHostError):
     """Raise this in a callback to answer the server with a JSON-RPC error."""
 

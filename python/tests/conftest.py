@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["pytester"]
+
 
 def program(variable: str) -> str:
     """Returns the path of a program that `cargo xtask python` has built."""

@@ -30,7 +30,7 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
-pub use ghost::{GoldenRunError, mcp_ghost_recorded, mcp_ghost_with_golden};
+pub use ghost::{GoldenRunError, mcp_ghost_recorded, mcp_ghost_replayed, mcp_ghost_with_golden};
 pub use innkeeper_golden::*;
 pub use record_error::RecordError;
 pub use recorder::{GoldenRecorder, RunDescription};

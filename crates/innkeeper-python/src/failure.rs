@@ -26,6 +26,10 @@ pub(crate) enum Failure {
     Stop(StopError),
     /// The file of the pins has no use, as a message.
     Lock(String),
+    /// A golden that cannot be used, as a message.
+    Golden(String),
+    /// A run that a golden does not answer, as a message.
+    Replay(String),
     /// The host belongs to another process: its servers' pipes end there.
     OtherProcess,
     /// The interpreter ends.
@@ -116,6 +120,8 @@ impl Failure {
             }
             Self::Call(error) => Exception::from_call(py, error),
             Self::Lock(message) => Ok(Exception::new(py, "ConfigurationError", message.clone())),
+            Self::Golden(message) => Ok(Exception::new(py, "GoldenError", message.clone())),
+            Self::Replay(message) => Ok(Exception::new(py, "ReplayError", message.clone())),
             Self::OtherProcess => Ok(Exception::new(
                 py,
                 "MCPHostError",

@@ -7,6 +7,10 @@
 mod config;
 mod host;
 
+mod agent_events;
+mod ghost;
+mod golden;
+
 mod callback;
 mod events;
 
@@ -24,11 +28,17 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core", gil_used = false)]
 mod core {
     #[pymodule_export]
+    use super::agent_events::RunStream;
+    #[pymodule_export]
     use super::callback::Reply;
     #[pymodule_export]
     use super::config::Config;
     #[pymodule_export]
     use super::events::EventStream;
+    #[pymodule_export]
+    use super::ghost::GhostRun;
+    #[pymodule_export]
+    use super::golden::Golden;
     #[pymodule_export]
     use super::host::Host;
     #[pymodule_export]

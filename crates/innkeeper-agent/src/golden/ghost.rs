@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::record_error::RecordError;
 use super::recorder::{GoldenRecorder, RunDescription};
-use super::replay::{ReplayError, replay};
+use super::replay::{Replay, ReplayError, replay};
 use super::replay_input::{ReplayInput, ReplayInputError};
 use super::test_support::{LoadError, SaveError, load_golden, save_golden};
 use super::{Category, Golden, GoldenAction, GoldenMode, known_secrets};
@@ -115,16 +115,28 @@ pub async fn mcp_ghost_with_golden(
             Ok(result)
         }
         GoldenAction::Replay(unused) => {
-            let selector = config.model_selector();
-            let input = ReplayInput {
-                provider: Some(&selector.provider),
-                model: selector.model.as_deref(),
-                user_prompt: &config.user_prompt,
-                namespace: &config.namespace,
-                settings: &config.agent_settings(),
-            };
-            let golden = input.apply(load_golden(file)?)?;
-            Ok(replay(&golden).await?.require(unused)?.result)
+            let replayed = mcp_ghost_replayed(&config, load_golden(file)?).await?;
+            Ok(replayed.require(unused)?.result)
         }
     }
+}
+
+/// Replays a golden in place of the run of `config`, as [`GoldenMode::Replay`] does.
+///
+/// # Errors
+///
+/// The golden is that of another run, or does not replay.
+pub async fn mcp_ghost_replayed(
+    config: &GhostConfig,
+    golden: Golden,
+) -> Result<Replay, GoldenRunError> {
+    let selector = config.model_selector();
+    let input = ReplayInput {
+        provider: Some(&selector.provider),
+        model: selector.model.as_deref(),
+        user_prompt: &config.user_prompt,
+        namespace: &config.namespace,
+        settings: &config.agent_settings(),
+    };
+    Ok(replay(&input.apply(golden)?).await?)
 }

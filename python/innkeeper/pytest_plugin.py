@@ -1,0 +1,73 @@
+"""The pytest plugin: the marker ``record_golden``, the helpers of goldens, and the fixture ``mcp_host``."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "record_golden(file=None): records the runs of mcp_ghost in this test. With a file that exists, "
+        "the test runs only with --record-goldens. Never runs under CI.",
+    )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("innkeeper").addoption(
+        "--record-goldens",
+        action="store_true",
+        help="run tests that record goldens, also those whose golden exists",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        marker = item.get_closest_marker("record_golden")
+        if marker is None:
+            continue
+        if os.environ.get("CI"):
+            item.add_marker(pytest.mark.skip(reason="goldens are not recorded under CI"))
+        elif marker.args and Path(marker.args[0]).exists() and not config.option.record_goldens:
+            item.add_marker(pytest.mark.skip(reason="the golden exists: use --record-goldens"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    marker = item.get_closest_marker("record_golden")
+    # Costs nothing where it isn't used.
+    if marker is None and "innkeeper.ghost" not in sys.modules:
+        yield
+        return
+    from innkeeper.ghost import Recording, set_recording, set_recording_of_process
+
+    if marker is not None:
+        set_recording_of_process(Recording(test_name=item.name.removeprefix("test_")))
+    yield
+    set_recording_of_process(Recording())
+    # A test that isn't a coroutine shares its context with the next one.
+    set_recording(None)
+
+
+@pytest.fixture
+def mcp_host(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A running ``MCPHost`` over the servers of ``mcp.json`` next to the test's file, else of the root.
+
+    Starts before the test and stops after it; its coroutines run on any loop.
+    """
+    from innkeeper import MCPHost, _core
+
+    places = (request.path.parent, request.config.rootpath)
+    found = next((place / "mcp.json" for place in places if (place / "mcp.json").exists()), None)
+    if found is None:
+        pytest.fail(f"the fixture mcp_host found no mcp.json next to {request.path.name}", False)
+    host = MCPHost(found)
+    host._running = host._start(None, None).wait()
+    yield host
+    if isinstance(host._running, _core.Host):
+        host._running.shutdown().wait()
+        host._running = None
