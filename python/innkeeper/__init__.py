@@ -15,12 +15,14 @@ the same without ``await``.
 """
 
 from innkeeper._core import __version__
+from innkeeper.chat import Chat, PromptHost, intercept
 from innkeeper.errors import (
     CallbackError,
     ConfigurationError,
     GoldenError,
     InternalError,
     MCPHostError,
+    ModelError,
     NotInitializedError,
     ProtocolError,
     ReplayError,
@@ -34,6 +36,8 @@ from innkeeper.errors import (
 )
 from innkeeper.ghost import GhostResult, MCPGhostConfig, mcp_ghost, mcp_ghost_stream
 from innkeeper.host import MCPHost
+from innkeeper.llm import Completion, LLMClient, LLMProvider, get_llm_client
+from innkeeper.tools import SystemPromptGenerator, format_tool_response
 from innkeeper.types import (
     HostEvent,
     PromptResult,
@@ -49,15 +53,21 @@ from innkeeper.types import (
 
 __all__ = [
     "CallbackError",
+    "Chat",
+    "Completion",
     "ConfigurationError",
     "GhostResult",
     "GoldenError",
     "HostEvent",
     "InternalError",
+    "LLMClient",
+    "LLMProvider",
     "MCPGhostConfig",
     "MCPHost",
     "MCPHostError",
+    "ModelError",
     "NotInitializedError",
+    "PromptHost",
     "PromptResult",
     "ProtocolError",
     "ReloadReport",
@@ -73,10 +83,14 @@ __all__ = [
     "ServerState",
     "ServerStatus",
     "ServerUnavailableError",
+    "SystemPromptGenerator",
     "TimeoutError",
     "ToolResult",
     "ValidationError",
     "__version__",
+    "format_tool_response",
+    "get_llm_client",
+    "intercept",
     "mcp_ghost",
     "mcp_ghost_stream",
 ]

@@ -139,6 +139,12 @@ class InternalError(MCPHostError):
     error_type: ClassVar[str] = "internal"
 
 
+class ModelError(MCPHostError):
+    """A model cannot be used, or did not answer."""
+
+    error_type: ClassVar[str] = "model"
+
+
 class GoldenError(MCPHostError):
     """A golden cannot be read, written or compared."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from innkeeper import _core, _logging
+from innkeeper.llm import LLMProvider, python_model
 from innkeeper.record import Record
 
 __all__ = ["GhostResult", "MCPGhostConfig", "mcp_ghost", "mcp_ghost_stream"]
@@ -23,7 +24,7 @@ class MCPGhostConfig:
 
     server_config: ServerConfig
     system_prompt: str
-    provider: str
+    provider: "str | LLMProvider"
     user_prompt: str
     api_key: str | None = None
     model: str | None = None
@@ -95,7 +96,7 @@ async def mcp_ghost(server_config: MCPGhostConfig) -> GhostResult: ...
 async def mcp_ghost(
     server_config: ServerConfig,
     system_prompt: str,
-    provider: str,
+    provider: str | LLMProvider,
     api_key: str | None = None,
     user_prompt: str = ...,
     model: str | None = None,
@@ -113,7 +114,7 @@ async def mcp_ghost(
 async def mcp_ghost(
     server_config: ServerConfig | MCPGhostConfig,
     system_prompt: str | None = None,
-    provider: str | None = None,
+    provider: str | LLMProvider | None = None,
     api_key: str | None = None,
     user_prompt: str | None = None,
     model: str | None = None,
@@ -132,7 +133,7 @@ async def mcp_ghost(
     fails and a failed tool are in the result, under ``success`` and ``errors``. To cancel ends the run
     and its servers.
 
-    ``provider`` is ``openai``, ``anthropic``, ``gemini``, ``ollama`` or ``openai-compatible`` (with
+    ``provider`` is an object with ``create_completion`` (see ``innkeeper.LLMProvider``), or ``openai``, ``anthropic``, ``gemini``, ``ollama`` or ``openai-compatible`` (with
     ``base_url``). Without ``api_key``, the key comes from the provider's variable, for example
     ``OPENAI_API_KEY``, or from ``.env`` in the working directory, of which nothing else is read.
     ``timeout`` is in seconds for each tool call, ``max_iterations`` the number of the model's responses.
@@ -158,7 +159,7 @@ async def mcp_ghost(
 async def mcp_ghost_stream(
     server_config: ServerConfig | MCPGhostConfig,
     system_prompt: str | None = None,
-    provider: str | None = None,
+    provider: str | LLMProvider | None = None,
     api_key: str | None = None,
     user_prompt: str | None = None,
     model: str | None = None,
@@ -197,6 +198,10 @@ def _config(parameters: dict[str, Any]) -> MCPGhostConfig:
 def _run(config: MCPGhostConfig) -> "_core.GhostRun":
     parameters = {name: getattr(config, name) for name in config.__dataclass_fields__}
     servers = parameters.pop("server_config")
+    own_model = None
+    if not isinstance(config.provider, str):
+        own_model = python_model(config.provider, config.model)
+        parameters["provider"] = type(config.provider).__name__
     if isinstance(servers, Mapping):
         servers = dict(servers)
-    return _core.GhostRun(_core.Config(servers), **parameters)
+    return _core.GhostRun(_core.Config(servers), own_model=own_model, **parameters)

@@ -1,10 +1,12 @@
 """Fixtures: the server with a switch per fault, the scripted model, the command."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted import Model, ScriptedModel
 
 pytest_plugins = ["pytester"]
 
@@ -44,3 +46,19 @@ def servers(fixture_server: str) -> Callable[..., dict[str, Any]]:
         return {"servers": {name: server}}
 
     return configure
+
+
+@pytest.fixture
+def model(scripted_model: str, tmp_path: Path) -> Iterator[Model]:
+    """Starts scripted models."""
+    started: list[ScriptedModel] = []
+
+    def start(*steps: dict[str, Any]) -> ScriptedModel:
+        directory = tmp_path / f"model{len(started)}"
+        directory.mkdir()
+        started.append(ScriptedModel(scripted_model, directory, list(steps)))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()

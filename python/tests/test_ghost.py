@@ -2,76 +2,15 @@
 
 import inspect
 import json
-import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted import Model, hello
 
 import innkeeper
 from innkeeper import MCPGhostConfig, mcp_ghost, mcp_ghost_stream
 
 PROMPT = "Say hello with the tool."
-
-
-class ScriptedModel:
-    """The scripted model as a child process."""
-
-    def __init__(self, program: str, directory: Path, steps: list[dict[str, Any]]) -> None:
-        script = directory / "script.json"
-        script.write_text(json.dumps({"steps": steps}))
-        self.requests = directory / "requests.jsonl"
-        self.process = subprocess.Popen(
-            [program, str(script), "--requests", str(self.requests)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.origin = self.process.stdout.readline().strip()
-
-    def stop(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait(10)
-
-
-def call(name: str, **arguments: Any) -> dict[str, Any]:
-    """A response with a tool call."""
-    return {
-        "answer": {"parts": [{"tool_call": {"name": name, "arguments": arguments}}], "usage": [10, 5]}
-    }
-
-
-def text(words: str) -> dict[str, Any]:
-    """A response with text."""
-    return {"answer": {"parts": [{"text": words}], "usage": [20, 7]}}
-
-
-Model = Callable[..., ScriptedModel]
-
-
-@pytest.fixture
-def model(scripted_model: str, tmp_path: Path) -> Iterator[Model]:
-    """Starts scripted models."""
-    started: list[ScriptedModel] = []
-
-    def start(*steps: dict[str, Any]) -> ScriptedModel:
-        directory = tmp_path / f"model{len(started)}"
-        directory.mkdir()
-        started.append(ScriptedModel(scripted_model, directory, list(steps)))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.stop()
-
-
-def hello(model: Model) -> ScriptedModel:
-    """A model that calls one tool and then answers."""
-    return model(call("fx_echo", message="hello"), text("It said hello."))
 
 
 def test_the_signature_is_that_of_the_document() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from scripted import Model, hello
 
 GOLDENS = Path(__file__).parents[2] / "tests" / "goldens"
 
@@ -43,9 +44,6 @@ async def test_another_result():
     result["final_result"] = "It said nothing."
     assert_matches_golden(result, golden)
 '''
-
-
-from test_ghost import Model, hello, model  # noqa: E402, F401
 
 
 @pytest.fixture

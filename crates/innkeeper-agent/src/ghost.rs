@@ -19,13 +19,16 @@ use serde_json::Value;
 
 use crate::agent::{Agent, AgentEvent, AgentSettings, CacheSettings};
 use crate::content::Content;
+use crate::provider::LlmProvider;
 use crate::run::RunLimits;
 use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
 use crate::tools::{ResourceTools, ToolRunner};
-use crate::transport::{ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client};
+use crate::transport::{
+    Endpoint, ModelLookupError, ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client,
+};
 
 pub use ghost_result::GhostResult;
 pub use namespace::Namespace;
@@ -79,6 +82,9 @@ pub struct GhostConfig {
     pub api_key: Option<Secret>,
     /// The request of the user.
     pub user_prompt: String,
+    /// A model of the application, in place of that of `provider`. Its runs cannot be recorded. Default:
+    /// none.
+    pub own_model: Option<Arc<dyn LlmProvider>>,
     /// The model. Default: the provider's.
     pub model: Option<String>,
     /// Rules that choose another provider and model for the prompt. Default: none.
@@ -136,6 +142,7 @@ impl GhostConfig {
             provider: provider.into(),
             api_key: None,
             user_prompt: user_prompt.into(),
+            own_model: None,
             model: None,
             model_rules: Vec::new(),
             namespace: DEFAULT_NAMESPACE.to_owned(),
@@ -282,22 +289,15 @@ pub(crate) async fn run_with_servers(
     seams: Option<&dyn RunSeams>,
 ) -> (GhostResult, Option<RunFacts>) {
     let mut report = GhostResult::before_run(&config.system_prompt, &config.provider);
-    let environment = config.provider_environment();
-    let client = match get_llm_client(&config.model_selector(), &environment) {
-        Ok(client) => client,
+    let RunModel { client, provider, endpoint } = match RunModel::new(&config, seams) {
+        Ok(model) => model,
         Err(error) => return (report.fail(&error), None),
-    };
-    let client = Arc::new(client);
-    let provider = match seams {
-        Some(seams) => Arc::new(seams.model(&client)),
-        None => client.clone(),
     };
     report.set_model(&*provider);
     let host_config = match config.host_config() {
         Ok(host_config) => host_config,
         Err(error) => return (report.fail(&error), None),
     };
-    let endpoint = provider.endpoint().clone();
     let secrets = server_secrets(&host_config);
     let mut builder = Host::builder(host_config.clone()).telemetry(config.telemetry.clone());
     if let Some(settings) = &config.server_requests {
@@ -355,6 +355,32 @@ pub(crate) async fn run_with_servers(
     report.finish(result, agent.conversation());
     host.shutdown().await;
     (report, Some(RunFacts { endpoint, host_config, servers, settings }))
+}
+
+/// The model of a run.
+struct RunModel {
+    /// The model, for requests of servers.
+    client: Arc<dyn LlmProvider>,
+    /// The model with the recorder in front of it.
+    provider: Arc<dyn LlmProvider>,
+    /// `None` for a model of the application.
+    endpoint: Option<Endpoint>,
+}
+
+impl RunModel {
+    fn new(config: &GhostConfig, seams: Option<&dyn RunSeams>) -> Result<Self, ModelLookupError> {
+        if let Some(model) = &config.own_model {
+            return Ok(Self { client: model.clone(), provider: model.clone(), endpoint: None });
+        }
+        let environment = config.provider_environment();
+        let client = Arc::new(get_llm_client(&config.model_selector(), &environment)?);
+        let endpoint = Some(client.endpoint().clone());
+        let provider: Arc<dyn LlmProvider> = match seams {
+            Some(seams) => Arc::new(seams.model(&client)),
+            None => client.clone(),
+        };
+        Ok(Self { client, provider, endpoint })
+    }
 }
 
 /// Returns the values of the variables and headers of all servers, longest first, because a value

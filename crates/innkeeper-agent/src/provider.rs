@@ -27,6 +27,9 @@ mod openai_responses;
 
 mod scripted;
 
+use std::fmt;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
@@ -107,6 +110,40 @@ pub trait LlmProvider: Send + Sync {
         })
         .flat_map(stream::iter)
         .boxed()
+    }
+}
+
+/// A shared model is a model.
+#[async_trait]
+impl<P: LlmProvider + ?Sized> LlmProvider for Arc<P> {
+    async fn generate(&self, request: Request) -> Result<Response, LlmError> {
+        (**self).generate(request).await
+    }
+
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn supports_tools(&self) -> bool {
+        (**self).supports_tools()
+    }
+
+    fn model(&self) -> &str {
+        (**self).model()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn stream(&self, request: Request) -> BoxStream<'_, Result<StreamChunk, LlmError>> {
+        (**self).stream(request)
+    }
+}
+
+impl fmt::Debug for dyn LlmProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LlmProvider").field(&self.name()).finish()
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::failure::Failure;
 use crate::json::{Tape, to_json_text};
 use crate::loop_queue::{Message, Messages};
+use crate::operation::MakeObject;
 
 /// The application's callback: the Python function that starts an answer, and the queue of the loop on
 /// which it runs.
@@ -33,9 +34,10 @@ impl Callback for PythonCallback {
         let id = self.messages.next_id();
         let messages = self.messages.clone();
         let (reply, answer) = oneshot::channel();
-        let call = ServerCall { id, request, reply, respond: self.respond.clone() };
+        let make_request = Box::new(move |py: Python<'_>| request_dict(py, &request));
+        let call = ServerCall::new(id, make_request, reply, self.respond.clone());
         messages.push(Message::Ask(call));
-        let withdrawal = Withdrawal { request: id, messages };
+        let withdrawal = Withdrawal::new(id, messages);
         Box::pin(async move {
             let _withdrawal = withdrawal;
             answer.await.unwrap_or_else(|_| {
@@ -47,9 +49,15 @@ impl Callback for PythonCallback {
 
 /// Cancels the task that answers when the host drops the request, for example because the server
 /// cancelled it. After an answer there is no task.
-struct Withdrawal {
+pub(crate) struct Withdrawal {
     request: u64,
     messages: Arc<Messages>,
+}
+
+impl Withdrawal {
+    pub(crate) fn new(request: u64, messages: Arc<Messages>) -> Self {
+        Self { request, messages }
+    }
 }
 
 impl Drop for Withdrawal {
@@ -58,44 +66,59 @@ impl Drop for Withdrawal {
     }
 }
 
-/// A request on its way to the application's loop.
+/// A question on its way to the application's loop: a request of a server, or a request to a model.
 pub(crate) struct ServerCall {
     id: u64,
-    request: ServerRequest,
+    make_request: MakeObject,
     reply: oneshot::Sender<CallbackResult>,
     respond: Arc<Py<PyAny>>,
 }
 
 impl ServerCall {
+    pub(crate) fn new(
+        id: u64,
+        make_request: MakeObject,
+        reply: oneshot::Sender<CallbackResult>,
+        respond: Arc<Py<PyAny>>,
+    ) -> Self {
+        Self { id, make_request, reply, respond }
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
     /// Starts the answer on this thread, which is the loop's. Returns the task, or `None`.
     pub(crate) fn ask(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let request = PyDict::new(py);
-        request.set_item("server", &*self.request.server)?;
-        request.set_item("method", &*self.request.method)?;
-        let params = match &self.request.params {
-            Some(params) => Tape::new(params.clone()).into_python(py)?,
-            None => py.None(),
-        };
-        request.set_item("params", params)?;
-        request.set_item("key", self.request.key.as_deref())?;
-        let call = match &self.request.call {
-            CallReference::Call { id, method, item } => {
-                let call = PyDict::new(py);
-                call.set_item("id", id)?;
-                call.set_item("method", method)?;
-                call.set_item("item", &**item)?;
-                Some(call)
-            }
-            CallReference::Unknown => None,
-        };
-        request.set_item("call", call)?;
+        let request = (self.make_request)(py)?;
         let reply = Reply(Mutex::new(Some(self.reply)));
         self.respond.call1(py, (request, reply))
     }
+}
+
+/// Returns a request of a server as a dict.
+fn request_dict(py: Python<'_>, request: &ServerRequest) -> PyResult<Py<PyAny>> {
+    let dict = PyDict::new(py);
+    dict.set_item("server", &*request.server)?;
+    dict.set_item("method", &*request.method)?;
+    let params = match &request.params {
+        Some(params) => Tape::new(params.clone()).into_python(py)?,
+        None => py.None(),
+    };
+    dict.set_item("params", params)?;
+    dict.set_item("key", request.key.as_deref())?;
+    let call = match &request.call {
+        CallReference::Call { id, method, item } => {
+            let call = PyDict::new(py);
+            call.set_item("id", id)?;
+            call.set_item("method", method)?;
+            call.set_item("item", &**item)?;
+            Some(call)
+        }
+        CallReference::Unknown => None,
+    };
+    dict.set_item("call", call)?;
+    Ok(dict.into_any().unbind())
 }
 
 /// Where the application's answer goes.

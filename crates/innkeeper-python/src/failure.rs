@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Stop(StopError),
     /// The file of the pins has no use, as a message.
     Lock(String),
+    /// A model that cannot be used, or that failed, as a message.
+    Model(String),
     /// A golden that cannot be used, as a message.
     Golden(String),
     /// A run that a golden does not answer, as a message.
@@ -120,6 +122,7 @@ impl Failure {
             }
             Self::Call(error) => Exception::from_call(py, error),
             Self::Lock(message) => Ok(Exception::new(py, "ConfigurationError", message.clone())),
+            Self::Model(message) => Ok(Exception::new(py, "ModelError", message.clone())),
             Self::Golden(message) => Ok(Exception::new(py, "GoldenError", message.clone())),
             Self::Replay(message) => Ok(Exception::new(py, "ReplayError", message.clone())),
             Self::OtherProcess => Ok(Exception::new(

@@ -13,6 +13,7 @@ use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
 use crate::golden::Golden;
 use crate::json::Tape;
+use crate::model::PythonModel;
 use crate::operation::{Operation, Output};
 
 /// The parameters of a run, checked and without the secrets in their `repr`.
@@ -22,7 +23,7 @@ pub(crate) struct GhostRun(GhostConfig);
 #[pymethods]
 impl GhostRun {
     #[new]
-    #[pyo3(signature = (servers, *, system_prompt, provider, api_key, user_prompt, model, namespace, timeout, max_iterations, enable_backtracking, conversation_memory, base_url, plan))]
+    #[pyo3(signature = (servers, *, system_prompt, provider, api_key, user_prompt, model, namespace, timeout, max_iterations, enable_backtracking, conversation_memory, base_url, plan, own_model))]
     #[expect(clippy::too_many_arguments, reason = "the parameters of document 002, by name")]
     fn new(
         servers: &Config,
@@ -38,6 +39,7 @@ impl GhostRun {
         conversation_memory: bool,
         base_url: Option<String>,
         plan: bool,
+        own_model: Option<&Bound<'_, PythonModel>>,
     ) -> Self {
         let servers = match servers.source() {
             ConfigSource::File(path) => GhostServers::File(path),
@@ -55,6 +57,7 @@ impl GhostRun {
             conversation_memory,
             base_url,
             plan,
+            own_model: own_model.map(|model| model.get().provider()),
             ..defaults
         })
     }

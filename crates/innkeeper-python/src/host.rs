@@ -63,7 +63,7 @@ impl Drop for RunningHost {
 pub(crate) struct Host(Arc<RunningHost>);
 
 impl Host {
-    fn host(&self, py: Python<'_>) -> PyResult<LibraryHost> {
+    pub(crate) fn host(&self, py: Python<'_>) -> PyResult<LibraryHost> {
         self.0.host().cloned().map_err(|failure| failure.into_error(py))
     }
 }

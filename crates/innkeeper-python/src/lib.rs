@@ -8,8 +8,13 @@ mod config;
 mod host;
 
 mod agent_events;
+mod chat;
+mod chat_messages;
 mod ghost;
 mod golden;
+mod interceptor;
+mod model;
+mod tool_names;
 
 mod callback;
 mod events;
@@ -32,6 +37,8 @@ mod core {
     #[pymodule_export]
     use super::callback::Reply;
     #[pymodule_export]
+    use super::chat::{Chat, ChatResponse, PromptHost};
+    #[pymodule_export]
     use super::config::Config;
     #[pymodule_export]
     use super::events::EventStream;
@@ -42,13 +49,19 @@ mod core {
     #[pymodule_export]
     use super::host::Host;
     #[pymodule_export]
+    use super::interceptor::Interceptor;
+    #[pymodule_export]
     use super::logging::{log_level, next_log_records, stop_logging};
     #[pymodule_export]
     use super::loop_queue::LoopQueue;
     #[pymodule_export]
+    use super::model::{LlmClient, PythonModel};
+    #[pymodule_export]
     use super::operation::Operation;
     #[pymodule_export]
     use super::runtime::shut_down;
+    #[pymodule_export]
+    use super::tool_names::{tool_names, tool_schema};
 
     use pyo3::prelude::*;
 

@@ -29,7 +29,8 @@ pub(crate) trait RunSeams: Send + Sync {
 /// What a run was made of.
 #[derive(Debug)]
 pub(crate) struct RunFacts {
-    pub(crate) endpoint: Endpoint,
+    /// `None` for a model of the application.
+    pub(crate) endpoint: Option<Endpoint>,
     pub(crate) host_config: Config,
     /// The servers after the start: `None` for a ready server, else why it is not available.
     pub(crate) servers: BTreeMap<String, Option<String>>,

@@ -31,7 +31,10 @@ pub async fn mcp_ghost_recorded(
         let error = RecordError::not_finished(&result);
         return (result, Err(error));
     };
-    let secrets = known_secrets(Some(&facts.endpoint), &facts.host_config);
+    if facts.endpoint.is_none() {
+        return (result, Err(RecordError::NoHttp));
+    }
+    let secrets = known_secrets(facts.endpoint.as_ref(), &facts.host_config);
     let written = facts.host_config.origin.servers_as_written();
     let golden = match RawValue::from_string(written) {
         Ok(server_config) => {

@@ -1,0 +1,314 @@
+//! Requests to models and their responses in the form that Python programs use: the messages and tools
+//! of Chat Completions, and one dict for a response, whichever provider sent it.
+
+use std::sync::Arc;
+
+use innkeeper::content::Content;
+use innkeeper::conversation::{
+    AssistantMessage, ContentPart, Message, PartContent, ToolCall, ToolResult,
+};
+use innkeeper::provider::{FinishReason, Request, Response, Usage};
+use innkeeper::toolcall::{Aliases, NameRules};
+use innkeeper::toolcall::{Tool, Tools};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Returns the messages of a request, the system prompt first. Names of tools are those of `aliases`.
+pub(crate) fn to_messages(request: &Request, aliases: &Aliases) -> Value {
+    let alias = |name: &str| aliases.alias(name).unwrap_or(name).to_owned();
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message {
+            Message::User(content) => {
+                messages.push(json!({ "role": "user", "content": content.to_text() }));
+            }
+            Message::Assistant(assistant) => {
+                let mut json = json!({ "role": "assistant", "content": assistant.visible_text() });
+                let calls: Vec<Value> =
+                    assistant.calls().map(|call| call_json(call, &alias(&call.name))).collect();
+                if !calls.is_empty() {
+                    json["tool_calls"] = calls.into();
+                }
+                messages.push(json);
+            }
+            Message::ToolResults(results) => messages.extend(results.iter().map(|result| {
+                json!({
+                    "role": "tool", "tool_call_id": result.id, "name": alias(&result.name),
+                    "content": result.content.to_text(),
+                })
+            })),
+        }
+    }
+    messages.into()
+}
+
+fn call_json(call: &ToolCall, name: &str) -> Value {
+    let function = json!({ "name": name, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+/// Returns the tools of a request with the names of the aliases.
+pub(crate) fn to_tools(request: &Request, aliases: &Aliases) -> Value {
+    let tools = request.tools.iter().map(|tool| {
+        let function = json!({
+            "name": aliases.alias(&tool.name).unwrap_or(&tool.name),
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        });
+        json!({ "type": "function", "function": function })
+    });
+    tools.collect()
+}
+
+/// Returns the names that a provider of Python sees: those that every provider takes.
+pub(crate) fn aliases(request: &Request) -> Aliases {
+    Aliases::new(request.tools.iter().map(|tool| tool.name.as_str()), NameRules::OPENAI)
+}
+
+/// A response of a provider in Python: the dict of this module, a message of Chat Completions, or the
+/// whole response of that API.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Completion {
+    Whole { choices: Vec<Choice>, usage: Option<TokenUsage> },
+    Message(CompletedMessage),
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Choice {
+    message: CompletedMessage,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CompletedMessage {
+    #[serde(alias = "response")]
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CompletedCall>>,
+    usage: Option<TokenUsage>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct CompletedCall {
+    #[serde(default)]
+    id: String,
+    function: Option<NamedCall>,
+    name: Option<String>,
+    arguments: Option<Value>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct NamedCall {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+pub(crate) struct TokenUsage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+}
+
+impl Completion {
+    /// Returns the response with public names of tools, or what is missing in it.
+    pub(crate) fn into_response(self, aliases: &Aliases) -> Result<Response, String> {
+        let (message, usage, finish_reason) = match self {
+            Self::Whole { choices, usage } => {
+                let choice = choices.into_iter().next().ok_or("`choices` is empty")?;
+                (choice.message, usage, choice.finish_reason)
+            }
+            Self::Message(message) => {
+                let usage = message.usage;
+                let finish_reason = message.finish_reason.clone();
+                (message, usage, finish_reason)
+            }
+        };
+        let text = message.content.unwrap_or_default();
+        let mut parts = AssistantMessage::from_text(text).parts;
+        for call in message.tool_calls.unwrap_or_default() {
+            parts.push(ContentPart::new(PartContent::ToolCall(call.into_call(aliases)?)));
+        }
+        let has_calls = parts.iter().any(|part| matches!(part.content, PartContent::ToolCall(_)));
+        Ok(Response {
+            message: AssistantMessage { parts },
+            finish_reason: finish_reason_from(finish_reason.as_deref(), has_calls),
+            usage: usage.map(|usage| Usage {
+                prompt_tokens: usage.prompt_tokens,
+                completion_tokens: usage.completion_tokens,
+                ..Usage::default()
+            }),
+            ..Response::default()
+        })
+    }
+}
+
+impl CompletedCall {
+    fn into_call(self, aliases: &Aliases) -> Result<ToolCall, String> {
+        let (name, arguments) = match self.function {
+            Some(function) => (function.name, function.arguments),
+            None => {
+                (self.name.ok_or("a tool call has no name")?, self.arguments.unwrap_or_default())
+            }
+        };
+        let arguments = match arguments {
+            // The text of a JSON object, as providers send it.
+            Value::String(text) => text,
+            Value::Null => "{}".to_owned(),
+            arguments => arguments.to_string(),
+        };
+        let name = aliases.canonical(&name).map_or(name.clone(), str::to_owned);
+        Ok(ToolCall { id: self.id, name, arguments, is_cut: false })
+    }
+}
+
+fn finish_reason_from(reason: Option<&str>, has_calls: bool) -> FinishReason {
+    match reason {
+        None if has_calls => FinishReason::ToolCalls,
+        None | Some("stop" | "end_turn") => FinishReason::Stop,
+        Some("tool_calls" | "tool_use") => FinishReason::ToolCalls,
+        Some("length" | "max_tokens") => FinishReason::Length,
+        Some("content_filter" | "refusal") => FinishReason::Refusal,
+        Some(other) => FinishReason::Other(other.to_owned()),
+    }
+}
+
+/// Returns a response as the dict that every provider's client returns: `response`, `tool_calls`,
+/// `usage` and `finish_reason`.
+pub(crate) fn completion_json(response: &Response, aliases: &Aliases) -> Value {
+    let name = |call: &ToolCall| aliases.alias(&call.name).unwrap_or(&call.name).to_owned();
+    let calls = response.message.calls().map(|call| call_json(call, &name(call)));
+    let finish_reason = match &response.finish_reason {
+        FinishReason::Stop | FinishReason::Paused => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length | FinishReason::ContextFull => "length",
+        FinishReason::Refusal => "refusal",
+        FinishReason::MalformedToolCall => "malformed_tool_call",
+        FinishReason::Other(reason) => reason,
+    };
+    json!({
+        "response": response.message.visible_text(),
+        "tool_calls": calls.collect::<Vec<_>>(),
+        "usage": response.usage.map(|usage| json!({
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "total_tokens": usage.total_tokens(),
+        })),
+        "finish_reason": finish_reason,
+    })
+}
+
+/// A message of an application.
+#[derive(Deserialize)]
+pub(crate) struct ChatMessage {
+    role: String,
+    content: Option<Value>,
+    tool_calls: Option<Vec<CompletedCall>>,
+    tool_call_id: Option<String>,
+}
+
+/// A tool of an application: as in Chat Completions, or as MCP defines it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ChatTool {
+    Function { function: FunctionTool },
+    Mcp(FunctionTool),
+}
+
+#[derive(Deserialize)]
+pub(crate) struct FunctionTool {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(alias = "inputSchema")]
+    parameters: Option<Value>,
+}
+
+/// Returns the request of an application's messages and tools, or what is wrong with them.
+pub(crate) fn to_request(
+    messages: Vec<ChatMessage>,
+    tools: Vec<ChatTool>,
+) -> Result<Request, String> {
+    let tools = tools.into_iter().map(to_tool);
+    let mut request = Request { tools: Arc::new(tools.collect::<Tools>()), ..Request::default() };
+    let no_aliases = Aliases::new(std::iter::empty::<String>(), NameRules::OPENAI);
+    for (index, message) in messages.into_iter().enumerate() {
+        add_message(&mut request, message, &no_aliases)
+            .map_err(|problem| format!("message {}: {problem}", index + 1))?;
+    }
+    Ok(request)
+}
+
+/// Returns an application's tool; a tool without a schema takes an object.
+pub(crate) fn to_tool(tool: ChatTool) -> Tool {
+    let (ChatTool::Function { function: tool } | ChatTool::Mcp(tool)) = tool;
+    let schema = tool.parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+    Tool::new(tool.name, tool.description.unwrap_or_default(), schema)
+}
+
+fn add_message(
+    request: &mut Request,
+    message: ChatMessage,
+    aliases: &Aliases,
+) -> Result<(), String> {
+    let text = text_of(message.content.as_ref())?;
+    match &*message.role {
+        "system" | "developer" => {
+            if !request.system.is_empty() {
+                request.system.push('\n');
+            }
+            request.system.push_str(&text);
+        }
+        "user" => request.messages.push(Message::User(Content::from(text.as_str()))),
+        "assistant" => {
+            let mut parts = AssistantMessage::from_text(text).parts;
+            for call in message.tool_calls.unwrap_or_default() {
+                parts.push(ContentPart::new(PartContent::ToolCall(call.into_call(aliases)?)));
+            }
+            request.messages.push(Message::Assistant(Arc::new(AssistantMessage { parts })));
+        }
+        "tool" => {
+            let id = message.tool_call_id.ok_or("a tool's message needs `tool_call_id`")?;
+            let name =
+                called_tool(request, &id).ok_or_else(|| format!("no call has the id `{id}`"))?;
+            let content = Content::from(text.as_str());
+            let result = ToolResult { id, name, content, is_error: false };
+            if let Some(Message::ToolResults(results)) = request.messages.last_mut() {
+                *results = results.iter().cloned().chain([result]).collect();
+            } else {
+                request.messages.push(Message::ToolResults([result].into()));
+            }
+        }
+        other => return Err(format!("unknown role `{other}`")),
+    }
+    Ok(())
+}
+
+/// Returns the tool of a call in the messages so far.
+fn called_tool(request: &Request, id: &str) -> Option<String> {
+    request.messages.iter().rev().find_map(|message| {
+        let Message::Assistant(assistant) = message else { return None };
+        assistant.calls().find(|call| call.id == id).map(|call| call.name.clone())
+    })
+}
+
+/// Returns the text of a content: a string, or a list of text parts.
+fn text_of(content: Option<&Value>) -> Result<String, String> {
+    match content {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => parts
+            .iter()
+            .map(|part| part["text"].as_str().ok_or("a part of the content is no text"))
+            .collect::<Result<String, _>>()
+            .map_err(str::to_owned),
+        Some(_) => Err("the content is neither a string nor a list".to_owned()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Tool calls in the text of a model, as the text arrives (document 001).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use innkeeper::toolcall::{
+    Format, IncompleteReason, ParseEvent, ParserOptions, TextEnd, ToolCallParser, Tools,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::chat_messages::{ChatTool, to_tool};
+use crate::failure::Failure;
+use crate::json::{Tape, to_json_text};
+
+/// A parser of one text.
+#[pyclass(frozen, module = "innkeeper._core")]
+pub(crate) struct Interceptor(Mutex<ToolCallParser>);
+
+/// One event.
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum TextEvent {
+    Text { text: String },
+    Reasoning { text: String },
+    Call { name: String, arguments: Box<RawValue>, repairs: Vec<String> },
+    Rejected { name: String, reason: String, suggestions: Vec<String> },
+    Incomplete { text: String, reason: &'static str },
+}
+
+#[pymethods]
+impl Interceptor {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        tools: &Bound<'_, PyAny>,
+        model: Option<&str>,
+        format: Option<&str>,
+    ) -> PyResult<Self> {
+        let json = to_json_text(tools, "tools").map_err(|failure| failure.into_error(py))?;
+        let tools: Vec<ChatTool> = serde_json::from_str(json.get())
+            .map_err(|error| PyValueError::new_err(format!("invalid tools: {error}")))?;
+        let format = match (format, model) {
+            (Some(name), _) => Format::from_name(name)
+                .ok_or_else(|| PyValueError::new_err(format!("unknown format `{name}`")))?,
+            (None, Some(model)) => Format::for_model(model),
+            (None, None) => Format::Detect,
+        };
+        let tools: Tools = tools.into_iter().map(to_tool).collect();
+        let options = ParserOptions { format, ..ParserOptions::default() };
+        Ok(Self(Mutex::new(ToolCallParser::new(Arc::new(tools), &options))))
+    }
+
+    /// Reads more of the text, and returns the events that it completes.
+    fn push(&self, py: Python<'_>, text: &str) -> PyResult<Py<PyAny>> {
+        self.read(py, |parser, events| {
+            parser.push_bytes(text.as_bytes(), &mut |event| add(events, &event));
+        })
+    }
+
+    /// Ends the text, and returns the last events.
+    fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        // Nobody says why the text ended, so no open call is completed.
+        self.read(py, |parser, events| {
+            parser.finish(TextEnd::Interrupted, &mut |event| add(events, &event));
+        })
+    }
+}
+
+impl Interceptor {
+    fn read(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&mut ToolCallParser, &mut Vec<TextEvent>),
+    ) -> PyResult<Py<PyAny>> {
+        let mut events = Vec::new();
+        read(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), &mut events);
+        let json = to_raw_value(&events)
+            .map_err(|error| Failure::Internal(error.to_string()).into_error(py))?;
+        Tape::new(json).into_python(py)
+    }
+}
+
+fn add(events: &mut Vec<TextEvent>, event: &ParseEvent<'_>) {
+    match event {
+        ParseEvent::Text(text) => add_text(events, text),
+        ParseEvent::Reasoning(more) => match events.last_mut() {
+            Some(TextEvent::Reasoning { text }) => text.push_str(more),
+            _ => events.push(TextEvent::Reasoning { text: (*more).to_owned() }),
+        },
+        ParseEvent::Call { call, .. } => events.push(TextEvent::Call {
+            name: call.name.clone(),
+            arguments: RawValue::from_string(call.arguments.to_string()).unwrap_or_default(),
+            repairs: call.repairs.iter().map(ToString::to_string).collect(),
+        }),
+        // A rejected call is shown to the reader as text.
+        ParseEvent::Rejected { rejected, text, .. } => {
+            add_text(events, text);
+            events.push(TextEvent::Rejected {
+                name: rejected.name.clone(),
+                reason: rejected.to_string(),
+                suggestions: rejected.suggestions.clone(),
+            });
+        }
+        ParseEvent::Incomplete { reason, text, .. } => events.push(TextEvent::Incomplete {
+            text: (*text).to_owned(),
+            reason: match reason {
+                IncompleteReason::Stopped => "stopped",
+                IncompleteReason::Length => "length",
+                IncompleteReason::Interrupted => "interrupted",
+                IncompleteReason::EndedEarly => "ended_early",
+            },
+        }),
+        ParseEvent::Markup(_) | ParseEvent::CallStart { .. } | ParseEvent::Arguments { .. } => {}
+    }
+}
+
+fn add_text(events: &mut Vec<TextEvent>, more: &str) {
+    if let Some(TextEvent::Text { text }) = events.last_mut() {
+        text.push_str(more);
+    } else if !more.is_empty() {
+        events.push(TextEvent::Text { text: more.to_owned() });
+    }
+}
