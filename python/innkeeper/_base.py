@@ -4,9 +4,10 @@ import os
 from collections.abc import Mapping
 from typing import Any, cast
 
-from innkeeper import _callbacks, _core, _logging
-from innkeeper.errors import NotInitializedError
-from innkeeper.types import ServerCallback, ServerCapabilities, ServerMetrics, ServerStatus
+from innkeeper import _core, _logging
+from innkeeper._callbacks import Registration, Responder
+from innkeeper.errors import MCPHostError, NotInitializedError
+from innkeeper.types import ServerCapabilities, ServerMetrics, ServerStatus
 
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of an ``mcp.json``, or its content as a dict."""
@@ -16,7 +17,8 @@ class HostBase:
     """A host with its configuration, before, during and after its life.
 
     A copy of a host, and a pickled host, have its configuration and its options, not its servers and
-    not its callback: call ``initialize`` on the copy to start servers of its own.
+    not its callback: call ``initialize`` on the copy to start servers of its own. The same holds for
+    a host in a child process after a fork: the servers belong to the process that started them.
     """
 
     def __init__(
@@ -31,8 +33,9 @@ class HostBase:
         self._allow_bare_names = allow_bare_names
         self._watch = watch
         self._lock = lock
-        self._callback: ServerCallback | None = None
+        self._registration: Registration | None = None
         self._running: _core.Host | None = None
+        self._running_pid: int | None = None
 
     def get_tools(self) -> dict[str, ServerCapabilities]:
         """Returns the servers that accept calls, by name, each with all that it offers.
@@ -56,8 +59,8 @@ class HostBase:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether the servers have been started and not been shut down."""
-        return self._running is not None
+        """Whether this process has started the servers, and has not shut them down."""
+        return self._running is not None and self._running_pid == os.getpid()
 
     @property
     def _host(self) -> _core.Host:
@@ -65,33 +68,65 @@ class HostBase:
             raise NotInitializedError("the host has no servers: call `initialize` first")
         return self._running
 
-    def _start(self, config: ConfigSource | None, queue: _core.LoopQueue | None) -> _core.Operation:
-        """Prepares the start of all servers."""
-        if self._running is not None:
-            raise NotInitializedError("the host has started already: call `shutdown` first")
-        if config is not None:
-            self._config = _checked(config)
-        source = "mcp.json" if self._config is None else self._config
-        _logging.start()
-        return _core.Host.start(
-            _core.Config(source),
-            respond=None if self._callback is None else _callbacks.responder(self._callback),
+    def _start(
+        self,
+        config: ConfigSource | None,
+        respond: Responder | None,
+        queue: _core.LoopQueue | None,
+    ) -> _core.Operation:
+        """Prepares the start of all servers. ``_started`` or ``_not_started`` must follow."""
+        source = self._config if config is None else _checked(config)
+        operation = _core.Host.start(
+            native_config("mcp.json" if source is None else source),
+            respond=respond,
             queue=queue,
             allow_bare_names=self._allow_bare_names,
             watch=self._watch,
             lock=self._lock,
         )
+        # Only one thread gets its own object back.
+        claim = object()
+        is_first = self.__dict__.setdefault("_starting", claim) is claim
+        if not is_first or self.is_initialized:
+            if is_first:
+                self._not_started()
+            raise MCPHostError("the host has started already: call `shutdown` first")
+        self._config = source
+        _logging.start()
+        return operation
+
+    def _started(self, running: _core.Host) -> None:
+        self._running = running
+        self._running_pid = os.getpid()
+        self._not_started()
+
+    def _not_started(self) -> None:
+        self.__dict__.pop("_starting", None)
+
+    def _to_shut_down(self) -> _core.Host | None:
+        """Returns the running host if this process must stop it."""
+        if not self.is_initialized:
+            # The servers of another process are not this one's to stop.
+            self._running = None
+        return self._running
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_running"] = None
-        state["_callback"] = None
+        state.update(_running=None, _running_pid=None, _registration=None)
+        state.pop("_starting", None)
         return state
 
     def __repr__(self) -> str:
         source = "a dict" if isinstance(self._config, dict) else (self._config or "mcp.json")
         state = "running" if self.is_initialized else "not running"
         return f"<{type(self).__module__}.{type(self).__name__} of {source}, {state}>"
+
+
+def native_config(config: ConfigSource) -> _core.Config:
+    """Returns a configuration for the native module."""
+    checked = _checked(config)
+    assert checked is not None
+    return _core.Config(checked)
 
 
 def _checked(config: ConfigSource | None) -> str | dict[str, Any] | None:

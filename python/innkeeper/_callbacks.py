@@ -4,38 +4,106 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import Callable
-from typing import Any
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 from innkeeper import _core
 from innkeeper.errors import CallbackError
 from innkeeper.types import ServerCallback, ServerRequest
 
+if TYPE_CHECKING:
+    from innkeeper._base import HostBase
+
 logger = logging.getLogger("innkeeper.callback")
 
 _INTERNAL_ERROR = -32603
 
+_Call = Callable[[ServerCallback, ServerRequest], Awaitable[Any]]
 
-def responder(callback: ServerCallback) -> Callable[[dict[str, Any], _core.Reply], Any]:
-    """Returns the function that the native module calls on the loop for each request."""
-    context = contextvars.copy_context()
 
-    def respond(request: dict[str, Any], reply: _core.Reply) -> "asyncio.Task[None]":
+class Registration:
+    """A callback, with the context variables at its registration."""
+
+    def __init__(self, callback: ServerCallback) -> None:
+        self.callback = callback
+        self.context = contextvars.copy_context()
+
+
+class Responder:
+    """What the native module calls on the loop for each request of a server.
+
+    Knows its host weakly. A callback is often a method of the object that has the host; with a strong
+    reference here, which Python's garbage collector cannot see in native code, the two would keep each
+    other and their servers for ever.
+    """
+
+    def __init__(self, host: "HostBase", call: _Call) -> None:
+        self._host = weakref.ref(host)
+        self._call = call
+
+    def __call__(
+        self, request: dict[str, Any], reply: _core.Reply
+    ) -> "asyncio.Task[None] | None":
+        host = self._host()
+        registration = None if host is None else host._registration
+        if registration is None:
+            reply.error(_INTERNAL_ERROR, "the application has no callback")
+            return None
         request["params"] = request["params"] or {}
-        answer = _answer(callback, ServerRequest(**request), reply)
+        answer = _answer(self._call, registration.callback, ServerRequest(**request), reply)
         # Each request has a copy of the context in which the callback was registered.
-        task: asyncio.Task[None] = context.copy().run(asyncio.ensure_future, answer)
+        task: asyncio.Task[None] = registration.context.copy().run(asyncio.ensure_future, answer)
         return task
 
-    return respond
+
+async def on_loop(callback: ServerCallback, request: ServerRequest) -> Any:
+    """Calls the callback on the loop's thread."""
+    result = callback(request)
+    return await result if inspect.isawaitable(result) else result
 
 
-async def _answer(callback: ServerCallback, request: ServerRequest, reply: _core.Reply) -> None:
+async def in_thread(callback: ServerCallback, request: ServerRequest) -> Any:
+    """Calls the callback on a thread of its own, so that it can wait for the host and for other
+    callbacks. The thread is a daemon: a callback that waits for a user must not keep the program from
+    its end."""
+    loop = asyncio.get_running_loop()
+    called: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def finish(result: Any, error: Exception | None) -> None:
+        if called.done():
+            return
+        if error is None:
+            called.set_result(result)
+        else:
+            called.set_exception(error)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = context.run(callback, request)
+        except Exception as raised:
+            # A future takes no `StopIteration`.
+            error = RuntimeError("StopIteration") if isinstance(raised, StopIteration) else raised
+        try:
+            loop.call_soon_threadsafe(finish, result, error)
+        except RuntimeError:
+            # The loop is closed: nobody waits.
+            if inspect.iscoroutine(result):
+                result.close()
+
+    threading.Thread(target=run, name="innkeeper-callback", daemon=True).start()
+    result = await called
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _answer(
+    call: _Call, callback: ServerCallback, request: ServerRequest, reply: _core.Reply
+) -> None:
     try:
-        result = callback(request)
-        if inspect.isawaitable(result):
-            result = await result
-        reply.result(result)
+        reply.result(await call(callback, request))
     except CallbackError as error:
         reply.error(error.code, error.message)
     except Exception as error:

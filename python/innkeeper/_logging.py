@@ -44,6 +44,16 @@ def _run() -> None:
         pass
 
 
+def _after_fork() -> None:
+    """A thread of the parent may have held the lock."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @atexit.register
 def _at_exit() -> None:
     """Ends all hosts, then the log: a thread must not wait for the interpreter when it is gone."""

@@ -170,6 +170,16 @@ class CallbackError(MCPHostError):
 class Cause(Exception):
     """What led to an error, as a text: the ``__cause__`` of the error."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore_cause, (str(self), self.__cause__)
+
+
+def _restore_cause(text: str, cause: BaseException | None) -> Cause:
+    """Creates a pickled cause with the cause behind it."""
+    restored = Cause(text)
+    restored.__cause__ = cause
+    return restored
+
 
 def _create(
     class_name: str, message: str, attributes: dict[str, Any], causes: list[str]

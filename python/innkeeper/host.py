@@ -1,11 +1,13 @@
 """The host for asyncio programs."""
 
+import weakref
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, cast
 
 from innkeeper import _callbacks, _core
-from innkeeper._base import ConfigSource, HostBase
+from innkeeper._base import ConfigSource, HostBase, native_config
+from innkeeper._events import AsyncEvents
 from innkeeper.types import (
     HostEvent,
     PromptResult,
@@ -29,6 +31,9 @@ class MCPHost(HostBase):
     the path of an ``mcp.lock``: items that differ from their pins are withheld.
     """
 
+    _queue: "weakref.ref[_core.LoopQueue] | None" = None
+    """The queue of the loop on which callbacks run."""
+
     async def initialize(self, config_path: ConfigSource | None = None) -> None:
         """Starts all servers in dependency order.
 
@@ -36,16 +41,24 @@ class MCPHost(HostBase):
         no server started, or ``ServerStartupError``, with all servers stopped again. To cancel stops
         the servers that have started.
         """
-        # Callbacks run on the loop that started the host.
-        operation = self._start(config_path, _core.LoopQueue.running())
-        self._running = await operation.future()
+        # Callbacks run on the loop that starts the host.
+        queue = _core.LoopQueue.running()
+        respond = None if self._registration is None else self._responder()
+        operation = self._start(config_path, respond, queue)
+        try:
+            running = await operation.future()
+        except BaseException:
+            self._not_started()
+            raise
+        self._queue = weakref.ref(queue)
+        self._started(running)
 
     async def shutdown(self) -> None:
         """Stops all servers, dependents first, and waits until no process of them is left.
 
         Calls in flight get a second. A second call does nothing.
         """
-        running = self._running
+        running = self._to_shut_down()
         if running is None:
             return
         await running.shutdown().future()
@@ -66,7 +79,7 @@ class MCPHost(HostBase):
         ``ValidationError`` (nothing was sent), ``ServerUnavailableError``, ``TimeoutError``,
         ``ProtocolError``, ``ServerError`` or ``ResultWithheldError``.
         """
-        call = self._host.call_tool(tool_name, {} if parameters is None else parameters, timeout)
+        call = self._calls.call_tool(tool_name, {} if parameters is None else parameters, timeout)
         return cast(ToolResult, await call.future())
 
     async def get_prompt(
@@ -82,7 +95,7 @@ class MCPHost(HostBase):
         The result may come from the cache. With ``use_cache=False`` the server is asked.
         """
         arguments = {} if arguments is None else arguments
-        request = self._host.get_prompt(prompt_name, arguments, timeout, use_cache)
+        request = self._calls.get_prompt(prompt_name, arguments, timeout, use_cache)
         return cast(PromptResult, await request.future())
 
     async def get_resource(
@@ -98,21 +111,48 @@ class MCPHost(HostBase):
         A ``blob`` of the contents is ``bytes``. The result may come from the cache. With
         ``use_cache=False`` the server is asked.
         """
-        request = self._host.get_resource(resource_uri, server, timeout, use_cache)
+        request = self._calls.get_resource(resource_uri, server, timeout, use_cache)
         return cast(ResourceResult, await request.future())
 
-    def register_callback(self, callback: ServerCallback) -> None:
+    def register_callback(self, callback: ServerCallback | None) -> None:
         """Registers the function that answers requests of servers (sampling, elicitation, roots).
 
         ``callback`` takes a ``ServerRequest`` and returns the result object, or is a coroutine function
-        that does. It runs on the loop that started the host, in a copy of the current context. Register
-        it before ``initialize``: only then do servers learn that they can ask. A later registration
-        applies to servers that ask anyway, and to servers that start later.
+        that does. It runs on the loop that started the host, in a copy of the current context; when
+        that loop is closed, on the loop of the next call. Register it before ``initialize``: only then
+        do servers learn that they can ask. A later registration applies to servers that ask anyway,
+        and to servers that start later. ``None`` removes the callback.
         """
-        self._callback = callback
-        if self._running is not None:
+        self._registration = None if callback is None else _callbacks.Registration(callback)
+        if not self.is_initialized:
+            return
+        if callback is None:
+            self._host.set_callback(None, None)
+            return
+        try:
             queue = _core.LoopQueue.running()
-            self._running.set_callback(_callbacks.responder(callback), queue)
+        except RuntimeError:
+            # A thread without a loop registers for the loop that started the host.
+            known = None if self._queue is None else self._queue()
+            if known is None:
+                raise
+            queue = known
+        self._answer_on(queue)
+
+    def _responder(self) -> _callbacks.Responder:
+        return _callbacks.Responder(self, _callbacks.on_loop)
+
+    def _answer_on(self, queue: _core.LoopQueue) -> None:
+        self._host.set_callback(self._responder(), queue)
+        self._queue = weakref.ref(queue)
+
+    @property
+    def _calls(self) -> _core.Host:
+        """The running host, for a call. Its servers may ask back: a loop must be there to answer."""
+        host = self._host
+        if self._registration is not None and self._queue is not None and self._queue() is None:
+            self._answer_on(_core.LoopQueue.running())
+        return host
 
     async def reload(
         self, config: ConfigSource | None = None, *, restart_changed: bool = False
@@ -123,7 +163,7 @@ class MCPHost(HostBase):
         running with their old settings until they restart, at once with ``restart_changed``. After an
         error the old configuration stays.
         """
-        source = None if config is None else _core.Config(config)
+        source = None if config is None else native_config(config)
         report = self._host.reload(source, restart_changed).future()
         return cast(ReloadReport, await report)
 
@@ -135,12 +175,13 @@ class MCPHost(HostBase):
         """Stops one server; ``restart_server`` starts it again."""
         await self._host.stop_server(server_name).future()
 
-    async def events(self) -> AsyncIterator[HostEvent]:
-        """Yields what happens from now on, until the host ends: starts, crashes, calls, changed lists,
+    def events(self) -> AsyncIterator[HostEvent]:
+        """Returns what happens from now on, until the host ends: starts, crashes, calls, changed lists,
         notifications. A reader that lags more than 1,024 events gets one event ``lagged``."""
-        stream = self._host.events()
-        while (event := await stream.next().future()) is not None:
-            yield HostEvent(event)
+        return AsyncEvents(self._host.events())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_queue": None}
 
     async def __aenter__(self) -> "MCPHost":
         await self.initialize()

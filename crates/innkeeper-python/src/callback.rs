@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::json::{Tape, to_json_text};
+use crate::json::{Tape, to_arguments};
 use crate::loop_queue::{Message, Messages};
 use crate::operation::MakeObject;
 
@@ -88,10 +88,17 @@ impl ServerCall {
         self.id
     }
 
+    /// Answers that there is no loop for the callback any more.
+    pub(crate) fn refuse(self) {
+        let message = "the event loop of the application's callback is closed";
+        // The host may have dropped the request.
+        self.reply.send(Err(CallbackError::new(code::INTERNAL_ERROR, message))).ok();
+    }
+
     /// Starts the answer on this thread, which is the loop's. Returns the task, or `None`.
     pub(crate) fn ask(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let request = (self.make_request)(py)?;
-        let reply = Reply(Mutex::new(Some(self.reply)));
+        let reply = Reply { pid: std::process::id(), sender: Mutex::new(Some(self.reply)) };
         self.respond.call1(py, (request, reply))
     }
 }
@@ -123,11 +130,23 @@ fn request_dict(py: Python<'_>, request: &ServerRequest) -> PyResult<Py<PyAny>> 
 
 /// Where the application's answer goes.
 #[pyclass(frozen, module = "innkeeper._core")]
-pub(crate) struct Reply(Mutex<Option<oneshot::Sender<CallbackResult>>>);
+pub(crate) struct Reply {
+    pid: u32,
+    sender: Mutex<Option<oneshot::Sender<CallbackResult>>>,
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if self.pid != std::process::id() {
+            // The server waits in the parent; to drop the sender would use locks of its threads.
+            std::mem::forget(self.sender.get_mut().map(Option::take));
+        }
+    }
+}
 
 impl Reply {
     fn send(&self, result: CallbackResult) {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
             // The host may have dropped the request.
             sender.send(result).ok();
@@ -139,7 +158,7 @@ impl Reply {
 impl Reply {
     /// Sends a result: a JSON object.
     fn result(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = to_json_text(result, "the callback's result");
+        let text = to_arguments(result, "the callback's result");
         self.send(Ok(text.map_err(|failure| Failure::into_error(failure, py))?));
         Ok(())
     }

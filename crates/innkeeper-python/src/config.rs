@@ -2,12 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use innkeeper::config::{Diagnostic, Severity};
 use innkeeper::{ConfigError, Environment};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
-use crate::json::to_json_text;
+use crate::failure::Failure;
+use crate::json::to_json;
+
+/// The source of a configuration that is no file, in messages.
+const DICT: &str = "the dict";
 
 /// Where a configuration comes from; read when a host starts.
 #[pyclass(frozen, module = "innkeeper._core")]
@@ -33,12 +38,21 @@ impl Config {
         if source.cast::<PyDict>().is_err() {
             return Ok(Self(ConfigSource::File(source.extract()?)));
         }
-        let json =
-            to_json_text(source, "the configuration").map_err(|failure| failure.into_error(py))?;
+        let refused = |key: String, message: String| {
+            let problem = Diagnostic {
+                severity: Severity::Error,
+                source: DICT.to_owned(),
+                line: 0,
+                column: 0,
+                key,
+                message,
+                hint: None,
+            };
+            Failure::Config(ConfigError(vec![problem])).into_error(py)
+        };
+        let json = to_json(source).map_err(|error| refused(error.key(), error.message))?;
         let value = serde_json::from_str(json.get());
-        let value = value.map_err(|error| {
-            pyo3::exceptions::PyValueError::new_err(format!("the configuration: {error}"))
-        })?;
+        let value = value.map_err(|error| refused(String::new(), error.to_string()))?;
         Ok(Self(ConfigSource::Value(value)))
     }
 }
@@ -50,7 +64,7 @@ impl ConfigSource {
             Self::File(path) => innkeeper::Config::from_file(path),
             Self::Value(value) => {
                 let environment = Environment::from_process();
-                innkeeper::Config::from_value(value, "the dict", Path::new("."), &environment)
+                innkeeper::Config::from_value(value, DICT, Path::new("."), &environment)
             }
         }
     }

@@ -127,8 +127,8 @@ impl Failure {
             Self::Replay(message) => Ok(Exception::new(py, "ReplayError", message.clone())),
             Self::OtherProcess => Ok(Exception::new(
                 py,
-                "MCPHostError",
-                "the host belongs to another process: create a host in this process",
+                "NotInitializedError",
+                "the host belongs to another process: call `initialize` to start servers in this one",
             )),
             Self::InterpreterExits => {
                 Ok(Exception::new(py, "MCPHostError", "the interpreter ends: its hosts have ended"))

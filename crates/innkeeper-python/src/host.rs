@@ -11,6 +11,7 @@ use innkeeper::trust::TrustPolicy;
 use innkeeper::{
     Arguments, CallOptions, Callback, CallbackCapabilities, Host as LibraryHost, HostBuilder,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -20,7 +21,7 @@ use crate::callback::PythonCallback;
 use crate::config::Config;
 use crate::events::EventStream;
 use crate::failure::{Failure, FailureRecord};
-use crate::json::{Tape, to_json_text};
+use crate::json::{Tape, to_arguments};
 use crate::loop_queue::LoopQueue;
 use crate::operation::{Operation, Outcome, Output};
 use crate::runtime;
@@ -68,12 +69,16 @@ impl Host {
     }
 }
 
-fn call_options(timeout: Option<f64>, use_cache: bool) -> CallOptions {
-    let timeout = timeout.map(|seconds| {
-        // Negative and other impossible times are no time; the host limits long ones.
-        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+fn call_options(timeout: Option<f64>, use_cache: bool) -> PyResult<CallOptions> {
+    let timeout = timeout.map(|seconds| match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) if !timeout.is_zero() => Ok(timeout),
+        // The host limits long times.
+        _ if seconds > 0.0 => Ok(Duration::MAX),
+        _ => Err(PyValueError::new_err(format!(
+            "`timeout` is {seconds}: use a number of seconds above zero, or `None`"
+        ))),
     });
-    CallOptions { timeout, fresh: !use_cache, ..CallOptions::default() }
+    Ok(CallOptions { timeout: timeout.transpose()?, fresh: !use_cache, ..CallOptions::default() })
 }
 
 #[pymethods]
@@ -134,9 +139,9 @@ impl Host {
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_json_text(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let arguments = to_arguments(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let options = call_options(timeout, true)?;
         Ok(Operation::new(async move {
-            let options = call_options(timeout, true);
             let call = host.call_tool_with(&name, Arguments::from(arguments), options);
             let result = call.await.map_err(Failure::Call)?;
             Ok(Output::Json(Tape::new(result.into_raw())))
@@ -153,11 +158,11 @@ impl Host {
         use_cache: bool,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_json_text(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let arguments = to_arguments(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
             let arguments: Map<String, Value> = serde_json::from_str(arguments.get())
                 .map_err(|error| Failure::Internal(error.to_string()))?;
-            let options = call_options(timeout, use_cache);
             let result = host.get_prompt(&name, &arguments, options).await;
             Ok(Output::Json(Tape::new(result.map_err(Failure::Call)?)))
         }))
@@ -173,8 +178,8 @@ impl Host {
         use_cache: bool,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
+        let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
-            let options = call_options(timeout, use_cache);
             let result = host.read_resource(&uri, server.as_deref(), options).await;
             Ok(Output::Json(Tape::from_resource(result.map_err(Failure::Call)?)))
         }))

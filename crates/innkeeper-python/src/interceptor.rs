@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::chat_messages::{ChatTool, to_tool};
 use crate::failure::Failure;
-use crate::json::{Tape, to_json_text};
+use crate::json::{Tape, to_arguments};
 
 /// A parser of one text.
 #[pyclass(frozen, module = "innkeeper._core")]
@@ -38,7 +38,7 @@ impl Interceptor {
         model: Option<&str>,
         format: Option<&str>,
     ) -> PyResult<Self> {
-        let json = to_json_text(tools, "tools").map_err(|failure| failure.into_error(py))?;
+        let json = to_arguments(tools, "tools").map_err(|failure| failure.into_error(py))?;
         let tools: Vec<ChatTool> = serde_json::from_str(json.get())
             .map_err(|error| PyValueError::new_err(format!("invalid tools: {error}")))?;
         let format = match (format, model) {

@@ -25,6 +25,7 @@ mod failure;
 mod json;
 mod logging;
 mod loop_queue;
+mod per_process;
 mod runtime;
 
 use pyo3::prelude::*;

@@ -4,10 +4,11 @@
 //! its own. The Python package takes the records from the queue on a thread of its own, and each
 //! thread that gets a result takes them first, so that the log of a call precedes its result.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -17,6 +18,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+
+use crate::per_process::PerProcess;
 
 /// The longest queue: a program that takes no record loses the oldest.
 const MAX_RECORDS: usize = 1_024;
@@ -31,14 +34,19 @@ const CRITICAL: u8 = 50;
 /// The level of Python's logger `innkeeper`; nothing below is formatted.
 static LEVEL: AtomicU8 = AtomicU8::new(WARNING);
 
-static QUEUE: Mutex<LogQueue> =
-    Mutex::new(LogQueue { records: VecDeque::new(), lost: 0, stopped: false });
-static ARRIVED: Condvar = Condvar::new();
+static QUEUE: PerProcess<LogQueue> = PerProcess::new();
 
 /// The function of the Python package that passes a record to `logging`.
 static EMIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+#[derive(Default)]
 struct LogQueue {
+    waiting: Mutex<WaitingRecords>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct WaitingRecords {
     records: VecDeque<LogRecord>,
     lost: usize,
     stopped: bool,
@@ -51,13 +59,31 @@ struct LogRecord {
     fields: Vec<(&'static str, String)>,
 }
 
-fn queue() -> MutexGuard<'static, LogQueue> {
-    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+impl LogQueue {
+    fn waiting(&self) -> MutexGuard<'_, WaitingRecords> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes all records, the oldest first.
+    fn take(&self) -> VecDeque<LogRecord> {
+        let mut waiting = self.waiting();
+        let lost = std::mem::take(&mut waiting.lost);
+        let mut records = std::mem::take(&mut waiting.records);
+        if lost > 0 {
+            records.push_front(LogRecord {
+                level: WARNING,
+                target: "innkeeper",
+                message: format!("{lost} log records were lost: the queue was full"),
+                fields: Vec::new(),
+            });
+        }
+        records
+    }
 }
 
 /// Sends the log of this thread, which belongs to the runtime, to the queue.
 pub(crate) fn use_on_this_thread() {
-    let guard = tracing::dispatcher::set_default(&Dispatch::new(QueueSubscriber));
+    let guard = tracing::dispatcher::set_default(&Dispatch::new(QueueSubscriber(QUEUE.get())));
     // The thread belongs to the runtime until its end.
     std::mem::forget(guard);
 }
@@ -73,24 +99,23 @@ pub(crate) fn refresh_level(py: Python<'_>) {
     LEVEL.store(level.unwrap_or(u8::MAX), Ordering::Relaxed);
 }
 
-/// Passes the waiting records to Python.
+thread_local! {
+    /// Whether this thread is passing on records.
+    static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Passes the waiting records to Python. A handler of the application that calls a host gets here
+/// again: its records wait, because to pass them on would call the handler without end.
 pub(crate) fn deliver(py: Python<'_>) {
-    while let Some(record) = next_record() {
+    if IS_DELIVERING.replace(true) {
+        return;
+    }
+    for record in QUEUE.get().take() {
         if let Err(error) = emit(py, record) {
             error.write_unraisable(py, None);
         }
     }
-}
-
-fn next_record() -> Option<LogRecord> {
-    let mut queue = queue();
-    let lost = std::mem::take(&mut queue.lost);
-    if lost > 0 {
-        let message = format!("{lost} log records were lost: the queue was full");
-        let fields = Vec::new();
-        return Some(LogRecord { level: WARNING, target: "innkeeper", message, fields });
-    }
-    queue.records.pop_front()
+    IS_DELIVERING.set(false);
 }
 
 fn emit(py: Python<'_>, record: LogRecord) -> PyResult<()> {
@@ -110,9 +135,10 @@ fn emit(py: Python<'_>, record: LogRecord) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> bool {
     let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let queue = QUEUE.get();
     let stopped = py.detach(|| {
-        let is_idle = |queue: &mut LogQueue| queue.records.is_empty() && !queue.stopped;
-        let waited = ARRIVED.wait_timeout_while(queue(), patience, is_idle);
+        let is_idle = |waiting: &mut WaitingRecords| waiting.records.is_empty() && !waiting.stopped;
+        let waited = queue.arrived.wait_timeout_while(queue.waiting(), patience, is_idle);
         waited.unwrap_or_else(PoisonError::into_inner).0.stopped
     });
     deliver(py);
@@ -123,8 +149,9 @@ pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> bool {
 #[pyfunction]
 pub(crate) fn stop_logging(py: Python<'_>) {
     py.detach(|| {
-        queue().stopped = true;
-        ARRIVED.notify_all();
+        let queue = QUEUE.get();
+        queue.waiting().stopped = true;
+        queue.arrived.notify_all();
     });
     deliver(py);
 }
@@ -136,8 +163,8 @@ pub(crate) fn log_level(py: Python<'_>) -> u8 {
     LEVEL.load(Ordering::Relaxed)
 }
 
-/// The subscriber of the runtime's threads.
-struct QueueSubscriber;
+/// The subscriber of the runtime's threads, with the queue of their process.
+struct QueueSubscriber(Arc<LogQueue>);
 
 impl Subscriber for QueueSubscriber {
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
@@ -168,13 +195,13 @@ impl Subscriber for QueueSubscriber {
             fields: Vec::new(),
         };
         event.record(&mut record);
-        let mut queue = queue();
-        if queue.records.len() == MAX_RECORDS {
-            queue.records.pop_front();
-            queue.lost += 1;
+        let mut waiting = self.0.waiting();
+        if waiting.records.len() == MAX_RECORDS {
+            waiting.records.pop_front();
+            waiting.lost += 1;
         }
-        queue.records.push_back(record);
-        ARRIVED.notify_one();
+        waiting.records.push_back(record);
+        self.0.arrived.notify_one();
     }
 
     fn enter(&self, _span: &Id) {}

@@ -9,18 +9,22 @@
 //!
 //! A loop that cannot watch a socket (the one of Windows) is woken by `call_soon_threadsafe`.
 //!
-//! The queue has no reference to its loop. Python's weak map from loops to queues drops the queue with
-//! its loop; messages for a loop that is gone are dropped with them, and so are the calls behind them.
+//! The loop owns its queue: its reader of the socket has it, or a timer that is never due. Our map from
+//! loops to queues is weak at both ends, so a closed loop goes with its queue and its futures, and the
+//! calls behind them are cancelled. The futures refer to their loop and to the queue: Python's garbage
+//! collector sees all of these references, and must.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::callback::ServerCall;
 use crate::json::{Progress, ToPython};
@@ -39,17 +43,28 @@ pub(crate) enum Message {
 
 /// The part of a queue that the runtime's threads see.
 pub(crate) struct Messages {
-    waiting: Mutex<VecDeque<Message>>,
+    waiting: Mutex<Waiting>,
     /// Whether the loop has been woken for the waiting messages.
     is_woken: AtomicBool,
     waker: Waker,
     next_id: AtomicU64,
 }
 
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Message>,
+    /// Whether the queue went with its loop.
+    is_closed: bool,
+}
+
 impl Messages {
     fn new(waker: Waker) -> Self {
-        let (waiting, is_woken) = Default::default();
-        Self { waiting, is_woken, waker, next_id: AtomicU64::new(0) }
+        Self {
+            waiting: Mutex::default(),
+            is_woken: AtomicBool::new(false),
+            waker,
+            next_id: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -58,7 +73,14 @@ impl Messages {
 
     /// Adds a message, and wakes the loop unless it has been woken already.
     pub(crate) fn push(&self, message: Message) {
-        lock(&self.waiting).push_back(message);
+        {
+            let mut waiting = lock(&self.waiting);
+            if waiting.is_closed {
+                drop(waiting);
+                return message.refuse();
+            }
+            waiting.messages.push_back(message);
+        }
         if !self.is_woken.swap(true, Ordering::AcqRel) {
             self.waker.wake();
         }
@@ -66,7 +88,26 @@ impl Messages {
 
     fn take(&self) -> VecDeque<Message> {
         self.is_woken.store(false, Ordering::Release);
-        std::mem::take(&mut *lock(&self.waiting))
+        std::mem::take(&mut lock(&self.waiting).messages)
+    }
+
+    fn close(&self) {
+        let messages = {
+            let mut waiting = lock(&self.waiting);
+            waiting.is_closed = true;
+            std::mem::take(&mut waiting.messages)
+        };
+        messages.into_iter().for_each(Message::refuse);
+    }
+}
+
+impl Message {
+    /// Ends a message for a loop that is closed.
+    fn refuse(self) {
+        match self {
+            Self::Ask(call) => call.refuse(),
+            Self::Done { .. } | Self::Withdraw { .. } => {}
+        }
     }
 }
 
@@ -118,9 +159,17 @@ struct LoopState {
     /// A large result that is being made, a slice at a time.
     in_progress: Option<(u64, ToPython)>,
     taken: VecDeque<Message>,
+    /// Whether the loop goes on with the messages by itself.
+    is_paused: bool,
 }
 
-/// The queues by loop.
+/// How long the messages may keep the loop from its other work.
+pub(crate) const SLICE: Duration = Duration::from_millis(4);
+
+/// Far in the future, in seconds.
+const NEVER_DUE: f64 = 1e9;
+
+/// Weak references to the queues, by loop.
 static QUEUES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
@@ -154,14 +203,16 @@ impl LoopQueue {
         })?;
         let queues = queues.bind(py);
         let known = queues.call_method1("get", (running,))?;
-        if let Ok(queue) = known.cast_into::<Self>()
+        if !known.is_none()
+            && let Ok(queue) = known.call0()?.cast_into::<Self>()
             // A child after `fork` that goes on with its parent's loop needs a socket of its own.
             && queue.get().pid == std::process::id()
         {
             return Ok(queue);
         }
         let queue = Self::create(py, running)?;
-        queues.set_item(running, &queue)?;
+        let weak = py.import("weakref")?.call_method1("ref", (&queue,))?;
+        queues.set_item(running, weak)?;
         Ok(queue)
     }
 
@@ -201,9 +252,11 @@ impl LoopQueue {
         };
         let messages = Arc::new(Messages::new(waker));
         #[cfg(unix)]
-        return Bound::new(py, Self::with_messages(messages, None));
+        let queue = Bound::new(py, Self::with_messages(messages, None))?;
         #[cfg(not(unix))]
-        return Bound::new(py, Self::with_messages(messages));
+        let queue = Bound::new(py, Self::with_messages(messages))?;
+        running.call_method1("call_later", (NEVER_DUE, queue.getattr("drain")?))?;
+        Ok(queue)
     }
 
     fn with_messages(
@@ -311,12 +364,25 @@ impl LoopQueue {
 
     /// Handles the waiting messages. The loop calls this.
     fn drain(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let py = slf.py();
         let queue = slf.get();
         queue.empty_socket();
-        logging::deliver(py);
+        logging::deliver(slf.py());
         let taken = queue.messages.take();
-        queue.state().taken.extend(taken);
+        let is_paused = {
+            let mut state = queue.state();
+            state.taken.extend(taken);
+            state.is_paused
+        };
+        // A second series of slices would keep the loop from its other work.
+        if is_paused { Ok(()) } else { Self::resume(slf) }
+    }
+
+    /// Handles the messages that have been taken, for a slice of time.
+    fn resume(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let queue = slf.get();
+        let start = Instant::now();
+        queue.state().is_paused = false;
         loop {
             let in_progress = queue.state().in_progress.take();
             let step = if let Some((call, conversion)) = in_progress {
@@ -325,25 +391,23 @@ impl LoopQueue {
                 let Some(message) = queue.state().taken.pop_front() else { return Ok(()) };
                 queue.handle(py, message)
             };
-            match step {
-                Ok(Step::Next) => {}
-                Ok(Step::Pause) => {
-                    running_loop(py)?.call_method1("call_soon", (slf.getattr("drain")?,))?;
-                    return Ok(());
-                }
+            let must_pause = match step {
+                Ok(Step::Next) => start.elapsed() >= SLICE,
+                Ok(Step::Pause) => true,
                 // One bad message must not keep the others.
-                Err(error) => error.write_unraisable(py, Some(slf.as_any())),
+                Err(error) => {
+                    error.write_unraisable(py, Some(slf.as_any()));
+                    false
+                }
+            };
+            if must_pause {
+                running_loop(py)?.call_method1("call_soon", (slf.getattr("resume")?,))?;
+                queue.state().is_paused = true;
+                return Ok(());
             }
         }
     }
 
-    /// Forgets the task of an answered request.
-    fn answered(&self, request: u64) {
-        let task = self.state().answers.remove(&request);
-        drop(task);
-    }
-
-    /// Futures refer to their loop: without this, a loop that is closed early would never be freed.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let Ok(state) = self.state.try_lock() else { return Ok(()) };
         state
@@ -356,6 +420,19 @@ impl LoopQueue {
     fn __clear__(&self) {
         let state = std::mem::take(&mut *self.state());
         drop(state);
+    }
+}
+
+impl Drop for LoopQueue {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.messages.close();
+            return;
+        }
+        // In a child after `fork`, a thread of the parent may hold the locks behind these for ever.
+        std::mem::forget(self.messages.clone());
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(std::mem::take(&mut state.taken));
     }
 }
 
@@ -378,13 +455,33 @@ struct FutureDone {
     queue: Py<LoopQueue>,
 }
 
+impl FutureDone {
+    fn cancel(&self) {
+        // A task of the parent does not run in a child after `fork`.
+        if self.queue.get().pid == std::process::id() {
+            self.task.abort();
+        }
+    }
+}
+
 #[pymethods]
 impl FutureDone {
     fn __call__(&self, _future: &Bound<'_, PyAny>) {
         let was_pending = self.queue.get().state().futures.remove(&self.call).is_some();
         if was_pending {
-            self.task.abort();
+            self.cancel();
         }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.queue)
+    }
+}
+
+/// The future is done, or gone with its loop.
+impl Drop for FutureDone {
+    fn drop(&mut self) {
+        self.cancel();
     }
 }
 

@@ -18,7 +18,7 @@ use crate::chat_messages::{
 };
 use crate::failure::Failure;
 use crate::ghost::error_chain;
-use crate::json::{Tape, to_json_text};
+use crate::json::{Tape, to_arguments};
 use crate::loop_queue::{LoopQueue, Message, Messages};
 use crate::operation::{Operation, Output};
 
@@ -70,7 +70,7 @@ impl LlmClient {
         max_tokens: Option<u32>,
     ) -> PyResult<Operation> {
         let json =
-            |value, name| to_json_text(value, name).map_err(|failure| failure.into_error(py));
+            |value, name| to_arguments(value, name).map_err(|failure| failure.into_error(py));
         let invalid = |error: String| Failure::Model(error).into_error(py);
         let messages = json(messages, "messages")?;
         let tools = json(tools, "tools")?;

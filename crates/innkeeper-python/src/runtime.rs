@@ -1,11 +1,9 @@
 //! The tokio runtime of this process.
 //!
-//! The runtime belongs to a process id. A child after `fork` has a copy of its parent's memory, and no
-//! thread of the parent's runtime: the child forgets the copy, because to drop it would end the
-//! parent's servers, and starts a runtime of its own.
+//! The runtime belongs to a process: a child after `fork` starts one of its own.
 
 use std::panic;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -13,6 +11,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::failure::Failure;
 use crate::host::RunningHost;
+use crate::per_process::PerProcess;
 
 /// Threads of the runtime: servers and their pipes need few, and an application has its own work.
 const WORKER_THREADS: usize = 2;
@@ -20,63 +19,56 @@ const WORKER_THREADS: usize = 2;
 /// The longest wait for the runtime's threads at the exit of the interpreter.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The runtime of one process.
-struct ProcessRuntime {
-    pid: u32,
-    handle: Handle,
-    /// `None` after the exit of the interpreter began.
-    runtime: Option<Runtime>,
-    /// The hosts to end at exit.
-    hosts: Vec<Weak<RunningHost>>,
+#[derive(Default)]
+enum ProcessRuntime {
+    #[default]
+    NotStarted,
+    Running {
+        runtime: Runtime,
+        /// The hosts to end at exit.
+        hosts: Vec<Weak<RunningHost>>,
+    },
+    /// The exit of the interpreter has begun.
+    Ended,
 }
 
-static CURRENT: Mutex<Option<ProcessRuntime>> = Mutex::new(None);
-
-fn current() -> MutexGuard<'static, Option<ProcessRuntime>> {
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static CURRENT: PerProcess<Mutex<ProcessRuntime>> = PerProcess::new();
 
 /// Returns the runtime's handle, and starts the runtime at the first use in this process.
 pub(crate) fn handle() -> Result<Handle, Failure> {
-    with_runtime(|runtime| runtime.handle.clone())
+    with_runtime(|runtime, _| runtime.handle().clone())
 }
 
 /// Registers a host whose servers end when the interpreter exits.
 pub(crate) fn register(host: &Arc<RunningHost>) -> Result<(), Failure> {
-    with_runtime(|runtime| {
-        runtime.hosts.retain(|host| host.strong_count() > 0);
-        runtime.hosts.push(Arc::downgrade(host));
+    with_runtime(|_, hosts| {
+        hosts.retain(|host| host.strong_count() > 0);
+        hosts.push(Arc::downgrade(host));
     })
 }
 
-fn with_runtime<T>(use_runtime: impl FnOnce(&mut ProcessRuntime) -> T) -> Result<T, Failure> {
-    let mut current = current();
-    let pid = std::process::id();
-    if let Some(of_parent) = current.take_if(|runtime| runtime.pid != pid) {
-        std::mem::forget(of_parent);
+fn with_runtime<T>(
+    use_runtime: impl FnOnce(&Runtime, &mut Vec<Weak<RunningHost>>) -> T,
+) -> Result<T, Failure> {
+    let current = CURRENT.get();
+    let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+    if matches!(*current, ProcessRuntime::NotStarted) {
+        *current = ProcessRuntime::Running { runtime: start()?, hosts: Vec::new() };
     }
-    let runtime = match &mut *current {
-        Some(runtime) => runtime,
-        None => current.insert(ProcessRuntime::start(pid)?),
-    };
-    if runtime.runtime.is_none() {
+    let ProcessRuntime::Running { runtime, hosts } = &mut *current else {
         return Err(Failure::InterpreterExits);
-    }
-    Ok(use_runtime(runtime))
+    };
+    Ok(use_runtime(runtime, hosts))
 }
 
-impl ProcessRuntime {
-    fn start(pid: u32) -> Result<Self, Failure> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(WORKER_THREADS)
-            .thread_name("innkeeper")
-            .enable_all()
-            .on_thread_start(crate::logging::use_on_this_thread)
-            .build()
-            .map_err(|error| Failure::Internal(format!("cannot start the runtime: {error}")))?;
-        let handle = runtime.handle().clone();
-        Ok(Self { pid, handle, runtime: Some(runtime), hosts: Vec::new() })
-    }
+fn start() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .thread_name("innkeeper")
+        .enable_all()
+        .on_thread_start(crate::logging::use_on_this_thread)
+        .build()
+        .map_err(|error| Failure::Internal(format!("cannot start the runtime: {error}")))
 }
 
 /// Ends all servers and all threads of this process's runtime. Python calls this at exit, before it
@@ -84,21 +76,16 @@ impl ProcessRuntime {
 #[pyfunction]
 pub(crate) fn shut_down(py: Python<'_>) {
     py.detach(|| {
-        let (runtime, hosts) = {
-            let mut current = current();
-            match &mut *current {
-                Some(current) if current.pid == std::process::id() => {
-                    (current.runtime.take(), std::mem::take(&mut current.hosts))
-                }
-                Some(_) | None => return,
-            }
+        let previous = {
+            let current = CURRENT.get();
+            let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, ProcessRuntime::Ended)
         };
+        let ProcessRuntime::Running { runtime, hosts } = previous else { return };
         for host in hosts.iter().filter_map(Weak::upgrade) {
             host.kill();
         }
-        if let Some(runtime) = runtime {
-            runtime.shutdown_timeout(EXIT_TIMEOUT);
-        }
+        runtime.shutdown_timeout(EXIT_TIMEOUT);
     });
 }
 

@@ -5,25 +5,51 @@ use std::fmt::Write as _;
 use innkeeper::CallError;
 use innkeeper::error::Violation;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// The host refuses arguments that are nested deeper; a value that contains itself is deeper than any.
+/// The host refuses arguments that are nested deeper.
 const MAX_DEPTH: usize = 120;
 
-/// Returns the JSON text of a Python value. What JSON cannot express is refused by `item`'s name and its
-/// place.
-pub(crate) fn to_json_text(value: &Bound<'_, PyAny>, item: &str) -> Result<Box<RawValue>, Failure> {
-    let mut writer = Writer { text: String::new(), path: Vec::new() };
+/// Returns the JSON text of a call's arguments. What JSON cannot express is refused by `item`'s name and
+/// its place.
+pub(crate) fn to_arguments(value: &Bound<'_, PyAny>, item: &str) -> Result<Box<RawValue>, Failure> {
+    to_json(value).map_err(|error| {
+        let problems = vec![Violation { pointer: error.pointer(), message: error.message }];
+        Failure::Call(CallError::Validation { item: item.into(), problems })
+    })
+}
+
+/// Returns the JSON text of a Python value.
+pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> Result<Box<RawValue>, NotJson> {
+    let mut writer = Writer { text: String::new(), path: Vec::new(), containers: Vec::new() };
     let written = writer.value(value).and_then(|()| {
         RawValue::from_string(std::mem::take(&mut writer.text)).map_err(|error| error.to_string())
     });
-    written.map_err(|message| {
-        let problems = vec![Violation { pointer: writer.pointer(), message }];
-        Failure::Call(CallError::Validation { item: item.into(), problems })
-    })
+    written.map_err(|message| NotJson { path: writer.path, message })
+}
+
+/// What JSON cannot express, and where it is.
+pub(crate) struct NotJson {
+    path: Vec<Step>,
+    pub(crate) message: String,
+}
+
+impl NotJson {
+    fn pointer(&self) -> String {
+        pointer(&self.path)
+    }
+
+    /// Returns the place as the key of a configuration: `servers.files.args[1]`.
+    pub(crate) fn key(&self) -> String {
+        let key = self.path.iter().fold(String::new(), |key, step| match step {
+            Step::Index(index) => format!("{key}[{index}]"),
+            Step::Key(name) => format!("{key}.{name}"),
+        });
+        key.trim_start_matches('.').to_owned()
+    }
 }
 
 /// Where the writer is inside of the value.
@@ -32,9 +58,19 @@ enum Step {
     Key(String),
 }
 
+/// Returns the JSON pointer of a place.
+fn pointer(path: &[Step]) -> String {
+    path.iter().fold(String::new(), |pointer, step| match step {
+        Step::Index(index) => format!("{pointer}/{index}"),
+        Step::Key(key) => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
+    })
+}
+
 struct Writer {
     text: String,
     path: Vec<Step>,
+    /// The addresses of the containers around the value, one for each step of the path.
+    containers: Vec<usize>,
 }
 
 impl Writer {
@@ -57,35 +93,52 @@ impl Writer {
             return Ok(());
         }
         if let Ok(dict) = value.cast::<PyDict>() {
-            return self.nested(|writer| writer.object(dict));
+            return self.nested(value, |writer| writer.object(&dict.items()));
         }
         if let Ok(list) = value.cast::<PyList>() {
-            return self.nested(|writer| writer.array(list.iter()));
+            return self.nested(value, |writer| writer.array(list.iter()));
         }
         if let Ok(tuple) = value.cast::<PyTuple>() {
-            return self.nested(|writer| writer.array(tuple.iter()));
+            return self.nested(value, |writer| writer.array(tuple.iter()));
+        }
+        if let Ok(mapping) = value.cast::<PyMapping>() {
+            let items = mapping.items().map_err(|error| error.to_string())?;
+            return self.nested(value, |writer| writer.object(&items));
         }
         Err(format!("`{}` is no JSON value{}", type_name(value), hint(value)))
     }
 
     fn nested(
         &mut self,
+        container: &Bound<'_, PyAny>,
         write: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), String> {
-        if self.path.len() >= MAX_DEPTH {
-            return Err(format!(
-                "nested deeper than {MAX_DEPTH} levels, or the value contains itself"
-            ));
+        let address = container.as_ptr().addr();
+        if let Some(depth) = self.containers.iter().position(|&outer| outer == address) {
+            let outer = match &self.path[..depth] {
+                [] => "the whole value".to_owned(),
+                path => format!("`{}`", pointer(path)),
+            };
+            return Err(format!("contains itself: this is {outer} again"));
         }
-        write(self)
+        if self.path.len() >= MAX_DEPTH {
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.containers.push(address);
+        write(self)?;
+        self.containers.pop();
+        Ok(())
     }
 
-    fn object(&mut self, dict: &Bound<'_, PyDict>) -> Result<(), String> {
+    /// Writes an object from a copy of its items: the dict may change meanwhile.
+    fn object(&mut self, items: &Bound<'_, PyList>) -> Result<(), String> {
         self.text.push('{');
-        for (index, (key, value)) in dict.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             if index > 0 {
                 self.text.push(',');
             }
+            let pair = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
+            let (key, value) = pair.map_err(|error: PyErr| error.to_string())?;
             let Ok(name) = key.cast::<PyString>() else {
                 return Err(format!(
                     "the key `{}` is `{}`, not a string",
@@ -93,7 +146,7 @@ impl Writer {
                     type_name(&key)
                 ));
             };
-            self.string(name)?;
+            self.string(name).map_err(|message| format!("a key: {message}"))?;
             self.text.push(':');
             self.path.push(Step::Key(name.to_string()));
             self.value(&value)?;
@@ -148,14 +201,6 @@ impl Writer {
         let text = serde_json::to_string(&value).map_err(|error| error.to_string())?;
         self.text.push_str(&text);
         Ok(())
-    }
-
-    /// Returns the JSON pointer of the value that is being written.
-    fn pointer(&self) -> String {
-        self.path.iter().fold(String::new(), |pointer, step| match step {
-            Step::Index(index) => format!("{pointer}/{index}"),
-            Step::Key(key) => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
-        })
     }
 }
 

@@ -1,7 +1,5 @@
 //! Python objects from a tape.
 
-use std::time::Duration;
-
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -9,9 +7,7 @@ use tokio::time::Instant;
 
 use super::Tape;
 use super::tape::Token;
-
-/// How long the thread of an event loop makes objects before other work of the loop is due.
-const SLICE: Duration = Duration::from_millis(4);
+use crate::loop_queue::SLICE;
 
 /// Tokens between two looks at the clock.
 const TOKENS_PER_CHECK: usize = 512;
