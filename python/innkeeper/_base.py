@@ -2,12 +2,16 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from innkeeper import _core, _logging
 from innkeeper._callbacks import Registration, Responder
 from innkeeper.errors import MCPHostError, NotInitializedError
 from innkeeper.types import ServerCapabilities, ServerMetrics, ServerStatus
+
+if TYPE_CHECKING:
+    from innkeeper.integrations.fastmcp import FastMCPTransport
+    from innkeeper.transport import HostTransport, Names
 
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of an ``mcp.json``, or its content as a dict."""
@@ -109,6 +113,29 @@ class HostBase:
             # The servers of another process are not this one's to stop.
             self._running = None
         return self._running
+
+    def transport(
+        self, server_name: str | None = None, *, names: "Names" = "prefixed"
+    ) -> "HostTransport":
+        """Returns a transport for ``mcp.Client``, over the servers that this host runs.
+
+        With ``server_name``, the client sees that server under its own names, otherwise all servers
+        as ``SERVER.TOOL``; with ``names="flat"`` without the server in front, for models that allow
+        no dot in a name. Needs the package ``mcp``. A question of a server (sampling, elicitation,
+        roots) goes to the client if the server says for which call it asks, otherwise to the host's
+        callback; servers ask only if the host has one.
+        """
+        from innkeeper.transport import HostTransport
+
+        return HostTransport(self._host, server_name, names)
+
+    def fastmcp_transport(
+        self, server_name: str | None = None, *, names: "Names" = "prefixed"
+    ) -> "FastMCPTransport":
+        """Returns ``transport`` for ``fastmcp.Client``. Needs the package ``fastmcp``."""
+        from innkeeper.integrations.fastmcp import FastMCPTransport
+
+        return FastMCPTransport(self._host, server_name, names)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

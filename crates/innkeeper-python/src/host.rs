@@ -67,6 +67,11 @@ impl Host {
     pub(crate) fn host(&self, py: Python<'_>) -> PyResult<LibraryHost> {
         self.0.host().cloned().map_err(|failure| failure.into_error(py))
     }
+
+    /// Returns the running host for another file of this module.
+    pub(crate) fn running(&self, py: Python<'_>) -> PyResult<LibraryHost> {
+        self.host(py)
+    }
 }
 
 fn call_options(timeout: Option<f64>, use_cache: bool) -> PyResult<CallOptions> {

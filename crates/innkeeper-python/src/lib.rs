@@ -28,6 +28,8 @@ mod loop_queue;
 mod per_process;
 mod runtime;
 
+mod pipe;
+
 use pyo3::prelude::*;
 
 /// The native module; the free-threaded builds of Python use it without the lock.
@@ -59,6 +61,8 @@ mod core {
     use super::model::{LlmClient, PythonModel};
     #[pymodule_export]
     use super::operation::Operation;
+    #[pymodule_export]
+    use super::pipe::Pipe;
     #[pymodule_export]
     use super::runtime::shut_down;
     #[pymodule_export]

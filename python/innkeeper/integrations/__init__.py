@@ -1,0 +1,1 @@
+"""Other packages' names for a host. Each module imports its package, and nothing else imports it."""
