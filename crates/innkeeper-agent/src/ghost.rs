@@ -301,9 +301,12 @@ pub(crate) async fn run_with_servers(
     let secrets = server_secrets(&host_config);
     let mut builder = Host::builder(host_config.clone()).telemetry(config.telemetry.clone());
     if let Some(settings) = &config.server_requests {
-        let handler = ServerRequestHandler::new(settings.clone());
-        // Their requests are not part of a recording.
+        let mut handler = ServerRequestHandler::new(settings.clone());
+        // A recording has the servers' questions with the answers, and not how the model answered.
         handler.set_model(Some(client));
+        if let Some(seams) = seams {
+            handler = seams.server_requests(&handler);
+        }
         builder = handler.register(builder);
     }
     let host = match builder.start().await {

@@ -16,6 +16,7 @@ mod clock;
 mod failure;
 mod ghost;
 mod model;
+mod questions;
 mod record_error;
 mod recorder;
 mod replay;

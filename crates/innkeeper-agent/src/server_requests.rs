@@ -10,8 +10,11 @@ mod depth;
 mod elicitation;
 pub mod form;
 mod handler;
+mod request_observer;
 mod sampling;
 mod user_prompter;
+
+pub(crate) use request_observer::RequestObserver;
 
 pub use handler::{ServerRequestHandler, ServerRequestSettings};
 pub use user_prompter::{

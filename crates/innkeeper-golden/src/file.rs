@@ -579,7 +579,8 @@ pub struct QuestionRecord {
     pub params: Box<RawValue>,
     /// The answer; `null` for an error.
     pub answer: Option<Box<RawValue>>,
-    /// The position in [`Golden::tool_calls`] of the call that ended next.
+    /// The position in [`Golden::tool_calls`] of the call that asked, or of the call that ended next if
+    /// nothing says which one asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<usize>,
 }

@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::file::{
     Chunk, ChunkData, Exchange, HttpRequestRecord, HttpResponseRecord, Offer, Outcome,
-    ProgressRecord, ReplyRecord, StreamEnd, ToolCallRecord, ToolRecord, UnavailableRecord,
+    ProgressRecord, QuestionRecord, ReplyRecord, StreamEnd, ToolCallRecord, ToolRecord,
+    UnavailableRecord,
 };
 use crate::read::{MAX_FILE_BYTES, ReadError};
 
@@ -26,6 +27,7 @@ pub struct Recording {
     offers: Vec<Offer>,
     calls: Vec<ToolCallRecord>,
     ended_calls: usize,
+    questions: Vec<QuestionRecord>,
     /// The bytes of bodies and results, as far as counted.
     bytes: usize,
 }
@@ -49,6 +51,21 @@ impl Recording {
     /// Returns the calls.
     pub fn calls(&self) -> &[ToolCallRecord] {
         &self.calls
+    }
+
+    /// Returns the questions of servers.
+    pub fn questions(&self) -> &[QuestionRecord] {
+        &self.questions
+    }
+
+    /// Returns the position of the only running call of a server's tool, if there is one.
+    pub fn open_call(&self, server: &str, tool: &str) -> Option<usize> {
+        let mut open = self.calls.iter().enumerate().filter(|(_, call)| {
+            let name = call.name.strip_prefix(server).and_then(|name| name.strip_prefix('.'));
+            call.end_ms.is_none() && name == Some(tool)
+        });
+        let (position, _) = open.next()?;
+        open.next().is_none().then_some(position)
     }
 
     /// Returns the number of calls that have ended.
@@ -232,6 +249,24 @@ impl Recording {
             call.ended_before = ended_before;
             call.outcome = outcome;
         }
+        for question in self.questions.iter_mut().filter(|question| question.call.is_none()) {
+            question.call = Some(call);
+        }
+    }
+
+    /// Records a question of a server; returns its position.
+    pub fn on_question(&mut self, question: QuestionRecord) -> usize {
+        self.bytes += question.params.get().len();
+        self.questions.push(question);
+        self.questions.len() - 1
+    }
+
+    /// Records the answer to a question.
+    pub fn on_answer(&mut self, question: usize, answer: &RawValue) {
+        self.bytes += answer.get().len();
+        if let Some(question) = self.questions.get_mut(question) {
+            question.answer = Some(answer.to_owned());
+        }
     }
 
     /// Counts what came back for a request that the recording does not keep itself.
@@ -239,5 +274,52 @@ impl Recording {
         if let Outcome::Result(raw) | Outcome::ToolError(raw) | Outcome::Error(raw) = outcome {
             self.bytes += raw.get().len();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(recording: &mut Recording, name: &str) -> usize {
+        recording.on_call(0, name, RawValue::NULL, (0, None))
+    }
+
+    fn ask(recording: &mut Recording, call: Option<usize>) -> usize {
+        recording.on_question(QuestionRecord {
+            server: "a".to_owned(),
+            method: "elicitation/create".to_owned(),
+            params: RawValue::NULL.to_owned(),
+            answer: None,
+            call,
+        })
+    }
+
+    #[test]
+    fn a_question_belongs_to_the_only_running_call_of_its_tool() {
+        let mut recording = Recording::default();
+        let first = call(&mut recording, "a.ask");
+        assert_eq!(recording.open_call("a", "ask"), Some(first));
+        assert_eq!(recording.open_call("a", "sk"), None);
+        assert_eq!(recording.open_call("b", "ask"), None);
+        let second = call(&mut recording, "a.ask");
+        assert_eq!(recording.open_call("a", "ask"), None);
+        recording.on_call_end(first, 1, Outcome::Abandoned {});
+        assert_eq!(recording.open_call("a", "ask"), Some(second));
+    }
+
+    #[test]
+    fn a_question_of_no_known_call_belongs_to_the_call_that_ends_next() {
+        let mut recording = Recording::default();
+        let slow = call(&mut recording, "a.slow");
+        let fast = call(&mut recording, "a.fast");
+        let known = ask(&mut recording, Some(slow));
+        let unknown = ask(&mut recording, None);
+        recording.on_call_end(fast, 1, Outcome::Abandoned {});
+        recording.on_answer(unknown, RawValue::TRUE);
+        recording.on_call_end(slow, 2, Outcome::Abandoned {});
+        let questions = recording.questions();
+        assert_eq!((questions[known].call, questions[unknown].call), (Some(slow), Some(fast)));
+        assert_eq!(questions[unknown].answer.as_deref().map(RawValue::get), Some("true"));
     }
 }

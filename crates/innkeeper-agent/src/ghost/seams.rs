@@ -7,6 +7,7 @@ use innkeeper_host::Config;
 
 use crate::agent::AgentSettings;
 use crate::safety::Approver;
+use crate::server_requests::ServerRequestHandler;
 use crate::timing::Timing;
 use crate::tools::ToolRunner;
 use crate::transport::{Endpoint, HttpProvider};
@@ -21,6 +22,9 @@ pub(crate) trait RunSeams: Send + Sync {
 
     /// Returns the approver of the run, by public names.
     fn approver(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver>;
+
+    /// Returns the handler of the servers' requests.
+    fn server_requests(&self, handler: &ServerRequestHandler) -> ServerRequestHandler;
 
     /// Returns the clock of the run.
     fn timing(&self) -> Timing;

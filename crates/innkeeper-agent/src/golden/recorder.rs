@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use chrono::DateTime;
 use innkeeper_golden::{
     ApprovalRecord, Category, Exchange, FindCredentials, Golden, HttpRequestRecord, Input,
-    KnownSecret, Origin, Outcome, Recording, ReplyRecord, ServerRecord, VERSION, body_json,
-    differences, is_varying_in_output, redact,
+    KnownSecret, Origin, Outcome, QuestionRecord, Recording, ReplyRecord, ServerRecord, VERSION,
+    body_json, differences, is_varying_in_output, redact,
 };
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -28,6 +28,7 @@ use crate::ghost::{GhostResult, RunSeams};
 use crate::provider::{LlmProvider, ProviderApi};
 use crate::run_json::TokenUsage;
 use crate::safety::Approver;
+use crate::server_requests::ServerRequestHandler;
 use crate::timing::Timing;
 use crate::tools::{AvailableTool, ToolRunner, UnavailableTool};
 use crate::transport::{HttpError, HttpProvider, IncomingResponse, OutgoingRequest};
@@ -107,6 +108,10 @@ impl RunSeams for GoldenRecorder {
 
     fn approver(&self, approver: Arc<dyn Approver>) -> Arc<dyn Approver> {
         self.record_approver(approver)
+    }
+
+    fn server_requests(&self, handler: &ServerRequestHandler) -> ServerRequestHandler {
+        self.record_questions(handler)
     }
 
     fn timing(&self) -> Timing {
@@ -264,7 +269,7 @@ impl GoldenRecorder {
             tool_calls: record.recording.calls().to_vec(),
             approvals: record.approvals.clone(),
             served: Vec::new(),
-            questions: Vec::new(),
+            questions: record.recording.questions().to_vec(),
             rules: None,
             accepted: Vec::new(),
             jitter: record.jitter.iter().map(to_raw_value).collect::<Result<_, _>>()?,
@@ -343,6 +348,18 @@ impl GoldenRecorder {
     pub(super) fn on_call_end(&self, call: usize, outcome: Outcome) {
         let now = self.elapsed_ms();
         self.lock().recording.on_call_end(call, now, outcome);
+    }
+
+    /// Records a question of a server; returns its position.
+    pub(super) fn on_question(&self, question: impl FnOnce(&Recording) -> QuestionRecord) -> usize {
+        let recording = &mut self.lock().recording;
+        let question = question(recording);
+        recording.on_question(question)
+    }
+
+    /// Records the answer to a question.
+    pub(super) fn on_answer(&self, question: usize, answer: &RawValue) {
+        self.lock().recording.on_answer(question, answer);
     }
 
     /// Records a decision.

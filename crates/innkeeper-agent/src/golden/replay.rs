@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::approvals::ReplayApprover;
 use super::clock::ReplayClock;
 use super::model::ReplayClient;
+use super::questions::replayed_questions;
 use super::record_error::RecordError;
 use super::recorder::{GoldenRecorder, RunDescription};
 use super::script::Script;
@@ -190,7 +191,7 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
         origin: golden.origin,
         program: golden.program.clone(),
         recorded_at: golden.recorded_at.clone(),
-        questions: golden.questions.clone(),
+        questions: replayed_questions(golden, &script.made_calls()),
         rules: golden.rules.clone(),
         accepted: golden.accepted.clone(),
         ..recorded

@@ -20,6 +20,8 @@ pub(super) struct Script(Arc<Mutex<ScriptState>>);
 struct ScriptState {
     script: innkeeper_golden::Script,
     offers: Vec<ReplayedOffer>,
+    /// The positions of the calls in the golden, in the order in which the replay made them.
+    made_calls: Vec<usize>,
     miss: Option<Miss>,
     watcher: Option<Waker>,
 }
@@ -49,6 +51,7 @@ impl Script {
         Ok(Self(Arc::new(Mutex::new(ScriptState {
             script: innkeeper_golden::Script::new(golden),
             offers: offers.collect(),
+            made_calls: Vec::new(),
             miss: None,
             watcher: None,
         }))))
@@ -68,7 +71,14 @@ impl Script {
     /// Returns the record of a call; `None` for a miss.
     pub(super) fn take_call(&self, name: &str, arguments: &RawValue) -> Option<ToolCallRecord> {
         let sent = SentCall { name, arguments, served: 0, params: None };
-        self.look_up(|script| script.take_call(sent)).map(|(_, call)| call)
+        let (position, call) = self.look_up(|script| script.take_call(sent))?;
+        self.lock().made_calls.push(position);
+        Some(call)
+    }
+
+    /// Returns the positions of the calls in the golden, in the order in which the replay made them.
+    pub(super) fn made_calls(&self) -> Vec<usize> {
+        self.lock().made_calls.clone()
     }
 
     /// Counts a call that has ended.

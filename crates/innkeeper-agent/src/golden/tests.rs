@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use innkeeper_golden::{Outcome, ReplyRecord, StreamEnd};
+use innkeeper_golden::{Outcome, QuestionRecord, ReplyRecord, StreamEnd};
 use innkeeper_toolcall::Tool;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -363,6 +363,25 @@ async fn an_earlier_message_of_a_chat_may_fail_and_its_failure_is_an_error() {
     assert_eq!(golden.provider_responses[1].iteration, 2);
     let usage = golden.provider_responses[1].token_usage.as_ref().unwrap().get();
     assert!(usage.contains("\"total_tokens\":10"), "{usage}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_has_the_questions_of_the_calls_that_it_made_in_its_own_order() {
+    let mut golden = recorded(two_calls_and_an_answer()).await;
+    golden.questions = [None, Some(0), Some(1), Some(7)]
+        .map(|call| QuestionRecord {
+            server: "notes".to_owned(),
+            method: "elicitation/create".to_owned(),
+            params: RawValue::NULL.to_owned(),
+            answer: None,
+            call,
+        })
+        .to_vec();
+    // The calls of one response may be recorded in any order.
+    golden.tool_calls.swap(0, 1);
+    let replayed = replay(&golden).await.unwrap();
+    let calls = replayed.golden.questions.iter().map(|question| question.call);
+    assert_eq!(calls.collect::<Vec<_>>(), [None, Some(1), Some(0)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::audit::{AuditKind, AuditedRequest, RequestOutcome};
 use super::budget::RequestBudget;
 use super::depth::ActiveSampling;
+use super::request_observer::RequestObserver;
 use super::user_prompter::UserPrompter;
 use super::{elicitation, sampling};
 use crate::provider::LlmProvider;
@@ -107,6 +108,7 @@ impl Default for ServerRequestSettings {
 #[derive(Clone)]
 pub struct ServerRequestHandler {
     inner: Arc<HandlerState>,
+    observer: Option<Arc<dyn RequestObserver>>,
 }
 
 pub(super) struct HandlerState {
@@ -140,7 +142,12 @@ impl ServerRequestHandler {
             timing: Timing::default(),
             settings,
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), observer: None }
+    }
+
+    /// Returns a handler with the same model and budgets, whose requests an observer sees.
+    pub(crate) fn with_observer(&self, observer: Arc<dyn RequestObserver>) -> Self {
+        Self { inner: self.inner.clone(), observer: Some(observer) }
     }
 
     /// Sets the model that answers sampling requests from now on. A request that the user is asked
@@ -179,8 +186,18 @@ impl ServerRequestHandler {
 
 impl Callback for ServerRequestHandler {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
-        let state = self.inner.clone();
-        Box::pin(async move { to_callback_result(&state.respond(&request).await?) })
+        let Self { inner, observer } = self.clone();
+        Box::pin(async move {
+            let number = observer.as_ref().map(|observer| observer.on_request(&request));
+            let answer = inner.respond(&request).await;
+            let response = answer.and_then(|answer| to_callback_result(&answer));
+            if let Some(observer) = observer
+                && let Some(number) = number
+            {
+                observer.on_response(number, &response);
+            }
+            response
+        })
     }
 }
 

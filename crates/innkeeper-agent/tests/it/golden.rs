@@ -3,6 +3,7 @@
 mod cuts;
 mod headers;
 mod modes;
+mod questions;
 
 use std::time::Duration;
 

@@ -2,8 +2,7 @@
 
 mod replay;
 
-use std::fs::OpenOptions;
-use std::io::{self, IsTerminal as _, Stdin, Write as _};
+use std::io::{self, IsTerminal as _, Stdin};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +25,7 @@ use tokio::sync::SetOnce;
 use super::CommandContext;
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
-use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
+use super::run_recording::{RecordTarget, RecordedRun, RunRecording, append_private};
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
@@ -83,7 +82,11 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
     }
     let terminal = terminal_for(args.approve)?;
-    let server_requests = server_request_handler(args.approve, args.sampling, terminal.as_ref());
+    let mut server_requests =
+        server_request_handler(args.approve, args.sampling, terminal.as_ref());
+    if let Some(recorder) = &recorder {
+        server_requests = server_requests.map(|handler| recorder.record_questions(&handler));
+    }
     let prompt = read_prompt(args.prompt.as_deref(), &io::stdin())?;
     let PreparedModel { provider, for_servers, endpoint, local } =
         selected.prepare(recorder.as_ref()).await?;
@@ -147,11 +150,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         }
         let report = report.result;
         if let Some(file) = &args.retries {
-            let recorded = append_corrections(file, provider.model(), &report, endpoint.as_ref());
-            recorded.map_err(|error| {
-                let text = format!("cannot write `{}`", file.display());
-                CliError::failure(text).with_source(error)
-            })?;
+            append_corrections(file, provider.model(), &report, endpoint.as_ref())?;
         }
         printed
     };
@@ -427,15 +426,18 @@ fn append_corrections(
     model: &str,
     report: &RunResult,
     endpoint: Option<&Endpoint>,
-) -> io::Result<()> {
+) -> Result<(), CliError> {
     if report.correction_examples.is_empty() {
         return Ok(());
     }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(file)?;
+    let lines = correction_lines(model, report, endpoint);
+    append_private(file, &lines).map_err(|error| {
+        CliError::failure(format!("cannot write `{}`", file.display())).with_source(error)
+    })
+}
+
+/// Returns the corrected calls without the API key.
+fn correction_lines(model: &str, report: &RunResult, endpoint: Option<&Endpoint>) -> String {
     let without_key = |text: &str| match endpoint {
         Some(endpoint) => endpoint.redact(text.to_owned()),
         None => text.to_owned(),
@@ -457,5 +459,5 @@ fn append_corrections(
         });
         lines.push_str(&format!("{line}\n"));
     }
-    file.write_all(lines.as_bytes())
+    lines
 }

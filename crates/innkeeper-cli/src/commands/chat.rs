@@ -81,7 +81,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         recording.set_configuration(model.endpoint.as_ref(), &config);
     }
     let (questioner, questions) = Questioner::new();
-    let server_requests = server_request_handler(args.approve, &questioner);
+    let mut server_requests = server_request_handler(args.approve, &questioner);
+    if let Some(recorder) = &recorder {
+        server_requests = server_requests.map(|handler| recorder.record_questions(&handler));
+    }
     let options = HostOptions {
         server_requests: server_requests.clone(),
         log_level: Some(DEFAULT_LOG_LEVEL),

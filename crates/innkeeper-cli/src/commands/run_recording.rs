@@ -172,7 +172,7 @@ fn record_error(message: String, error: RecordError) -> CliError {
 }
 
 /// Appends to a file. A new file is readable by its owner only.
-fn append_private(file: &Path, text: &str) -> io::Result<()> {
+pub(super) fn append_private(file: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]

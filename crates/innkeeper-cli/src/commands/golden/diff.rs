@@ -3,7 +3,7 @@
 use innkeeper_agent::golden::{Difference, Golden, differences, is_varying_in_output};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::files::{self, GoldenFile};
 use super::plural;
@@ -120,33 +120,52 @@ struct Comparison {
     first: String,
     other: String,
     differences: Vec<Difference>,
+    /// The differences between the servers' questions with their answers.
+    question_differences: Vec<Difference>,
 }
 
 impl Comparison {
     fn to_json(&self) -> serde_json::Value {
-        let list: Vec<_> = self
-            .differences
-            .iter()
-            .map(|Difference { path, expected, actual }| {
-                json!({"path": path, "expected": expected, "actual": actual})
-            })
-            .collect();
-        json!({"first": self.first, "other": self.other, "tool_chain": list})
+        json!({
+            "first": self.first,
+            "other": self.other,
+            "tool_chain": list_json(&self.differences),
+            "questions": list_json(&self.question_differences),
+        })
     }
+}
+
+fn list_json(differences: &[Difference]) -> Vec<serde_json::Value> {
+    let list = differences.iter().map(|Difference { path, expected, actual }| {
+        json!({"path": path, "expected": expected, "actual": actual})
+    });
+    list.collect()
 }
 
 /// Compares each run with the first one.
 fn comparisons(goldens: &[GoldenFile]) -> Result<Vec<Comparison>, CliError> {
     let [first, others @ ..] = goldens else { return Ok(Vec::new()) };
-    let compare = |other: &GoldenFile| {
-        Ok(Comparison {
-            first: first.name(),
-            other: other.name(),
-            differences: chain_differences(&first.golden, &other.golden)
-                .map_err(|error| CliError::usage("cannot compare the calls").with_source(error))?,
-        })
-    };
-    others.iter().map(compare).collect()
+    others.iter().map(|other| compare_with(first, other)).collect()
+}
+
+fn compare_with(first: &GoldenFile, other: &GoldenFile) -> Result<Comparison, CliError> {
+    let differences = chain_differences(&first.golden, &other.golden)
+        .map_err(|error| CliError::usage("cannot compare the calls").with_source(error))?;
+    let question_differences = question_differences(&first.golden, &other.golden)
+        .map_err(|error| CliError::usage("cannot compare the questions").with_source(error))?;
+    let (first, other) = (first.name(), other.name());
+    Ok(Comparison { first, other, differences, question_differences })
+}
+
+/// Returns the differences between the questions of servers, except for the metadata of requests.
+fn question_differences(
+    first: &Golden,
+    other: &Golden,
+) -> Result<Vec<Difference>, serde_json::Error> {
+    let expected = to_raw_value(&first.questions)?;
+    let actual = to_raw_value(&other.questions)?;
+    let is_ignored = |path: &str| path.split('/').skip(2).eq(["params", "_meta"]);
+    Ok(differences(&expected, &actual, &is_ignored, MAX_DIFFERENCES))
 }
 
 /// Returns the differences between the calls of two runs, except for times and ids.
@@ -169,13 +188,26 @@ fn tool_chain(golden: &Golden) -> Result<Box<RawValue>, serde_json::Error> {
 }
 
 fn print_comparison(comparison: &Comparison, output: &mut Output) -> Result<(), CliError> {
-    let Comparison { first, other, differences } = comparison;
+    print_differences(comparison, "calls", &comparison.differences, output)?;
+    match comparison.question_differences.as_slice() {
+        [] => Ok(()),
+        differences => print_differences(comparison, "questions", differences, output),
+    }
+}
+
+fn print_differences(
+    comparison: &Comparison,
+    subject: &str,
+    differences: &[Difference],
+    output: &mut Output,
+) -> Result<(), CliError> {
     let count = differences.len();
     let found = match count {
-        0 => "the same calls".to_owned(),
-        MAX_DIFFERENCES => format!("at least {count} differences in the calls"),
-        _ => format!("{count} difference{} in the calls", plural(count)),
+        0 => format!("the same {subject}"),
+        MAX_DIFFERENCES => format!("at least {count} differences in the {subject}"),
+        _ => format!("{count} difference{} in the {subject}", plural(count)),
     };
+    let Comparison { first, other, .. } = comparison;
     let heading = format!("{} against {}: {found}", escape_inline(other), escape_inline(first));
     let heading = output.paint(Style::Strong, &heading);
     output.print_data(&format!("\n{heading}"))?;
@@ -187,6 +219,8 @@ fn print_comparison(comparison: &Comparison, output: &mut Output) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use innkeeper_agent::golden::QuestionRecord;
+
     use super::super::samples::sample;
     use super::*;
     use crate::output::capture::captured_output;
@@ -225,6 +259,27 @@ mod tests {
         let (mut output, out, _) = captured_output(false, false);
         print_comparison(&comparison, &mut output).unwrap();
         assert_eq!(out.text(), "\nb.json against a.json: the same calls\n");
+    }
+
+    #[test]
+    fn another_answer_to_a_server_is_named() {
+        let question = |answer: &str| QuestionRecord {
+            server: "mail".to_owned(),
+            method: "elicitation/create".to_owned(),
+            params: to_raw_value(&json!({"message": "Send it?", "_meta": {"n": answer}})).unwrap(),
+            answer: Some(to_raw_value(&json!({"action": answer})).unwrap()),
+            call: Some(0),
+        };
+        let [accepted, declined] = ["accept", "decline"]
+            .map(|answer| Golden { questions: vec![question(answer)], ..sample() });
+        let goldens = [file("a.json", accepted), file("b.json", declined)];
+        let comparison = comparisons(&goldens).unwrap().remove(0);
+        let (mut output, out, err) = captured_output(false, false);
+        print_comparison(&comparison, &mut output).unwrap();
+        assert!(out.text().contains("b.json against a.json: 1 difference in the questions"));
+        let text = out.text() + &err.text();
+        assert!(text.contains("`/0/answer/action` was \"accept\", is now \"decline\""), "{text}");
+        assert_eq!(comparison.to_json()["questions"][0]["path"], "/0/answer/action");
     }
 
     #[test]

@@ -93,6 +93,26 @@ async fn a_chat_is_not_recorded_without_a_message_and_not_under_ci() {
 }
 
 #[tokio::test]
+async fn a_question_of_a_server_is_in_the_recording_of_its_chat() {
+    let server = fixture("one").switch("--ask-elicit");
+    let env = ChatEnv::new(server, replies()).await;
+    let lines = "What is 2 + 3?\nThanks.\n";
+    let output = env.run(&["--approve", "all", "--record", "sum.json"], lines).await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let recorded = std::fs::read_to_string(env.path().join("sum.json")).unwrap();
+    let golden: Value = serde_json::from_str(&recorded).unwrap();
+    let question = &golden["questions"][0];
+    assert_eq!(question["method"], "elicitation/create");
+    // Nobody sits at a pipe.
+    assert_eq!(question["answer"]["action"], "cancel");
+    let (code, report) = replay(&env, "sum.json");
+    assert_eq!(code, Some(0), "{report}");
+    let shown = run(&["golden", "inspect", "sum.json"], env.path());
+    let shown = text(&shown.stdout);
+    assert!(shown.contains("question  elicitation/create of one: "), "{shown}");
+}
+
+#[tokio::test]
 async fn the_failure_of_a_recorded_message_replays_too() {
     let replies = [ScriptedReply::status(400), ScriptedReply::text("Hello.")];
     let env = ChatEnv::new(fixture("one"), replies).await;

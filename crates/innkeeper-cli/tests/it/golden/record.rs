@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use innkeeper_testkit::{Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
+use innkeeper_testkit::{Fixture, Script, ScriptedLlm, ScriptedReply, fixture, mcp_json};
 use serde_json::json;
 
 use super::Goldens;
@@ -21,6 +21,15 @@ fn replies() -> [ScriptedReply; 2] {
 /// Runs `ask` with the fixture server and a scripted model.
 async fn ask(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> Output {
     let server = fixture("fx").env("TOKEN", "planted-token-4Hj6");
+    ask_with(server, dir, args, variables).await
+}
+
+async fn ask_with(
+    server: Fixture,
+    dir: &Path,
+    args: &[&str],
+    variables: &[(&str, &str)],
+) -> Output {
     std::fs::write(dir.join("mcp.json"), mcp_json([server]).to_string()).unwrap();
     let llm = ScriptedLlm::start(Script::new(replies())).await;
     let base_url = format!("{}/v1", llm.origin());
@@ -165,6 +174,19 @@ async fn an_unused_answer_is_a_warning_and_in_strict_an_error() {
         assert_eq!(replayed.status.code(), Some(code), "{mode}: {}", stderr(&replayed));
         assert!(stderr(&replayed).contains(unused), "{mode}: {}", stderr(&replayed));
     }
+}
+
+#[tokio::test]
+async fn a_question_of_a_server_is_in_the_recording_of_its_run() {
+    let goldens = Goldens::new::<0>([]);
+    let server = fixture("fx").switch("--ask-elicit");
+    let output = ask_with(server, goldens.path(), &["Add.", "--record", "sum.json"], &[]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let golden = goldens.json("sum.json");
+    assert_eq!(golden["questions"][0]["method"], "elicitation/create");
+    assert_eq!(golden["questions"][0]["answer"]["action"], "decline");
+    assert_eq!(golden["questions"][0]["call"], 0);
+    goldens.run(&["replay", "sum.json"]).succeeds();
 }
 
 /// Proves: G-b14, G-b18

@@ -1,7 +1,8 @@
 //! A recorded run as text and as JSON.
 
 use innkeeper_agent::golden::Acceptance;
-use serde_json::Value;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
 
 use super::super::samples::sample;
 use super::*;
@@ -42,6 +43,22 @@ fn the_json_has_the_same_facts() {
     assert_eq!(value["totals"]["failed_calls"], 2);
     assert_eq!(value["totals"]["failed_requests"], 4);
     assert_eq!(value["result"]["success"], true);
+}
+
+#[test]
+fn a_question_of_a_server_is_shown_with_its_answer() {
+    let mut golden = sample();
+    golden.questions.push(QuestionRecord {
+        server: "mail".to_owned(),
+        method: "elicitation/create".to_owned(),
+        params: to_raw_value(&json!({"message": "Send it?"})).unwrap(),
+        answer: Some(to_raw_value(&json!({"action": "accept"})).unwrap()),
+        call: Some(0),
+    });
+    let text = inspected(&golden, false);
+    let question = "question  elicitation/create of mail: {\"message\":\"Send it?\"}\n";
+    assert!(text.contains(question), "{text}");
+    assert!(text.contains("answer    {\"action\":\"accept\"}\n"), "{text}");
 }
 
 /// Attack: terminal | a recorded text contains escape codes | they are escaped |

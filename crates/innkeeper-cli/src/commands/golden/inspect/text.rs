@@ -2,7 +2,7 @@
 
 use std::io;
 
-use innkeeper_agent::golden::{Answer, Category, on_one_line};
+use innkeeper_agent::golden::{Answer, Category, QuestionRecord, on_one_line};
 
 use super::super::plural;
 use super::super::run_view::{TokenView, duration_text};
@@ -176,9 +176,10 @@ impl Page<'_> {
             }
         }
         for question in inspection.questions {
-            let answer = question.answer.as_ref().map_or("no answer", |answer| answer.get());
-            let text = format!("{} of {}: {answer}", question.method, question.server);
-            self.line("question", &text)?;
+            let QuestionRecord { server, method, params, answer, .. } = question;
+            self.line("question", &format!("{method} of {server}: {}", on_one_line(params)))?;
+            let answer = answer.as_deref().map_or_else(|| "none".to_owned(), on_one_line);
+            self.line("answer", &answer)?;
         }
         Ok(())
     }
