@@ -7,6 +7,9 @@ import threading
 
 from innkeeper import _core
 
+# A library says nothing on stderr unless the application configures `logging`.
+logging.getLogger("innkeeper").addHandler(logging.NullHandler())
+
 _WAIT_SECONDS = 3600.0
 
 _lock = threading.Lock()
@@ -51,7 +54,11 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_core.before_fork,
+        after_in_parent=_core.after_fork_in_parent,
+        after_in_child=_after_fork,
+    )
 
 
 @atexit.register

@@ -65,7 +65,7 @@ impl RunStream {
     }
 
     /// Starts the run at the first use.
-    fn start(&self) -> Result<(), Failure> {
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
         let Some(config) = lock(&self.config).take() else { return Ok(()) };
         let (stop, stopped) = oneshot::channel();
         *lock(&self.stop) = Some(stop);
@@ -75,7 +75,7 @@ impl RunStream {
             let result = mcp_ghost_streaming(config, move |event| sink_events.push(&event)).await;
             events.finish(result_tape(&result));
         };
-        runtime::handle()?.spawn(async move {
+        runtime::handle(py)?.spawn(async move {
             tokio::select! {
                 () = run => {}
                 // The sender is dropped with the stream.
@@ -90,11 +90,10 @@ impl RunStream {
 impl RunStream {
     /// Returns the next event as a dict; after the last event the result as a tuple of one, then
     /// `None`.
-    fn next(&self) -> Operation {
-        let started = self.start();
+    fn next(&self, py: Python<'_>) -> PyResult<Operation> {
+        self.start(py)?;
         let events = self.events.clone();
-        Operation::new(async move {
-            started?;
+        Ok(Operation::new(async move {
             loop {
                 let changed = events.changed.notified();
                 let event = lock(&events.waiting).pop_front();
@@ -120,7 +119,7 @@ impl RunStream {
                     }
                 }
             }
-        })
+        }))
     }
 }
 

@@ -64,7 +64,7 @@ mod core {
     #[pymodule_export]
     use super::pipe::Pipe;
     #[pymodule_export]
-    use super::runtime::shut_down;
+    use super::runtime::{after_fork_in_parent, before_fork, shut_down};
     #[pymodule_export]
     use super::tool_names::{tool_names, tool_schema};
 

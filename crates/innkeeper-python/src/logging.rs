@@ -175,7 +175,7 @@ impl Subscriber for QueueSubscriber {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.is_event()
             && metadata.target().starts_with("innkeeper")
-            && python_level(*metadata.level()) >= LEVEL.load(Ordering::Relaxed)
+            && highest_level(metadata) >= LEVEL.load(Ordering::Relaxed)
     }
 
     fn new_span(&self, _span: &Attributes<'_>) -> Id {
@@ -195,6 +195,9 @@ impl Subscriber for QueueSubscriber {
             fields: Vec::new(),
         };
         event.record(&mut record);
+        if record.level < LEVEL.load(Ordering::Relaxed) {
+            return;
+        }
         let mut waiting = self.0.waiting();
         if waiting.records.len() == MAX_RECORDS {
             waiting.records.pop_front();
@@ -236,6 +239,14 @@ impl LogRecord {
             "severity" if value == "critical" => self.level = CRITICAL,
             name => self.fields.push((name, value)),
         }
+    }
+}
+
+/// Returns the level that an event can have: its fields may make it critical.
+fn highest_level(metadata: &Metadata<'_>) -> u8 {
+    match metadata.fields().field("severity") {
+        Some(_) => CRITICAL,
+        None => python_level(*metadata.level()),
     }
 }
 

@@ -178,7 +178,7 @@ impl LoopQueue {
     pub(crate) fn start(py: Python<'_>, work: Work) -> PyResult<Bound<'_, PyAny>> {
         let running_loop = running_loop(py)?;
         let queue = Self::of_loop(py, &running_loop)?;
-        let handle = runtime::handle().map_err(|failure| failure.into_error(py))?;
+        let handle = runtime::handle(py)?;
         let future = running_loop.call_method0("create_future")?;
         let messages = queue.get().messages.clone();
         let call = messages.next_id();

@@ -68,7 +68,7 @@ impl Operation {
         let work = self.start()?;
         let (sender, result) = mpsc::sync_channel(1);
         let result = Mutex::new(result);
-        let handle = runtime::handle().map_err(|failure| failure.into_error(py))?;
+        let handle = runtime::handle(py)?;
         let task = handle.spawn(async move {
             // The waiting thread may be gone after a signal.
             sender.send(complete(work).await).ok();

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use tokio::io::{
     AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split,
 };
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
@@ -24,7 +25,6 @@ use crate::failure::Failure;
 use crate::host::Host;
 use crate::json::Tape;
 use crate::operation::{Operation, Output};
-use crate::runtime;
 
 /// Size in bytes of the buffer of one direction: what the other side can write ahead.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -141,7 +141,7 @@ impl PipeEnd {
             pid: std::process::id(),
             incoming: Mutex::new(Incoming::new(reader)),
             outgoing: Mutex::new(writer),
-            serving: Mutex::new(Some(runtime::handle()?.spawn(serving))),
+            serving: Mutex::new(Some(Handle::current().spawn(serving))),
         })
     }
 
