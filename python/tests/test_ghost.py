@@ -14,7 +14,7 @@ PROMPT = "Say hello with the tool."
 
 
 def test_the_signature_is_that_of_the_document() -> None:
-    """Proves: N5."""
+    """Proves: N5, G1."""
     parameters = list(inspect.signature(mcp_ghost).parameters.values())
     documented = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     assert [p.name for p in documented] == [

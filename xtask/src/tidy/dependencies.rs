@@ -48,6 +48,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     // Two programs under the package names of the specification documents.
     ("innkeeper-prompt-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-protocol", &[]),
+    ("innkeeper-python", &["innkeeper", "innkeeper-gateway", "innkeeper-host"]),
     ("innkeeper-schema", &[]),
     ("innkeeper-streaming-application", &["innkeeper", "innkeeper-mcp-client"]),
     ("innkeeper-supervisor", &[]),
