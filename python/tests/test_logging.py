@@ -16,8 +16,8 @@ from support import until, until_async
 Servers = Callable[..., dict[str, Any]]
 
 
-ONCE = {"retry": {"max": 1, "initialDelay": 0.05}}
-"""A server that does not start is started a second time, soon."""
+ONCE = {"initTimeout": 1.2}
+"""A server that does not start is started a second time, after a second."""
 
 
 class Records(logging.Handler):
