@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any]
 """The path of an ``mcp.json``, or its content as a dict."""
 
+_MAX_DEPTH = 20
+
 
 class HostBase:
     """A host with its configuration, before, during and after its life.
@@ -161,5 +163,17 @@ def _checked(config: ConfigSource | None) -> str | dict[str, Any] | None:
     if config is None:
         return None
     if isinstance(config, Mapping):
-        return dict(config)
+        return {key: _copied(value) for key, value in config.items()}
     return os.fspath(config)
+
+
+def _copied(value: Any, depth: int = 0) -> Any:
+    """Returns a copy of nested dicts and lists: the caller may change them before the start."""
+    if depth == _MAX_DEPTH:
+        # No configuration is this deep: what the native module refuses needs no copy.
+        return value
+    if isinstance(value, Mapping):
+        return {key: _copied(member, depth + 1) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copied(item, depth + 1) for item in value]
+    return value

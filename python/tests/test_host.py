@@ -85,7 +85,7 @@ async def test_a_duplicate_name_is_a_configuration_error(tmp_path: Path) -> None
 async def test_a_dict_that_changes_later_changes_nothing(servers: Servers) -> None:
     config = servers()
     host = MCPHost(config)
-    config["servers"]["fx"]["command"] = "/absent"
+    config["servers"]["fx"]["command"] = "/changed"
     config.clear()
     async with host:
         assert await answer(host) == "a"
@@ -261,7 +261,7 @@ async def test_the_catalog_has_every_server_with_every_member(servers: Servers) 
         "inputSchema": {"type": "object"},
         "annotations": {"readOnlyHint": True},
         "_meta": {"a": [1]},
-        "unknown": 1e400 if False else 12345678901234567890123,
+        "unknown": [1, None],
     }
     config = servers("--tools", json.dumps([tool]))
     config["servers"]["other"] = servers()["servers"]["fx"]

@@ -159,7 +159,7 @@ impl Reply {
     /// Sends a result: a JSON object.
     fn result(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
         let text = to_arguments(result, "the callback's result");
-        self.send(Ok(text.map_err(|failure| Failure::into_error(failure, py))?));
+        self.send(Ok(text.map_err(|error| Failure::Call(error).into_error(py))?));
         Ok(())
     }
 

@@ -21,6 +21,13 @@ pub(crate) enum Failure {
     Config(ConfigError),
     Start(StartError),
     Call(CallError),
+    /// The call's arguments don't fit; `server` is the server that they are for.
+    Arguments {
+        server: Option<String>,
+        error: CallError,
+    },
+    /// The result has a number that is too long, as a message.
+    Endless(String),
     Reload(ReloadError),
     Restart(RestartError),
     Stop(StopError),
@@ -121,6 +128,12 @@ impl Failure {
                 Ok(Exception::new(py, "NotInitializedError", error.to_string()))
             }
             Self::Call(error) => Exception::from_call(py, error),
+            Self::Arguments { server, error } => {
+                Exception::from_call(py, error)?.with("server_name", server.as_deref())
+            }
+            Self::Endless(message) => {
+                Exception::new(py, "ProtocolError", message.clone()).with("details", message)
+            }
             Self::Lock(message) => Ok(Exception::new(py, "ConfigurationError", message.clone())),
             Self::Model(message) => Ok(Exception::new(py, "ModelError", message.clone())),
             Self::Golden(message) => Ok(Exception::new(py, "GoldenError", message.clone())),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 use crate::ghost::error_chain;
-use crate::json::{Tape, to_arguments};
+use crate::json::{Tape, parameter_json};
 
 /// A recorded run.
 #[pyclass(frozen, module = "innkeeper._core")]
@@ -50,8 +50,7 @@ impl Golden {
     /// Compares a result with the recorded one by the golden's rules. Returns the report of what
     /// differs, or `None`.
     fn compare(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-        let actual =
-            to_arguments(result, "the result").map_err(|failure| failure.into_error(py))?;
+        let actual = parameter_json(result, "the result")?;
         let comparison = compare(&self.0.golden_output, &actual, self.0.rules.as_ref())
             .map_err(|error| golden_error(py, &error))?;
         Ok((!comparison.passed()).then(|| format!("{}: {comparison}", self.0.test_name)))

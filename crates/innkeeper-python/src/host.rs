@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use innkeeper::catalog::split_name;
+use innkeeper::error::Violation;
 use innkeeper::lock::{Lock, PinPolicy};
 use innkeeper::reload::{ReloadOptions, ReloadReport};
 use innkeeper::server::ServerMetrics;
 use innkeeper::trust::TrustPolicy;
 use innkeeper::{
-    Arguments, CallOptions, Callback, CallbackCapabilities, Host as LibraryHost, HostBuilder,
+    Arguments, CallError, CallOptions, Callback, CallbackCapabilities, Host as LibraryHost,
+    HostBuilder,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::callback::PythonCallback;
@@ -86,6 +89,22 @@ fn call_options(timeout: Option<f64>, use_cache: bool) -> PyResult<CallOptions> 
     Ok(CallOptions { timeout: timeout.transpose()?, fresh: !use_cache, ..CallOptions::default() })
 }
 
+fn prompt_arguments(text: &RawValue, prompt: &str) -> Result<Map<String, Value>, CallError> {
+    serde_json::from_str(text.get()).map_err(|_| {
+        let message = "expected object: prompt arguments are named".to_owned();
+        let problems = vec![Violation { pointer: String::new(), message }];
+        CallError::Validation { item: prompt.into(), problems }
+    })
+}
+
+/// Returns the failure of a call. Wrong arguments have the name of the server that they are for.
+fn call_failure(host: &LibraryHost, error: CallError) -> Failure {
+    let CallError::Validation { item, .. } = &error else { return Failure::Call(error) };
+    let status = host.status();
+    let split = split_name(item, |name| status.contains_key(name));
+    Failure::Arguments { server: split.map(|(server, _)| server.to_owned()), error }
+}
+
 #[pymethods]
 impl Host {
     /// Starts all servers of a configuration.
@@ -144,11 +163,12 @@ impl Host {
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let arguments = to_arguments(arguments, &name)
+            .map_err(|error| call_failure(&host, error).into_error(py))?;
         let options = call_options(timeout, true)?;
         Ok(Operation::new(async move {
             let call = host.call_tool_with(&name, Arguments::from(arguments), options);
-            let result = call.await.map_err(Failure::Call)?;
+            let result = call.await.map_err(|error| call_failure(&host, error))?;
             Ok(Output::Json(Tape::new(result.into_raw())))
         }))
     }
@@ -163,13 +183,14 @@ impl Host {
         use_cache: bool,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments, &name).map_err(|failure| failure.into_error(py))?;
+        let arguments = to_arguments(arguments, &name)
+            .map_err(|error| call_failure(&host, error).into_error(py))?;
         let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
-            let arguments: Map<String, Value> = serde_json::from_str(arguments.get())
-                .map_err(|error| Failure::Internal(error.to_string()))?;
+            let arguments =
+                prompt_arguments(&arguments, &name).map_err(|error| call_failure(&host, error))?;
             let result = host.get_prompt(&name, &arguments, options).await;
-            Ok(Output::Json(Tape::new(result.map_err(Failure::Call)?)))
+            Ok(Output::Json(Tape::new(result.map_err(|error| call_failure(&host, error))?)))
         }))
     }
 
@@ -186,7 +207,9 @@ impl Host {
         let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
             let result = host.read_resource(&uri, server.as_deref(), options).await;
-            Ok(Output::Json(Tape::from_resource(result.map_err(Failure::Call)?)))
+            Ok(Output::Json(Tape::from_resource(
+                result.map_err(|error| call_failure(&host, error))?,
+            )))
         }))
     }
 

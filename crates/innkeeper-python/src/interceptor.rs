@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::chat_messages::{ChatTool, to_tool};
 use crate::failure::Failure;
-use crate::json::{Tape, to_arguments};
+use crate::json::{Tape, parameter_json};
 
 /// A parser of one text.
 #[pyclass(frozen, module = "innkeeper._core")]
@@ -32,13 +32,8 @@ enum TextEvent {
 #[pymethods]
 impl Interceptor {
     #[new]
-    fn new(
-        py: Python<'_>,
-        tools: &Bound<'_, PyAny>,
-        model: Option<&str>,
-        format: Option<&str>,
-    ) -> PyResult<Self> {
-        let json = to_arguments(tools, "tools").map_err(|failure| failure.into_error(py))?;
+    fn new(tools: &Bound<'_, PyAny>, model: Option<&str>, format: Option<&str>) -> PyResult<Self> {
+        let json = parameter_json(tools, "tools")?;
         let tools: Vec<ChatTool> = serde_json::from_str(json.get())
             .map_err(|error| PyValueError::new_err(format!("invalid tools: {error}")))?;
         let format = match (format, model) {

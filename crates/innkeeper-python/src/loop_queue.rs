@@ -132,7 +132,10 @@ impl Waker {
             Self::Call { weak_loop, drain } => {
                 // A loop that is gone or closed, and an interpreter that ends, need no message.
                 Python::try_attach(|py| {
-                    weak_loop.call0(py)?.call_method1(py, "call_soon_threadsafe", (drain,))
+                    weak_loop
+                        .call0(py)?
+                        .call_method1(py, "call_soon_threadsafe", (drain,))
+                        .map(drop)
                 });
             }
         }

@@ -18,7 +18,7 @@ use crate::chat_messages::{
 };
 use crate::failure::Failure;
 use crate::ghost::error_chain;
-use crate::json::{Tape, to_arguments};
+use crate::json::{Tape, parameter_json};
 use crate::loop_queue::{LoopQueue, Message, Messages};
 use crate::operation::{Operation, Output};
 
@@ -69,11 +69,9 @@ impl LlmClient {
         temperature: Option<f64>,
         max_tokens: Option<u32>,
     ) -> PyResult<Operation> {
-        let json =
-            |value, name| to_arguments(value, name).map_err(|failure| failure.into_error(py));
         let invalid = |error: String| Failure::Model(error).into_error(py);
-        let messages = json(messages, "messages")?;
-        let tools = json(tools, "tools")?;
+        let messages = parameter_json(messages, "messages")?;
+        let tools = parameter_json(tools, "tools")?;
         let messages: Vec<ChatMessage> = serde_json::from_str(messages.get())
             .map_err(|error| invalid(format!("invalid messages: {error}")))?;
         let tools: Vec<ChatTool> = serde_json::from_str(tools.get())

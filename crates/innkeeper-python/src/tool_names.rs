@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::to_raw_value;
 
 use crate::failure::Failure;
-use crate::json::{Tape, to_arguments};
+use crate::json::{Tape, parameter_json};
 
 /// Returns the names that a provider takes, each with the tool's own name, in the order of the tools.
 #[pyfunction]
@@ -45,7 +45,7 @@ pub(crate) fn tool_schema(
         "ollama" => Dialect::Ollama,
         _ => return Err(unknown(provider)),
     };
-    let json = to_arguments(schema, "the schema").map_err(|failure| failure.into_error(py))?;
+    let json = parameter_json(schema, "the schema")?;
     let internal = |error: serde_json::Error| Failure::Internal(error.to_string()).into_error(py);
     let schema: Value = serde_json::from_str(json.get()).map_err(internal)?;
     let lowered = to_raw_value(&lower_schema(&schema, dialect).schema).map_err(internal)?;

@@ -13,18 +13,38 @@ use crate::failure::Failure;
 /// The host refuses arguments that are nested deeper.
 const MAX_DEPTH: usize = 120;
 
+/// The host checks arguments as 64-bit floats, and refuses integers beyond their range.
+const MAX_ARGUMENT_BITS: usize = 1_023;
+
 /// Returns the JSON text of a call's arguments. What JSON cannot express is refused by `item`'s name and
 /// its place.
-pub(crate) fn to_arguments(value: &Bound<'_, PyAny>, item: &str) -> Result<Box<RawValue>, Failure> {
+pub(crate) fn to_arguments(
+    value: &Bound<'_, PyAny>,
+    item: &str,
+) -> Result<Box<RawValue>, CallError> {
+    write(value, Some(MAX_ARGUMENT_BITS)).map_err(|error| {
+        let problems = vec![Violation { pointer: error.pointer(), message: error.message }];
+        CallError::Validation { item: item.into(), problems }
+    })
+}
+
+/// Returns the JSON text of a parameter, or the exception that names it and the place.
+pub(crate) fn parameter_json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Box<RawValue>> {
     to_json(value).map_err(|error| {
         let problems = vec![Violation { pointer: error.pointer(), message: error.message }];
-        Failure::Call(CallError::Validation { item: item.into(), problems })
+        let error = CallError::Validation { item: name.into(), problems };
+        Failure::Call(error).into_error(value.py())
     })
 }
 
 /// Returns the JSON text of a Python value.
 pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> Result<Box<RawValue>, NotJson> {
-    let mut writer = Writer { text: String::new(), path: Vec::new(), containers: Vec::new() };
+    write(value, None)
+}
+
+fn write(value: &Bound<'_, PyAny>, max_bits: Option<usize>) -> Result<Box<RawValue>, NotJson> {
+    let mut writer =
+        Writer { text: String::new(), path: Vec::new(), containers: Vec::new(), max_bits };
     let written = writer.value(value).and_then(|()| {
         RawValue::from_string(std::mem::take(&mut writer.text)).map_err(|error| error.to_string())
     });
@@ -71,6 +91,8 @@ struct Writer {
     path: Vec<Step>,
     /// The addresses of the containers around the value, one for each step of the path.
     containers: Vec<usize>,
+    /// The longest integer.
+    max_bits: Option<usize>,
 }
 
 impl Writer {
@@ -184,6 +206,12 @@ impl Writer {
             // Writing to a string does not fail.
             let _ = write!(self.text, "{value}");
             return Ok(());
+        }
+        if let Some(max_bits) = self.max_bits {
+            let bits = value.call_method0("bit_length").and_then(|bits| bits.extract::<usize>());
+            if bits.map_err(|error| error.to_string())? > max_bits {
+                return Err("an argument is no integer beyond 2 ** 1023: use a string".to_owned());
+            }
         }
         // `str` refuses integers of more than some thousand digits; `decimal` does not.
         let digits = value.py().import("decimal").and_then(|module| {

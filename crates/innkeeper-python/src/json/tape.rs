@@ -18,8 +18,13 @@ pub(super) enum Token {
     Null,
     Bool(bool),
     Int(i64),
-    /// An integer of more than 64 bits, as its digits.
-    LongInt(Range<usize>),
+    /// An integer of more than 64 bits: its sign, and the bytes of its magnitude, the least first.
+    LongInt {
+        is_negative: bool,
+        magnitude: Box<[u8]>,
+    },
+    /// An integer with more than [`MAX_DIGITS`], as their number.
+    EndlessInt(usize),
     Float(f64),
     /// A string or a key without escapes.
     Str(Range<usize>),
@@ -79,6 +84,34 @@ impl Tape {
             _ => None,
         }
     }
+}
+
+/// The longest integer of a server. The time of a conversion grows with the square of the length; this
+/// one takes about 10 ms.
+pub(super) const MAX_DIGITS: usize = 100_000;
+
+/// Returns the bytes of a number, the least first. Python's own conversion would keep the thread of the
+/// event loop busy, for half a minute with a million digits.
+fn magnitude(digits: &str) -> Box<[u8]> {
+    /// The most digits that always fit into 64 bits.
+    const GROUP: usize = 19;
+    let mut limbs: Vec<u64> = Vec::with_capacity(digits.len() / GROUP + 1);
+    let mut rest = digits;
+    while !rest.is_empty() {
+        let (group, next) = rest.split_at(rest.len().min(GROUP));
+        rest = next;
+        let factor = group.bytes().fold(1, |factor, _| factor * 10_u128);
+        let mut carry = group.bytes().fold(0, |value, digit| value * 10 + u128::from(digit - b'0'));
+        for limb in &mut limbs {
+            let product = u128::from(*limb) * factor + carry;
+            *limb = product as u64;
+            carry = product >> 64;
+        }
+        if carry > 0 {
+            limbs.push(carry as u64);
+        }
+    }
+    limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect()
 }
 
 /// The result, the array of its contents, and one of these.
@@ -146,7 +179,15 @@ impl Scanner<'_> {
             // JSON's syntax of numbers is a part of Rust's.
             return Token::Float(digits.parse().unwrap_or(f64::NAN));
         }
-        digits.parse().map_or(Token::LongInt(start..self.position), Token::Int)
+        if let Ok(value) = digits.parse() {
+            return Token::Int(value);
+        }
+        let positive = digits.trim_start_matches('-');
+        if positive.len() > MAX_DIGITS {
+            return Token::EndlessInt(positive.len());
+        }
+        let is_negative = positive.len() < digits.len();
+        Token::LongInt { is_negative, magnitude: magnitude(positive) }
     }
 
     fn string(&mut self) -> Token {

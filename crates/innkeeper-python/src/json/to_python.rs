@@ -1,12 +1,12 @@
 //! Python objects from a tape.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 use tokio::time::Instant;
 
 use super::Tape;
-use super::tape::Token;
+use super::tape::{MAX_DIGITS, Token};
+use crate::failure::Failure;
 use crate::loop_queue::SLICE;
 
 /// Tokens between two looks at the clock.
@@ -83,7 +83,8 @@ impl ToPython {
                 Token::Null => py.None(),
                 Token::Bool(value) => value.into_pyobject(py)?.to_owned().into_any().unbind(),
                 Token::Int(value) => PyInt::new(py, *value).into_any().unbind(),
-                Token::LongInt(range) => long_int(py, &self.tape.text[range.clone()])?,
+                Token::LongInt { is_negative, magnitude } => long_int(py, *is_negative, magnitude)?,
+                Token::EndlessInt(digits) => return Err(endless_int(py, *digits)),
                 Token::Float(value) => PyFloat::new(py, *value).into_any().unbind(),
                 Token::Str(range) => {
                     PyString::new(py, &self.tape.text[range.clone()]).into_any().unbind()
@@ -105,15 +106,17 @@ impl ToPython {
     }
 }
 
-/// Returns an integer of any length. Python's `int` refuses texts of more than some thousand digits;
-/// `decimal` is exact and has no such limit.
-fn long_int(py: Python<'_>, digits: &str) -> PyResult<Py<PyAny>> {
-    static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let decimal = DECIMAL.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("decimal")?.getattr("Decimal")?.unbind())
-    })?;
-    let decimal = decimal.call1(py, (digits,))?;
-    Ok(py.get_type::<PyInt>().call1((decimal,))?.unbind())
+fn long_int(py: Python<'_>, is_negative: bool, magnitude: &[u8]) -> PyResult<Py<PyAny>> {
+    let bytes = PyBytes::new(py, magnitude);
+    let value = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "little"))?;
+    Ok(if is_negative { value.neg()? } else { value }.unbind())
+}
+
+fn endless_int(py: Python<'_>, digits: usize) -> PyErr {
+    Failure::Endless(format!(
+        "the server sent an integer of {digits} digits; the longest is {MAX_DIGITS}"
+    ))
+    .into_error(py)
 }
 
 /// Returns a string with half of a surrogate pair, as Python's own `json` reads it.
