@@ -11,6 +11,7 @@ from innkeeper.types import ServerCapabilities, ServerMetrics, ServerStatus
 
 if TYPE_CHECKING:
     from innkeeper.integrations.fastmcp import FastMCPTransport
+    from innkeeper.integrations.stdio import StdioParameters
     from innkeeper.transport import HostTransport, Names
 
 ConfigSource = str | os.PathLike[str] | Mapping[str, Any]
@@ -138,6 +139,27 @@ class HostBase:
         from innkeeper.integrations.fastmcp import FastMCPTransport
 
         return FastMCPTransport(self._host, server_name, names)
+
+    def stdio_parameters(
+        self,
+        server_name: str | None = None,
+        *,
+        names: "Names | None" = None,
+        command: str | None = None,
+    ) -> "StdioParameters":
+        """Returns ``command``, ``args`` and ``env`` for a framework that starts its server itself.
+
+        The framework then starts ``innkeeper serve --stdio`` with this host's configuration, or only
+        ``server_name`` and what it depends on, under its own names unless ``names`` says otherwise.
+        The servers of this host are others, so it needn't be initialized. ``command`` is the path of
+        the program ``innkeeper``; the default is the one beside the interpreter or in ``PATH``.
+        """
+        from innkeeper.integrations.stdio import stdio_parameters
+
+        config = "mcp.json" if self._config is None else self._config
+        if names is None:
+            names = "prefixed" if server_name is None else "flat"
+        return stdio_parameters(self, config, server_name, names, self._lock, command)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -13,19 +13,13 @@ from types import TracebackType
 from typing import Any, Literal
 
 import anyio
+from mcp import types
 from mcp.shared.message import SessionMessage
 
 from innkeeper import _core
 
-try:
-    import mcp_types as types
-
-    IS_MCP_1 = False
-except ImportError:
-    # Before version 2, the types were in the package itself.
-    from mcp import types  # type: ignore[no-redef]
-
-    IS_MCP_1 = True
+IS_MCP_1 = isinstance(types.JSONRPCMessage, type)
+"""Before version 2, a message was a model around the request or response."""
 
 __all__ = ["HostTransport", "Names", "ReadStream", "WriteStream"]
 
@@ -149,5 +143,5 @@ def _session_message(message: dict[str, Any]) -> SessionMessage | Exception:
     else:
         envelope = types.JSONRPCNotification.model_construct(**message)
     if IS_MCP_1:
-        envelope = types.JSONRPCMessage.model_construct(root=envelope)  # type: ignore[attr-defined]
+        envelope = types.JSONRPCMessage.model_construct(root=envelope)
     return SessionMessage(envelope)
