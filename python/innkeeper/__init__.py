@@ -37,6 +37,7 @@ from innkeeper.errors import (
 from innkeeper.ghost import GhostResult, MCPGhostConfig, mcp_ghost, mcp_ghost_stream
 from innkeeper.host import MCPHost
 from innkeeper.llm import Completion, LLMClient, LLMProvider, get_llm_client
+from innkeeper.serving import CapabilityRegistry, GatewayServer, serve
 from innkeeper.tools import SystemPromptGenerator, format_tool_response
 from innkeeper.types import (
     HostEvent,
@@ -53,9 +54,11 @@ from innkeeper.types import (
 
 __all__ = [
     "CallbackError",
+    "CapabilityRegistry",
     "Chat",
     "Completion",
     "ConfigurationError",
+    "GatewayServer",
     "GhostResult",
     "GoldenError",
     "HostEvent",
@@ -93,4 +96,5 @@ __all__ = [
     "intercept",
     "mcp_ghost",
     "mcp_ghost_stream",
+    "serve",
 ]

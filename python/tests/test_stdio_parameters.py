@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from innkeeper import ConfigurationError, MCPHost, RoutingError
 
 Servers = Callable[..., dict[str, Any]]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from innkeeper import MCPHost, RoutingError
 
 mcp = pytest.importorskip("mcp")

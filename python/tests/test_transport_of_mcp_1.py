@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from innkeeper import MCPHost
 
 mcp = pytest.importorskip("mcp")

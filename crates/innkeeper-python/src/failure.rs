@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     Golden(String),
     /// A run that a golden does not answer, as a message.
     Replay(String),
+    /// The gateway cannot serve, as a message.
+    Serve(String),
     /// The host belongs to another process: its servers' pipes end there.
     OtherProcess,
     /// The interpreter ends.
@@ -138,6 +140,7 @@ impl Failure {
             Self::Model(message) => Ok(Exception::new(py, "ModelError", message.clone())),
             Self::Golden(message) => Ok(Exception::new(py, "GoldenError", message.clone())),
             Self::Replay(message) => Ok(Exception::new(py, "ReplayError", message.clone())),
+            Self::Serve(message) => Ok(Exception::new(py, "ConfigurationError", message.clone())),
             Self::OtherProcess => Ok(Exception::new(
                 py,
                 "NotInitializedError",

@@ -41,6 +41,11 @@ impl RunningHost {
         Self { pid: std::process::id(), host: Some(host) }
     }
 
+    /// Returns the running host of another file of this module.
+    pub(crate) fn of(host: LibraryHost) -> Self {
+        Self::new(host)
+    }
+
     pub(crate) fn kill(&self) {
         if let Ok(host) = self.host() {
             host.kill();

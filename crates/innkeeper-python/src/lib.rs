@@ -29,6 +29,7 @@ mod per_process;
 mod runtime;
 
 mod pipe;
+mod serve;
 
 use pyo3::prelude::*;
 
@@ -65,6 +66,8 @@ mod core {
     use super::pipe::Pipe;
     #[pymodule_export]
     use super::runtime::{after_fork_in_parent, before_fork, shut_down};
+    #[pymodule_export]
+    use super::serve::GatewayServer;
     #[pymodule_export]
     use super::tool_names::{tool_names, tool_schema};
 

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, until_ready
-
 from innkeeper import MCPHost
+from scenario import CRASHES, Entry, Reads, Script, until_ready
 
 framework = pytest.importorskip("agent_framework")
 openai = pytest.importorskip("agent_framework_openai")

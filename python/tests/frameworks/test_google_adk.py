@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, UNAVAILABLE
-
 from innkeeper import MCPHost
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script
 
 pytest.importorskip("google.adk")
 pytest.importorskip("litellm")

@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, UNAVAILABLE, until_ready
-
 from innkeeper import MCPHost
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
 
 pytest.importorskip("langchain.mcp")
 openai = pytest.importorskip("langchain_openai")

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry
-
 from innkeeper import MCPHost
+from scenario import CRASHES, Entry
 
 pytest.importorskip("llama_index.tools.mcp")
 
 from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import TextBlock, ToolCallBlock
 from llama_index.core.llms import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
-from llama_index.core.base.llms.types import TextBlock, ToolCallBlock
 from llama_index.tools.mcp import BasicMCPClient, McpToolSpec
 
 

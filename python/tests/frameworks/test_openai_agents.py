@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, UNAVAILABLE, until_ready
-
 from innkeeper import MCPHost, RoutingError
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
 
 agents = pytest.importorskip("agents.mcp")
 

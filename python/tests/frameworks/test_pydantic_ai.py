@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, UNAVAILABLE, Entry, until_ready
-
 from innkeeper import MCPHost
+from scenario import CRASHES, UNAVAILABLE, Entry, until_ready
 
 pydantic_ai = pytest.importorskip("pydantic_ai")
 

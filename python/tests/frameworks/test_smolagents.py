@@ -3,9 +3,8 @@
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, UNAVAILABLE
-
 from innkeeper import sync
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script
 
 pytest.importorskip("smolagents")
 pytest.importorskip("mcpadapt")

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scenario import CRASHES, Entry, Reads, Script, UNAVAILABLE, until_ready
-
 from innkeeper import sync
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
 
 pytest.importorskip("strands")
 
