@@ -5,6 +5,7 @@
 
 mod ghost_result;
 mod namespace;
+mod namespaced_agent;
 mod seams;
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use innkeeper_host::config::{Secret, TransportConfig};
 use innkeeper_host::{Config, Environment, Host, ServerState, Telemetry};
 use serde_json::Value;
 
-use crate::agent::{Agent, AgentEvent, AgentSettings, CacheSettings};
+use crate::agent::{AgentEvent, AgentSettings, CacheSettings};
 use crate::content::Content;
 use crate::provider::LlmProvider;
 use crate::run::RunLimits;
@@ -25,13 +26,14 @@ use crate::safety::{ApprovalPolicy, Approver, ToolBlocklist};
 use crate::server_requests::{ServerRequestHandler, ServerRequestSettings};
 use crate::timing::Timing;
 use crate::tool_search::ToolSearchSettings;
-use crate::tools::{ResourceTools, ToolRunner};
+use crate::tools::{ResourceTools, ToolRunner as _};
 use crate::transport::{
     Endpoint, ModelLookupError, ModelRule, ModelSelector, ProviderId, choose_model, get_llm_client,
 };
 
 pub use ghost_result::GhostResult;
 pub use namespace::Namespace;
+pub use namespaced_agent::{AgentParts, NamespacedAgent};
 pub(crate) use seams::{RunFacts, RunSeams};
 
 /// The default namespace, with which the model sees the tools by their public names.
@@ -331,24 +333,16 @@ pub(crate) async fn run_with_servers(
         servers.insert(name.to_string(), reason);
     }
     report.tools_discovered = host.list_tools().len();
-    let mut tools: Arc<dyn ToolRunner> = Arc::new(ResourceTools::after_first_link(host.clone()));
-    if let Some(seams) = seams {
-        tools = seams.tools(tools);
-    }
-    let namespace = Arc::new(Namespace::new(&config.namespace, tools, config.blocklist.clone()));
     let settings = config.agent_settings();
-    let (timing, approver) = match seams {
-        Some(seams) => {
-            let approver = config.approver.clone().map(|approver| seams.approver(approver));
-            (seams.timing(), approver)
-        }
-        None => (Timing::default(), config.approver.clone()),
+    let parts = AgentParts {
+        provider,
+        tools: Arc::new(ResourceTools::after_first_link(host.clone())),
+        namespace: &config.namespace,
+        settings: settings.clone(),
+        approver: config.approver.clone(),
     };
-    let agent = Agent::with_timing(provider, namespace.clone(), settings.clone(), timing);
-    let mut agent = agent.with_telemetry(config.telemetry.clone());
-    if let Some(approver) = approver {
-        agent = agent.with_approver(namespace.approver(approver));
-    }
+    let NamespacedAgent { agent, namespace } = parts.into_agent_between(seams);
+    let agent = agent.with_telemetry(config.telemetry.clone());
     let prompt = config.user_prompt.as_str();
     let mut result = match sink {
         Some(sink) => agent.run_streaming(prompt, sink).await,

@@ -30,3 +30,4 @@ pub(crate) use join::{JoinedRun, RecordedPipe, join, without_run};
 pub(crate) use providers::Upstreams;
 pub(crate) use recording::{RecordRunError, RecordedAgent, RecordedRun};
 pub(crate) use replay::ReplayedRun;
+pub(crate) use run_servers::RunServers;

@@ -24,7 +24,7 @@ use super::settings::{SettingsRecord, millis};
 use super::tool_records::{tool_record, unavailable_record};
 use super::tools::RecordingTools;
 use crate::agent::{Agent, AgentSettings};
-use crate::ghost::{GhostResult, RunSeams};
+use crate::ghost::{AgentParts, GhostResult, NamespacedAgent, RunSeams};
 use crate::provider::{LlmProvider, ProviderApi};
 use crate::run_json::TokenUsage;
 use crate::safety::Approver;
@@ -175,6 +175,12 @@ impl GoldenRecorder {
         settings: AgentSettings,
     ) -> Agent {
         Agent::with_timing(provider, tools, settings, self.timing.clone())
+    }
+
+    /// Creates the agent of a run whose tools have the names of a namespace. Pass the provider through
+    /// [`Self::record_model`] first; the other parts are recorded here.
+    pub fn namespaced_agent(&self, parts: AgentParts<'_>) -> NamespacedAgent {
+        parts.into_agent_between(Some(self))
     }
 
     /// Starts the run of a chat's next message. The same agent must run it, with the conversation that

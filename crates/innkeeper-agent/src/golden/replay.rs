@@ -20,9 +20,9 @@ use super::script::Script;
 use super::settings::SettingsRecord;
 use super::tools::ReplayTools;
 use crate::agent::{Agent, AgentSettings, RunResult};
-use crate::ghost::{GhostResult, Namespace};
+use crate::ghost::{AgentParts, GhostResult, NamespacedAgent};
 use crate::provider::{LlmError, ProviderApi};
-use crate::safety::PatternError;
+use crate::safety::{Approver, PatternError};
 use crate::tasks;
 use crate::transport::{
     Endpoint, HttpProvider, ModelLookupError, ModelSelector, ProviderId, get_llm_client,
@@ -156,16 +156,19 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
         provider.probe_server().await.map_err(ReplayError::Probe)?;
     }
     let provider = Arc::new(provider);
-    let tools = Arc::new(ReplayTools::new(script.clone(), clock.clone()));
     let settings = settings(input)?;
     let description = description(golden, settings.clone());
-    let tools = recorder.record_tools(tools);
-    let tools = Arc::new(Namespace::new(&input.namespace, tools, settings.blocklist.clone()));
-    let mut agent = recorder.agent(provider.clone(), tools.clone(), settings);
+    let mut approver: Option<Arc<dyn Approver>> = None;
     if !golden.approvals.is_empty() {
-        let approver = recorder.record_approver(Arc::new(ReplayApprover(script.clone())));
-        agent = agent.with_approver(tools.approver(approver));
+        approver = Some(Arc::new(ReplayApprover(script.clone())));
     }
+    let NamespacedAgent { agent, namespace } = recorder.namespaced_agent(AgentParts {
+        provider: provider.clone(),
+        tools: Arc::new(ReplayTools::new(script.clone(), clock.clone())),
+        namespace: &input.namespace,
+        settings,
+        approver,
+    });
     let mut report = GhostResult::before_run(&input.system_prompt, &input.provider);
     report.set_model(&*provider);
     for (name, reason) in &description.servers {
@@ -176,12 +179,12 @@ async fn run(golden: &Golden, script: &Script, clock: &ReplayClock) -> Result<Re
     }
     report.tools_discovered = golden.offers.first().map_or(0, |offer| offer.tools.len());
     let mut result = run_message(&agent, &input.user_prompt, input.streaming).await;
-    tools.restore_names(&mut result);
+    namespace.restore_names(&mut result);
     report.finish(result, agent.conversation());
     for prompt in &input.further_prompts {
         recorder.start_further_run(&report);
         let mut result = run_message(&agent, prompt, input.streaming).await;
-        tools.restore_names(&mut result);
+        namespace.restore_names(&mut result);
         report.add_run(result, agent.conversation());
     }
     let recorded = recorder

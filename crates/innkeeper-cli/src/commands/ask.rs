@@ -10,13 +10,13 @@ use std::time::Duration;
 use innkeeper_agent::agent::{Agent, AgentEvent, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::conversation::Conversation;
 use innkeeper_agent::ghost::{
-    DEFAULT_NAMESPACE, GhostResult, Namespace, UNAVAILABLE_AFTER_TIMEOUTS,
+    AgentParts, DEFAULT_NAMESPACE, GhostResult, NamespacedAgent, UNAVAILABLE_AFTER_TIMEOUTS,
 };
 use innkeeper_agent::provider::Usage;
 use innkeeper_agent::run::{PlanStep, RunLimits, RunOutcome};
 use innkeeper_agent::run_json::{RunContext, RunJson};
-use innkeeper_agent::safety::{ApprovalPolicy, Approver};
-use innkeeper_agent::tools::{ResourceTools, ToolRunner};
+use innkeeper_agent::safety::ApprovalPolicy;
+use innkeeper_agent::tools::{ResourceTools, ToolRunner as _};
 use innkeeper_agent::transport::Endpoint;
 use innkeeper_host::Host;
 use serde_json::json;
@@ -25,7 +25,7 @@ use tokio::sync::SetOnce;
 use super::CommandContext;
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
-use super::run_recording::{RecordTarget, RecordedRun, RunRecording, append_private};
+use super::run_recording::{RecordTarget, RunFacts, RunRecording, append_private};
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
@@ -115,31 +115,30 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
                 report.add_server_error(name, reason);
             }
         }
-        let mut tools: Arc<dyn ToolRunner> =
-            Arc::new(ResourceTools::after_first_link(host.clone()));
-        if let Some(recorder) = &recorder {
-            tools = recorder.record_tools(tools);
-        }
-        let namespace = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-        let tools = Arc::new(Namespace::new(namespace, tools, settings.blocklist.clone()));
-        let mut agent = match &recorder {
-            Some(recorder) => recorder.agent(provider.clone(), tools.clone(), settings.clone()),
-            None => Agent::new(provider.clone(), tools.clone(), settings.clone()),
+        let namespace_name = args.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        let parts = AgentParts {
+            provider: provider.clone(),
+            tools: Arc::new(ResourceTools::after_first_link(host.clone())),
+            namespace: namespace_name,
+            settings: settings.clone(),
+            approver: terminal.map(|terminal| Arc::new(TerminalApprover(terminal)) as _),
         };
-        if let Some(terminal) = terminal {
-            let mut approver: Arc<dyn Approver> = Arc::new(TerminalApprover(terminal));
-            if let Some(recorder) = &recorder {
-                approver = recorder.record_approver(approver);
-            }
-            agent = agent.with_approver(tools.approver(approver));
-        }
+        let NamespacedAgent { agent, namespace } = match &recorder {
+            Some(recorder) => recorder.namespaced_agent(parts),
+            None => parts.into_agent(),
+        };
         let mut result = run_agent(&agent, &prompt, args.approve, &stop, output).await?;
-        tools.restore_names(&mut result);
+        namespace.restore_names(&mut result);
         report.finish(result, agent.conversation());
         let printed = print_outcome(&RunJson::new(&report.result, &report.context()), output);
         if let Some(recording) = &recording {
-            let run =
-                RecordedRun { prompt: &prompt, further_prompts: &[], namespace, settings, servers };
+            let run = RunFacts {
+                prompt: &prompt,
+                further_prompts: &[],
+                namespace: namespace_name,
+                settings,
+                servers,
+            };
             let recorded = recording.write(run, &report, output).await;
             // The failure of the run is told first.
             if printed.is_ok() {

@@ -16,7 +16,7 @@ use innkeeper_host::{Environment, Host};
 use super::CommandContext;
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
-use super::run_recording::{RecordTarget, RecordedRun, RunRecording};
+use super::run_recording::{RecordTarget, RunFacts, RunRecording};
 use crate::chat::conversation_file::ConversationFile;
 use crate::chat::first_run::{self, Choice};
 use crate::chat::listings;
@@ -159,7 +159,7 @@ async fn write_recording(
         let file = recording.file().display();
         CliError::failure(format!("the chat was not recorded in `{file}`: {problem}"))
     })?;
-    let run = RecordedRun {
+    let run = RunFacts {
         prompt: &chat.first_prompt,
         further_prompts: &chat.further_prompts,
         namespace: DEFAULT_NAMESPACE,

@@ -5,7 +5,9 @@ use serde_json::json;
 
 use super::golden::recordable::check_recordable;
 use super::{CommandContext, listen_for_signals};
-use crate::agent_run::{AgentProcess, RecordRunError, RecordedAgent, RecordedRun, Upstreams};
+use crate::agent_run::{
+    AgentProcess, RecordRunError, RecordedAgent, RecordedRun, RunServers, Upstreams,
+};
 use crate::cli::RecordRunArgs;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::Style;
@@ -22,12 +24,8 @@ pub(crate) async fn record(
         .map_err(|error| CliError::usage("invalid base URL").with_source(error))?;
     let signals = listen_for_signals(signals, output)?;
     let run = RecordedRun::new(environment, &args.agent);
-    let servers = run
-        .serve(upstreams, environment)
-        .await
-        .map_err(|error| CliError::failure("cannot serve the agent").with_source(error))?;
-    let mut agent = AgentProcess::start(&args.agent, &servers.variables)
-        .map_err(|error| start_error(&args.agent, error))?;
+    let started = StartedAgent::start(run.serve(upstreams, environment).await, &args.agent)?;
+    let StartedAgent { servers, mut agent } = started;
     let is_json = output.is_json();
     let running = agent.run(|bytes| if is_json { Ok(()) } else { output.print_bytes(bytes) });
     let ended = signals.run_until_signal(running).await;
@@ -103,8 +101,28 @@ pub(super) fn run_error(error: std::io::Error) -> CliError {
     CliError::failure("the agent was stopped").with_source(error)
 }
 
+/// An agent with the servers that it runs between.
+pub(super) struct StartedAgent {
+    pub(super) servers: RunServers,
+    pub(super) agent: AgentProcess,
+}
+
+impl StartedAgent {
+    /// Starts the agent.
+    pub(super) fn start(
+        servers: std::io::Result<RunServers>,
+        command: &[std::ffi::OsString],
+    ) -> Result<Self, CliError> {
+        let servers = servers
+            .map_err(|error| CliError::failure("cannot serve the agent").with_source(error))?;
+        let agent = AgentProcess::start(command, &servers.variables)
+            .map_err(|error| start_error(command, error))?;
+        Ok(Self { servers, agent })
+    }
+}
+
 /// Returns the error of an agent that does not start.
-pub(super) fn start_error(command: &[std::ffi::OsString], error: std::io::Error) -> CliError {
+fn start_error(command: &[std::ffi::OsString], error: std::io::Error) -> CliError {
     let program =
         command.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     CliError::usage(format!("cannot start `{program}`"))

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::golden::files;
 use super::golden::judge::judge;
 use super::golden::recordable::is_continuous_integration;
-use super::record::{run_error, start_error};
+use super::record::{StartedAgent, run_error};
 use super::{CommandContext, listen_for_signals};
-use crate::agent_run::{AgentEnd, AgentProcess, ReplayedRun};
+use crate::agent_run::{AgentEnd, ReplayedRun};
 use crate::cli::ReplayRunArgs;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::Style;
@@ -40,12 +40,7 @@ pub(crate) async fn replay(
     let run = ReplayedRun::new(golden.clone(), environment, &args.agent).map_err(|error| {
         CliError::usage(format!("invalid `input.agent` in `{name}`")).with_source(error)
     })?;
-    let servers = run
-        .serve()
-        .await
-        .map_err(|error| CliError::failure("cannot serve the agent").with_source(error))?;
-    let mut agent = AgentProcess::start(&args.agent, &servers.variables)
-        .map_err(|error| start_error(&args.agent, error))?;
+    let StartedAgent { servers, mut agent } = StartedAgent::start(run.serve().await, &args.agent)?;
     let is_json = output.is_json();
     let running = agent.run(|bytes| if is_json { Ok(()) } else { output.print_bytes(bytes) });
     let running = async {

@@ -68,7 +68,7 @@ pub(super) struct RunRecording<'a> {
 }
 
 /// What the recording gets from the run.
-pub(super) struct RecordedRun<'a> {
+pub(super) struct RunFacts<'a> {
     pub(super) prompt: &'a str,
     /// The messages of a chat after the first one.
     pub(super) further_prompts: &'a [String],
@@ -102,7 +102,7 @@ impl<'a> RunRecording<'a> {
     /// Writes the recording of a run, and says where.
     pub(super) async fn write(
         &self,
-        run: RecordedRun<'_>,
+        run: RunFacts<'_>,
         result: &GhostResult,
         output: &mut Output,
     ) -> Result<(), CliError> {
