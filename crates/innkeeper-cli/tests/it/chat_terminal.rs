@@ -4,6 +4,7 @@ mod chat_env;
 mod commands;
 mod load;
 mod newcomer;
+mod recording;
 mod token_stream;
 
 use std::time::Duration;
