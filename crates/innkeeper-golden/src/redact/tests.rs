@@ -68,6 +68,7 @@ fn golden_text(text: &str, server_config: &Value) -> String {
         "input": {
             "server_config": server_config, "system_prompt": text, "provider": text, "model": text,
             "api": text, "base_url": format!("http://h/{text}"), "user_prompt": text,
+            "further_prompts": [text],
             "namespace": text, "streaming": true, "settings": object,
         },
         "golden_output": object,
