@@ -15,42 +15,59 @@ class ServerState(str, enum.Enum):
     SHUTDOWN = "shutdown"
 
 
-class ToolResult(TypedDict, total=False):
-    """The result of a tool. A failure that the tool itself reports has ``isError``."""
-
+class _ToolResult(TypedDict):
     content: list[dict[str, Any]]
+
+
+class ToolResult(_ToolResult, total=False):
+    """The result of a tool. A failure that the tool itself reports has ``isError``.
+
+    MCP requires ``content``, and a few servers leave it out.
+    """
+
     structuredContent: Any
     isError: bool
     _meta: dict[str, Any]
 
 
-class PromptResult(TypedDict, total=False):
+class _PromptResult(TypedDict):
+    messages: list[dict[str, Any]]
+
+
+class PromptResult(_PromptResult, total=False):
     """A prompt with its arguments filled in."""
 
     description: str
-    messages: list[dict[str, Any]]
     _meta: dict[str, Any]
 
 
-class ResourceResult(TypedDict, total=False):
+class _ResourceResult(TypedDict):
+    contents: list[dict[str, Any]]
+
+
+class ResourceResult(_ResourceResult, total=False):
     """The contents of a resource: each has ``text``, or ``blob`` with its ``bytes``."""
 
-    contents: list[dict[str, Any]]
     _meta: dict[str, Any]
 
 
-class ServerCapabilities(TypedDict, total=False):
-    """What a server offers; every definition has all members that the server sent."""
-
+class _ServerCapabilities(TypedDict):
     state: str
-    protocolVersion: str
     transport: str
-    serverInfo: dict[str, Any]
-    instructions: str
     tools: list[dict[str, Any]]
     prompts: list[dict[str, Any]]
     resources: list[dict[str, Any]]
     resourceTemplates: list[dict[str, Any]]
+
+
+class ServerCapabilities(_ServerCapabilities, total=False):
+    """What a server offers; every definition has all members that the server sent."""
+
+    protocolVersion: str
+    serverInfo: dict[str, Any]
+    instructions: str
+    missing: list[dict[str, Any]]
+    """The lists that the server declares and does not send."""
 
 
 class ServerMetrics(TypedDict):

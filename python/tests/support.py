@@ -88,6 +88,10 @@ def config(*args, **more):
 """
 
 
+# Python 3.12 warns of each fork of a process with threads.
+OPTIONS = ("-X", "faulthandler", "-W", "ignore:This process:DeprecationWarning")
+
+
 class Script:
     """A program in an interpreter of its own. Its servers have a mark."""
 
@@ -95,7 +99,7 @@ class Script:
         self.mark = nonce()
         # The mark is no argument of the interpreter's own process name in `processes`.
         self.process = subprocess.Popen(
-            [python, "-X", "faulthandler", "-c", PRELUDE + text, self.mark],
+            [python, *OPTIONS, "-c", PRELUDE + text, self.mark],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,

@@ -108,11 +108,12 @@ async def test_a_request_says_who_asks_and_why(servers: Servers, switch: str, me
 
     def answer(request: ServerRequest) -> dict[str, Any]:
         seen.append(request)
-        return {
+        answers: dict[str, dict[str, Any]] = {
             "sampling/createMessage": ANSWER,
             "elicitation/create": {"action": "decline"},
             "roots/list": {"roots": []},
-        }[request.method]
+        }
+        return answers[request.method]
 
     host = MCPHost(servers(switch))
     host.register_callback(answer)

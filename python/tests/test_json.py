@@ -191,7 +191,7 @@ BAD: list[tuple[str, Any, str, list[str]]] = [
     ("bytes", {"x": b"a"}, "/v/x", ["bytes", "b64encode"]),
     ("bytearray", bytearray(b"a"), "/v", ["bytearray"]),
     ("set", [1, {1}], "/v/1", ["set", "list"]),
-    ("generator", (i for i in []), "/v", ["generator", "list"]),
+    ("generator", (n for n in range(1)), "/v", ["generator", "list"]),
     ("date", datetime.date(2020, 1, 1), "/v", ["date", "isoformat"]),
     ("decimal", decimal.Decimal("1.5"), "/v", ["Decimal"]),
     ("complex", 1j, "/v", ["complex"]),

@@ -103,7 +103,7 @@ def test_a_host_goes_on_in_a_second_run_of_asyncio(servers: Servers) -> None:
 async def test_a_host_works_on_a_second_loop_in_a_thread(servers: Servers) -> None:
     async with MCPHost(servers()) as host:
         other = asyncio.to_thread(asyncio.run, echo(host, "b"))
-        assert await asyncio.gather(echo(host), other) == ["a", "b"]
+        assert list(await asyncio.gather(echo(host), other)) == ["a", "b"]
 
 
 def test_a_callback_follows_to_the_next_loop_when_its_own_is_closed(servers: Servers) -> None:
@@ -135,7 +135,7 @@ async def test_a_request_for_a_closed_loop_gets_an_error(servers: Servers) -> No
 class Bare(asyncio.SelectorEventLoop):
     """A loop that watches no file descriptors, as the one of Windows."""
 
-    def add_reader(self, *arguments: Any) -> None:
+    def add_reader(self, *arguments: Any) -> None:  # type: ignore[override]
         raise NotImplementedError
 
 
@@ -451,6 +451,27 @@ host = asyncio.run(main())
 asyncio.run(host.shutdown())
 """
     )
+
+
+async def test_threads_of_the_library_take_no_signals_and_servers_take_all(servers: Servers) -> None:
+    """An application may wait for its signals with `sigwait`; a server must not inherit our mask."""
+
+    def blocked(task: Path) -> int:
+        status = (task / "status").read_text()
+        return int(status.split("SigBlk:")[1].split()[0], 16)
+
+    async with MCPHost(servers()) as host:
+        ours = [
+            task
+            for task in Path("/proc/self/task").iterdir()
+            if (task / "comm").read_text().strip() == "innkeeper"
+        ]
+        assert ours
+        for task in ours:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGPIPE):
+                assert blocked(task) & 1 << number - 1
+        assert blocked(Path(f"/proc/{host.get_status()['fx']['pid']}")) == 0
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
 
 
 INTERRUPTED = {

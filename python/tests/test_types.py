@@ -1,7 +1,9 @@
 """The types of results: dicts with declared keys, enums, dataclasses; and the type checker's view."""
 
 import enum
+import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -94,7 +96,8 @@ async def main() -> None:
         event: HostEvent
         async for event in host.events():
             kind: str = event["kind"]
-        print(content, schema, average, pid, messages, resource["contents"], kind)
+            print(kind)
+        print(content, schema, average, pid, messages, resource["contents"])
     with innkeeper.sync.MCPHost({"servers": {}}) as waiting:
         other: ToolResult = waiting.call_tool("a.b")
         print(other)
@@ -130,3 +133,33 @@ def test_a_users_program_passes_the_strict_type_checker(tmp_path: Path) -> None:
     program.write_text(WRONG)
     errors = mypy(program).stdout
     assert [part in errors for part in ("int", "list[int]", "average")] == [True] * 3
+
+
+def test_the_stub_of_the_native_module_matches_it(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    package = Path(innkeeper.__file__).parent.parent
+    # PyO3 makes `__all__`, and the stub needs none.
+    (tmp_path / "allowed").write_text("innkeeper._core.__all__\n")
+    command = [sys.executable, "-m", "mypy.stubtest", "innkeeper._core"]
+    checked = subprocess.run(
+        [*command, "--allowlist", str(tmp_path / "allowed")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MYPYPATH": str(package)},
+        cwd=tmp_path,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_package_and_a_users_program_pass_pyright(tmp_path: Path) -> None:
+    """Skipped where pyright is not installed: it is a program of Node.js."""
+    pyright = shutil.which("pyright") or Path(sys.executable).with_name("pyright")
+    if not Path(pyright).exists():
+        pytest.skip("pyright is not installed")
+    package = Path(innkeeper.__file__).parent
+    shutil.copytree(package, tmp_path / "innkeeper", ignore=shutil.ignore_patterns("*.so"))
+    (tmp_path / "user.py").write_text(USER)
+    strict = {"pythonVersion": "3.10", "strict": ["user.py"], "reportMissingModuleSource": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"include": ["."], **strict}))
+    checked = subprocess.run([str(pyright)], capture_output=True, text=True, cwd=tmp_path)
+    assert checked.returncode == 0, checked.stdout
