@@ -4,7 +4,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -104,7 +104,7 @@ def _time(text: str) -> datetime:
     seconds = seconds.rstrip("Z")
     microseconds = int((re.sub(r"\D", "", rest) + "000000")[:6])
     time = datetime.strptime(seconds, "%Y-%m-%dT%H:%M:%S")
-    return time.replace(microsecond=microseconds, tzinfo=UTC)
+    return time.replace(microsecond=microseconds, tzinfo=timezone.utc)
 
 
 def only_running_server() -> GatewayServer | None:
@@ -298,7 +298,7 @@ class MessageMetadata:
     connection_id: str | None = None
     request_id: str | None = None
     trace_id: str | None = None
-    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+    timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
 
 @dataclass

@@ -8,9 +8,9 @@
     async def hello(connection=Depends(get_mcp_connection_dependency())):
         return {"hello": connection.client_info.name}
 
-The gateway checks each request as it checks its own: host, origin, credential, and the connection's id
-in the header ``X-MCP-Connection-ID`` or the cookie ``mcp_connection_id``. Everything fails closed: no
-gateway, no connection, another user's connection or a missing feature never reaches an endpoint.
+The gateway checks each request as it checks its own: host, origin, credential, and the id in the
+header ``X-MCP-Connection-ID`` or the cookie ``mcp_connection_id``. Everything fails closed: without a
+gateway, without a connection of this user, and without the feature, no endpoint runs.
 
 Importing this module imports ``fastapi``.
 """
@@ -53,10 +53,10 @@ class ConnectionRejected(HTTPException):
 
 
 def setup(app: FastAPI, server: GatewayServer | None = None) -> None:
-    """Connects an application with a gateway; the default is the only one that runs in this process.
+    """Connects an application with a gateway; by default, the only one that runs in this process.
 
-    Rejected requests then get the connection service's own responses. Call it before the application
-    starts.
+    Rejected requests then get the connection service's own responses. Call it before the
+    application starts.
     """
     if server is not None:
         app.state.innkeeper = server

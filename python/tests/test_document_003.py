@@ -7,7 +7,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +101,8 @@ def test_a_feature_is_checked_as_written(
             client_info=documented.ClientInfo("test", "1"),
             client_capabilities={"tool.job_management": True},
             state=documented.ConnectionLifecycleState[state],
-            created_at=datetime.now(UTC),
-            last_activity=datetime.now(UTC),
+            created_at=datetime.now(timezone.utc),
+            last_activity=datetime.now(timezone.utc),
         )
         provided: list[bool] = []
         run(block, connection=connection, provided=provided)
@@ -157,7 +157,7 @@ def test_an_endpoint_is_tested_as_written(document: list[str]) -> None:
     def some_endpoint(connection: Any) -> Any:
         return asyncio.run(endpoint(connection=connection))
 
-    block = run(document[5], some_endpoint=some_endpoint, datetime=datetime, UTC=UTC)
+    block = run(document[5], some_endpoint=some_endpoint, datetime=datetime, UTC=timezone.utc)
     block["test_some_endpoint"]()
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import innkeeper
@@ -193,8 +193,8 @@ def connection(**changes: Any) -> mcp.ConnectionState:
         "client_info": mcp.ClientInfo("test", "1"),
         "client_capabilities": {"tool.jobs": True},
         "state": mcp.ConnectionLifecycleState.ACTIVE,
-        "created_at": datetime.now(UTC),
-        "last_activity": datetime.now(UTC),
+        "created_at": datetime.now(timezone.utc),
+        "last_activity": datetime.now(timezone.utc),
     }
     return mcp.ConnectionState(**{**members, **changes})
 

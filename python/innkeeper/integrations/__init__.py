@@ -1,1 +1,1 @@
-"""Other packages' names for a host. Each module imports its package, and nothing else imports it."""
+"""A host for other packages. Each module imports its package, and nothing else imports it."""
