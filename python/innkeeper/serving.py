@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from innkeeper import _core, _logging
-from innkeeper._base import ConfigSource, _checked
+from innkeeper._base import ConfigSource, native_config
 from innkeeper.errors import ConfigurationError, NotInitializedError
 
 __all__ = [
@@ -159,7 +159,7 @@ def serve(
         store=store or _variable("MCP_REDIS_URL", None),
         connections=service if connections else None,
     )
-    server = GatewayServer(_checked(config) or "mcp.json", settings, lock)
+    server = GatewayServer(native_config("mcp.json" if config is None else config), settings, lock)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -172,7 +172,7 @@ class GatewayServer:
 
     def __init__(
         self,
-        config: str | dict[str, Any],
+        config: _core.Config,
         settings: _Settings,
         lock: str | os.PathLike[str] | None,
     ) -> None:
@@ -230,7 +230,7 @@ class GatewayServer:
             raise NotInitializedError("the gateway runs already")
         _logging.start()
         return _core.GatewayServer.start(
-            _core.Config(self._config), settings=asdict(self._settings), lock=self._lock
+            self._config, settings=asdict(self._settings), lock=self._lock
         )
 
     def _start(self) -> None:
