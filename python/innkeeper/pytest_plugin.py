@@ -59,15 +59,13 @@ def mcp_host(request: pytest.FixtureRequest) -> Iterator[Any]:
 
     Starts before the test and stops after it; its coroutines run on any loop.
     """
-    from innkeeper import MCPHost, _core
+    import innkeeper.sync
 
     places = (request.path.parent, request.config.rootpath)
     found = next((place / "mcp.json" for place in places if (place / "mcp.json").exists()), None)
     if found is None:
         pytest.fail(f"the fixture mcp_host found no mcp.json next to {request.path.name}", False)
-    host = MCPHost(found)
-    host._running = host._start(None, None).wait()
-    yield host
-    if isinstance(host._running, _core.Host):
-        host._running.shutdown().wait()
-        host._running = None
+    with innkeeper.sync.MCPHost(found) as started:
+        host = innkeeper.MCPHost(found)
+        host._started(started._host)
+        yield host

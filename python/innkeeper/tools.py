@@ -93,15 +93,13 @@ Call a tool with arguments that fit its schema. If a call fails, read the error 
 
     def generate_prompt(
         self,
-        tools: Iterable[Mapping[str, Any]] | Mapping[str, Any] = (),
+        tools: Iterable[Mapping[str, Any]] | dict[str, Any] = (),
         system_prompt: str | None = None,
         provider: str | None = None,
     ) -> str:
         """Returns the prompt. ``tools`` are MCP tools, or the dict of a ``tools/list`` result; with
         ``provider``, they have the names and schemas that the provider gets."""
-        if isinstance(tools, Mapping):
-            tools = tools.get("tools", ())
-        listed: list[Any] = list(tools)
+        listed: list[Any] = list(tools["tools"] if isinstance(tools, dict) else tools)
         if provider is not None:
             listed = adapt_tools(listed, provider)
         values = {

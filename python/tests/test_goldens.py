@@ -1,5 +1,6 @@
 """Goldens in pytest: recorded with the marker, replayed without network or servers, compared."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,24 @@ def test_the_librarys_goldens_can_be_read() -> None:
     golden = load_golden(GOLDENS / "openai" / "multi_tool_chain_analysis.json")
     assert len(golden.tool_chain) >= 5
     assert golden.version == 1
+
+
+def test_the_fixture_is_a_running_host(pytester: pytest.Pytester, fixture_server: str) -> None:
+    pytester.makefile(".json", mcp=json.dumps({"servers": {"fx": {"command": fixture_server}}}))
+    pytester.makepyfile(
+        test_fixture="""
+        async def test_it_can_be_called(mcp_host):
+            result = await mcp_host.call_tool("fx.echo", {"message": "hello"})
+            assert result["content"][0]["text"] == "hello"
+        """
+    )
+    pytester.makeini("[pytest]\nasyncio_mode = auto\n")
+    plugins = ("-p", "innkeeper.pytest_plugin", "-p", "pytest_asyncio")
+    pytester.runpytest_subprocess(*plugins).assert_outcomes(passed=1)
+
+
+def test_a_test_without_configuration_says_where_it_looked(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_fixture="def test_it(mcp_host): pass")
+    run = pytester.runpytest_subprocess("-p", "innkeeper.pytest_plugin")
+    run.assert_outcomes(errors=1)
+    run.stdout.fnmatch_lines(["*no mcp.json next to test_fixture.py*"])

@@ -159,7 +159,10 @@ def test_the_package_and_a_users_program_pass_pyright(tmp_path: Path) -> None:
     package = Path(innkeeper.__file__).parent
     shutil.copytree(package, tmp_path / "innkeeper", ignore=shutil.ignore_patterns("*.so"))
     (tmp_path / "user.py").write_text(USER)
-    strict = {"pythonVersion": "3.10", "strict": ["user.py"], "reportMissingModuleSource": False}
+    # These files are for packages that are not installed here.
+    optional = ["innkeeper/fastapi.py", "innkeeper/integrations", "innkeeper/pytest_plugin.py"]
+    optional.append("innkeeper/transport.py")
+    strict = {"pythonVersion": "3.10", "strict": ["user.py"], "ignore": optional}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({"include": ["."], **strict}))
     checked = subprocess.run([str(pyright)], capture_output=True, text=True, cwd=tmp_path)
     assert checked.returncode == 0, checked.stdout
