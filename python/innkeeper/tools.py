@@ -99,7 +99,8 @@ Call a tool with arguments that fit its schema. If a call fails, read the error 
     ) -> str:
         """Returns the prompt. ``tools`` are MCP tools, or the dict of a ``tools/list`` result; with
         ``provider``, they have the names and schemas that the provider gets."""
-        listed: list[Any] = list(tools["tools"] if isinstance(tools, dict) else tools)
+        result: Any = tools
+        listed: list[Any] = list(result["tools"] if isinstance(tools, dict) else result)
         if provider is not None:
             listed = adapt_tools(listed, provider)
         values = {
