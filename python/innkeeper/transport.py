@@ -10,7 +10,7 @@ A response becomes Python objects once, in slices between other work of the loop
 import asyncio
 from collections import deque
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 from mcp import types
@@ -38,13 +38,19 @@ class HostTransport:
         self._host = host
         self._server = server
         self._names = names
+        self._is_open = False
         self._pipe: _core.Pipe | None = None
 
     async def __aenter__(self) -> "tuple[ReadStream, WriteStream]":
-        if self._pipe is not None:
+        if self._is_open:
             raise RuntimeError("the transport is open: create another one for another client")
-        opened = _core.Pipe.open(self._host, self._server, self._names == "flat").future()
-        self._pipe = pipe = await opened
+        self._is_open = True
+        try:
+            opened = _core.Pipe.open(self._host, self._server, self._names == "flat").future()
+            self._pipe = pipe = await opened
+        except BaseException:
+            self._is_open = False
+            raise
         return ReadStream(pipe), WriteStream(pipe)
 
     async def __aexit__(
@@ -54,9 +60,13 @@ class HostTransport:
         traceback: TracebackType | None,
     ) -> None:
         pipe, self._pipe = self._pipe, None
-        if pipe is not None:
+        if pipe is None:
+            return
+        try:
             # The end of a cancelled task must not leave the connection open.
             await asyncio.shield(pipe.close().future())
+        finally:
+            self._is_open = False
 
 
 class _Stream:
@@ -143,5 +153,5 @@ def _session_message(message: dict[str, Any]) -> SessionMessage | Exception:
     else:
         envelope = types.JSONRPCNotification.model_construct(**message)
     if IS_MCP_1:
-        envelope = types.JSONRPCMessage.model_construct(root=envelope)
+        envelope = cast(Any, types.JSONRPCMessage).model_construct(root=envelope)
     return SessionMessage(envelope)

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,10 +80,13 @@ async def test_a_server_that_crashes_in_a_call_fails_that_call_only(
 ) -> None:
     config = servers("--crash-after", "2", restart={"onFailure": {"max": 3}})
     async with MCPHost(config) as host, mcp.Client(host.transport("fx"), mode=mode) as client:
+        first = host.get_status()["fx"]["pid"]
         assert "1" in text(await client.call_tool("echo", {"message": "1"}))
         with pytest.raises(mcp.MCPError) as raised:
             await client.call_tool("echo", {"message": "2"})
         assert "fx" in str(raised.value)
+        # The status may lag behind the failure of the call.
+        await until(lambda: host.get_status()["fx"]["pid"] not in (None, first))
         await until(lambda: host.get_status()["fx"]["state"] == "ready")
         assert "3" in text(await client.call_tool("echo", {"message": "3"}))
 
@@ -255,3 +260,73 @@ async def test_fastmcp_takes_the_host_as_a_transport(servers: Servers) -> None:
                 second.call_tool("echo", {"message": "2"}),
             )
             assert ["1" in text(results[0]), "2" in text(results[1])] == [True, True]
+
+
+async def test_progress_of_a_call_reaches_the_client(servers: Servers) -> None:
+    seen: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+
+    config = servers("--progress", "3", "--progress-delay", "20")
+    async with MCPHost(config) as host, mcp.Client(host.transport("fx")) as client:
+        await client.call_tool("echo", {"message": "x"}, progress_callback=on_progress)
+        await until(lambda: len(seen) == 3)
+
+
+async def test_a_question_about_a_call_reaches_the_client_that_calls(servers: Servers) -> None:
+    import mcp_types as types
+
+    async def answer(context: Any, params: Any) -> Any:
+        asked.append(params.message)
+        return types.ElicitResult(action="decline")
+
+    asked: list[str] = []
+    host = MCPHost(servers("--ask-elicit", "--era", "modern"))
+    # Servers ask only hosts that can answer.
+    host.register_callback(lambda request: {"action": "cancel"})
+    async with host, mcp.Client(host.transport("fx"), elicitation_callback=answer) as client:
+        await client.call_tool("echo", {"message": "x"})
+        assert len(asked) == 1
+
+
+async def test_a_changed_list_reaches_the_client(servers: Servers) -> None:
+    changed: list[Any] = []
+
+    async def on_message(message: Any) -> None:
+        changed.append(message)
+
+    async with (
+        MCPHost(servers("--list-changed")) as host,
+        mcp.Client(host.transport("fx"), mode="legacy", message_handler=on_message) as client,
+    ):
+        await client.call_tool("grow", {"what": "tools"})
+        await until(lambda: "list_changed" in repr(changed))
+
+
+def test_a_program_that_leaves_an_open_transport_ends_at_once(fixture_server: str) -> None:
+    program = f"""
+import asyncio, mcp, innkeeper
+config = {{"servers": {{"fx": {{"command": {fixture_server!r}, "args": ["--slow", "60000"]}}}}}}
+async def main():
+    host = innkeeper.MCPHost(config)
+    await host.initialize()
+    read, write = await host.transport("fx").__aenter__()
+    client = mcp.ClientSession(read, write)
+    await client.__aenter__()
+    await client.initialize()
+    for n in range(20):
+        asyncio.ensure_future(client.call_tool("echo", {{"message": "x"}}))
+    await asyncio.sleep(0.05)
+    print("leaving", flush=True)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(main())
+import os, sys
+sys.stderr = open(os.devnull, "w")  # asyncio tells of the tasks that the program left
+"""
+    started = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE
+    )
+    assert (ended.returncode, ended.stdout) == (0, "leaving\n"), ended.stderr
+    assert time.monotonic() - started < 15

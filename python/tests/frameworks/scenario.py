@@ -21,9 +21,18 @@ UNAVAILABLE = "server `fx` is unavailable"
 """What the model reads about the call in which the server crashed."""
 
 
-async def until_ready(host: Any) -> None:
-    """Waits until the crashed server runs again."""
+def pid_of(host: Any) -> int:
+    """Returns the process of the server."""
+    return int(host.get_status()["fx"]["pid"])
+
+
+async def until_restarted(host: Any, pid: int) -> None:
+    """Waits until another process than the crashed one serves."""
     deadline = time.monotonic() + DEADLINE
-    while host.get_status()["fx"]["state"] != "ready":
-        assert time.monotonic() < deadline
+    while True:
+        status = host.get_status()["fx"]
+        # The status may lag behind the failure of a call.
+        if status["state"] == "ready" and status["pid"] not in (None, pid):
+            return
+        assert time.monotonic() < deadline, status
         await asyncio.sleep(0.02)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from innkeeper import MCPHost
-from scenario import CRASHES, Entry, Reads, Script, until_ready
+from scenario import CRASHES, Entry, Reads, Script, pid_of, until_restarted
 
 framework = pytest.importorskip("agent_framework")
 openai = pytest.importorskip("agent_framework_openai")
@@ -45,9 +45,10 @@ async def test_a_server_that_crashes_is_usable_again(
     crashing: Entry, script: Script, model_reads: Reads, crash: tuple[str, ...]
 ) -> None:
     async with MCPHost(crashing(*crash)) as host:
+        pid = pid_of(host)
         assert await run_on_host(host, script("1", "2")) == "done"
         # The framework tells the model no more, unless it is asked to.
         model_reads("Error: Function failed.")
-        await until_ready(host)
+        await until_restarted(host, pid)
         assert await run_on_host(host, script("third")) == "done"
         model_reads("third")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from innkeeper import MCPHost
-from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, pid_of, until_restarted
 
 pytest.importorskip("langchain.mcp")
 openai = pytest.importorskip("langchain_openai")
@@ -43,8 +43,9 @@ async def test_a_server_that_crashes_is_usable_again(
     crashing: Entry, script: Script, model_reads: Reads, crash: tuple[str, ...]
 ) -> None:
     async with MCPHost(crashing(*crash)) as host:
+        pid = pid_of(host)
         with pytest.raises(Exception, match=UNAVAILABLE):
             await run(host.fastmcp_transport("fx"), script("1", "2"))
-        await until_ready(host)
+        await until_restarted(host, pid)
         assert await run(host.fastmcp_transport("fx"), script("third")) == "done"
         model_reads("third")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from innkeeper import MCPHost, RoutingError
-from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, pid_of, until_restarted
 
 agents = pytest.importorskip("agents.mcp")
 
@@ -55,10 +55,11 @@ async def test_a_server_that_crashes_is_usable_again(
     crashing: Entry, script: Script, model_reads: Reads, crash: tuple[str, ...]
 ) -> None:
     async with MCPHost(crashing(*crash)) as host:
+        pid = pid_of(host)
         crashing_server = on_host(host, failure_error_function=show)
         assert await run(crashing_server, script("1", "2")) == "done"
         model_reads(UNAVAILABLE)
-        await until_ready(host)
+        await until_restarted(host, pid)
         assert await run(on_host(host), script("third")) == "done"
         model_reads("third")
 

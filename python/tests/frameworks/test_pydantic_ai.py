@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from innkeeper import MCPHost
-from scenario import CRASHES, UNAVAILABLE, Entry, until_ready
+from scenario import CRASHES, UNAVAILABLE, Entry, pid_of, until_restarted
 
 pydantic_ai = pytest.importorskip("pydantic_ai")
 
@@ -49,6 +49,7 @@ async def test_a_server_that_crashes_is_usable_again(
     crashing: Entry, crash: tuple[str, ...]
 ) -> None:
     async with MCPHost(crashing(*crash)) as host:
+        pid = pid_of(host)
         check(await run(host.fastmcp_transport("fx"), "1", "2"), UNAVAILABLE)
-        await until_ready(host)
+        await until_restarted(host, pid)
         check(await run(host.fastmcp_transport("fx"), "3"), "'3'")

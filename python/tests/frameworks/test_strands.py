@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from innkeeper import sync
-from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, until_ready
+from scenario import CRASHES, UNAVAILABLE, Entry, Reads, Script, pid_of, until_restarted
 
 pytest.importorskip("strands")
 
@@ -44,8 +44,9 @@ def test_a_server_that_crashes_is_usable_again(
     crashing: Entry, script: Script, model_reads: Reads, crash: tuple[str, ...]
 ) -> None:
     with sync.MCPHost(crashing(*crash)) as host:
+        pid = pid_of(host)
         assert run(lambda: host.transport("fx"), script("1", "2")) == "done"
         model_reads(UNAVAILABLE)
-        asyncio.run(until_ready(host))
+        asyncio.run(until_restarted(host, pid))
         assert run(lambda: host.transport("fx"), script("third")) == "done"
         model_reads("third")
