@@ -98,7 +98,9 @@ fn test_wheel(options: &[&str]) -> TaskResult {
         fs::remove_dir_all(&wheels).map_err(|error| format!("`target/python/wheels`: {error}"))?;
     }
     Program::new(builder.join("bin/pip"))
-        .args("wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir")
+        .args(
+            "wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check --wheel-dir",
+        )
         .path_arg(&wheels)
         .arg(".")
         .env("PATH", &format!("{}:{}", builder.join("bin").display(), path_variable()))

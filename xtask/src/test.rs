@@ -13,8 +13,8 @@ use std::thread;
 use crate::program::{Program, repository_root};
 use crate::steps::Steps;
 use crate::{
-    TaskResult, chart, conformance, dependencies, fuzz, providers, python, requirements, soak, tidy,
-    toolcalls, trajectories,
+    TaskResult, chart, conformance, dependencies, fuzz, providers, python, requirements, soak,
+    tidy, toolcalls, trajectories,
 };
 
 pub(crate) use cargo_tools::CargoTool;
