@@ -60,7 +60,7 @@ def survives(error: MCPHostError) -> None:
 
 
 def test_the_six_classes_of_the_document_have_one_base() -> None:
-    """Proves: TR6.1, FR7.2"""
+    """Proves: TR12.3, TR6.1, FR7.2"""
     names = {
         "ServerStartupError",
         "ServerUnavailableError",

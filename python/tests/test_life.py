@@ -101,6 +101,7 @@ def test_a_host_goes_on_in_a_second_run_of_asyncio(servers: Servers) -> None:
 
 
 async def test_a_host_works_on_a_second_loop_in_a_thread(servers: Servers) -> None:
+    """Proves: TR4.1"""
     async with MCPHost(servers()) as host:
         other = asyncio.to_thread(asyncio.run, echo(host, "b"))
         assert list(await asyncio.gather(echo(host), other)) == ["a", "b"]
@@ -204,7 +205,10 @@ def test_uvloop_works(servers: Servers) -> None:
 
 
 async def test_a_big_result_and_many_small_ones_do_not_stall_the_loop(servers: Servers) -> None:
-    """Slices of a conversion don't add up while other results arrive."""
+    """Slices of a conversion don't add up while other results arrive.
+
+    Proves: TR1.3
+    """
     config = servers("--verbatim")
     config["servers"]["small"] = servers()["servers"]["fx"]
     big = [{"name": f"item {index}", "value": index} for index in range(60_000)]

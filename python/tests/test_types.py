@@ -45,7 +45,7 @@ def test_a_request_of_a_server_is_a_dataclass_with_item_access() -> None:
 
 
 async def test_results_have_the_keys_of_their_types(servers: Servers) -> None:
-    """Proves: TR5.1, FR9.6"""
+    """Proves: TR12.4, TR5.1, FR9.6"""
     async with MCPHost(servers()) as host:
         await host.call_tool("fx.echo", {"message": "a"})
         assert set(host.get_metrics()["fx"]) == set(ServerMetrics.__annotations__)
@@ -125,7 +125,7 @@ def mypy(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_users_program_passes_the_strict_type_checker(tmp_path: Path) -> None:
-    """Proves: TR5.4"""
+    """Proves: TR1.4, TR5.4"""
     program = tmp_path / "user.py"
     program.write_text(USER)
     checked = mypy(program)
