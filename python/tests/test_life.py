@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import innkeeper.sync
-from innkeeper import MCPHost, NotInitializedError
+from innkeeper import MCPHost, NotInitializedError, _core
 from support import LONG, RUNS, Script, nonce, none_left, processes, received, run, until, until_async
 
 Servers = Callable[..., dict[str, Any]]
@@ -532,6 +532,33 @@ time.sleep(60)
     script.process.kill()
     script.finish()
     none_left(script.mark)
+
+
+def test_a_panic_is_an_internal_error_and_a_critical_record() -> None:
+    """Proves: TR4.6"""
+    if not hasattr(_core, "panicking_operation"):
+        pytest.skip("only a debug build has a panic to offer")
+    assert run(
+        """
+import logging
+class Told(logging.Handler):
+    def emit(self, record):
+        print(record.levelname)
+logging.getLogger("innkeeper").addHandler(Told())
+from innkeeper import _core, _logging
+_logging.start()
+async def main():
+    try:
+        await _core.panicking_operation().future()
+    except innkeeper.InternalError as error:
+        print("report" in str(error), "as the test asked" in str(error))
+asyncio.run(main())
+try:
+    _core.panicking_operation().wait()
+except innkeeper.InternalError:
+    print("waited")
+"""
+    ) == "CRITICAL\nTrue True\nCRITICAL\nwaited\n"
 
 
 # Forks

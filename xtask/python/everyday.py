@@ -125,9 +125,9 @@ async def main():
     client = Client()
     await client.open()
     await client.call("echo", {"message": "a"})
+    told(works=True)
     return client
 client = asyncio.run(main())
-told(works=True)
 """
 
 KILLED = """

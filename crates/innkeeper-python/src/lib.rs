@@ -62,6 +62,9 @@ mod core {
     use super::model::{LlmClient, PythonModel};
     #[pymodule_export]
     use super::operation::Operation;
+    #[cfg(debug_assertions)]
+    #[pymodule_export]
+    use super::operation::panicking_operation;
     #[pymodule_export]
     use super::pipe::Pipe;
     #[pymodule_export]

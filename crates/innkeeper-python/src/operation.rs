@@ -97,6 +97,13 @@ impl Operation {
     }
 }
 
+/// Returns an operation that panics, for the test of panics.
+#[cfg(debug_assertions)]
+#[pyfunction]
+pub(crate) fn panicking_operation() -> Operation {
+    Operation::new(async { panic!("as the test asked") })
+}
+
 /// Runs a call to its end; a panic is an outcome.
 pub(crate) async fn complete(work: Work) -> Outcome {
     AssertUnwindSafe(work)
