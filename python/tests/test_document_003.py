@@ -112,6 +112,7 @@ def test_a_feature_is_checked_as_written(
 def test_a_router_needs_its_feature_as_written(
     document: list[str], server: innkeeper.GatewayServer
 ) -> None:
+    """Proves: B52"""
     app = FastAPI()
     run(document[2], app=app)
     client = client_of(app)
@@ -127,6 +128,7 @@ def test_a_router_needs_its_feature_as_written(
 def test_a_feature_dependency_checks_as_written(
     document: list[str], server: innkeeper.GatewayServer
 ) -> None:
+    """Proves: B52"""
     app = FastAPI()
     documented.setup(app, server)
     run(document[3], app=app)
@@ -141,6 +143,7 @@ def test_a_feature_dependency_checks_as_written(
 def test_an_endpoint_has_its_connection_as_written(
     document: list[str], server: innkeeper.GatewayServer
 ) -> None:
+    """Proves: B52"""
     app = FastAPI()
     documented.setup(app)
     app.include_router(run(document[4])["router"])

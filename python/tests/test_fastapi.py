@@ -2,8 +2,11 @@
 
 import asyncio
 import hashlib
+import json
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import innkeeper
@@ -92,6 +95,7 @@ def test_the_cookie_of_a_connection_works_like_the_header(server: GatewayServer)
 def test_without_a_connection_no_route_runs(
     server: GatewayServer, headers: dict[str, str], status: int
 ) -> None:
+    """Proves: B52"""
     app, ran = application()
     client = client_of(app)
     responses = [client.get(route, headers=headers) for route in ROUTES]
@@ -232,3 +236,25 @@ async def test_a_dependency_works_beside_the_loop_of_the_application(servers: Se
         answers = [asyncio.to_thread(get, "/connection", headers=headers) for _ in range(10)]
         statuses = [answer.status_code for answer in await asyncio.gather(*answers)]
         assert statuses == [200] * 10
+
+
+def test_the_sample_of_the_page_runs(
+    servers: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/connections.md"
+    (sample,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "mcp.json").write_text(json.dumps(servers()))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(sample, "connections.md", "exec"), names)
+    with names["server"] as server:
+        client = client_of(names["app"])
+        headers = connect(server, "tool.job_management")
+        for route in ("/hello", "/runners", "/jobs"):
+            assert client.get(route, headers=headers).status_code == 200
+        plain = connect(server)
+        statuses = [
+            client.get(route, headers=plain).status_code
+            for route in ("/hello", "/runners", "/jobs")
+        ]
+        assert statuses == [200, 501, 501]

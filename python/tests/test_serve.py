@@ -35,6 +35,7 @@ INITIALIZE = {
 
 
 def test_a_script_serves_and_stops(servers: Servers) -> None:
+    """Proves: B51"""
     server = innkeeper.serve(servers())
     try:
         status, _, body = post(server.url, INITIALIZE)
@@ -51,6 +52,7 @@ def test_a_script_serves_and_stops(servers: Servers) -> None:
 
 
 async def test_on_a_loop_the_loop_goes_on_while_the_servers_start(servers: Servers) -> None:
+    """Proves: B51"""
     ticks = 0
 
     async def tick() -> None:
