@@ -110,8 +110,15 @@ class HostBase:
     def _not_started(self) -> None:
         self.__dict__.pop("_starting", None)
 
+    def _ended(self, running: _core.Host) -> None:
+        """Forgets a host that has been shut down, unless another one has started since."""
+        if self._running is running:
+            self._running = None
+
     def _to_shut_down(self) -> _core.Host | None:
         """Returns the running host if this process must stop it."""
+        if "_starting" in self.__dict__:
+            raise MCPHostError("the host is starting: cancel `initialize`, or wait for its end")
         if not self.is_initialized:
             # The servers of another process are not this one's to stop.
             self._running = None

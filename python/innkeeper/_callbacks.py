@@ -7,7 +7,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from innkeeper import _core
 from innkeeper.errors import CallbackError
@@ -81,12 +81,14 @@ async def in_thread(callback: ServerCallback, request: ServerRequest) -> Any:
             called.set_exception(error)
 
     def run() -> None:
-        result, error = None, None
+        result: Any = None
+        error: Exception | None = None
         try:
             result = context.run(callback, request)
-        except Exception as raised:
-            # A future takes no `StopIteration`.
-            error = RuntimeError("StopIteration") if isinstance(raised, StopIteration) else raised
+        except BaseException as raised:
+            # The others end a thread, not a server's wait; a future takes no `StopIteration`.
+            is_plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
+            error = cast(Exception, raised) if is_plain else RuntimeError(type(raised).__name__)
         try:
             loop.call_soon_threadsafe(finish, result, error)
         except RuntimeError:
@@ -110,3 +112,7 @@ async def _answer(
         logger.exception("the callback failed for `%s` of `%s`", request.method, request.server)
         # The text may not be meant for a server.
         reply.error(_INTERNAL_ERROR, f"the application's callback raised {type(error).__name__}")
+    except BaseException as error:
+        # Whoever cancels the callback, the server must not wait for it.
+        reply.error(_INTERNAL_ERROR, f"the application's callback raised {type(error).__name__}")
+        raise

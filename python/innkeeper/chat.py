@@ -92,8 +92,12 @@ class ChatResponse:
     def __init__(self, native: "_core.ChatResponse", stream: TextStream) -> None:
         self._native = native
         self._stream = stream
+        self._is_read = False
 
     async def __aiter__(self) -> AsyncIterator[Record]:
+        if self._is_read:
+            raise RuntimeError("the response is read already: a stream can be read once")
+        self._is_read = True
         feeding = asyncio.ensure_future(self._feed())
         try:
             while (item := await self._native.next().future()) is not None:
@@ -114,7 +118,10 @@ class ChatResponse:
 
     async def results_as_message(self) -> str | None:
         """Returns the results of all calls as the next message for the model, or ``None`` without calls.
-        Waits for running calls."""
+        Reads the response to its end if nobody has iterated over it, and waits for running calls."""
+        if not self._is_read:
+            async for _ in self:
+                pass
         message: str | None = await self._native.results_as_message().future()
         return message
 

@@ -1,6 +1,7 @@
 """``mcp_ghost``: one prompt, a model that uses the tools of some servers, one result."""
 
 import contextvars
+import copy
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -52,6 +53,15 @@ class GhostResult(Record):
     _unused: tuple[str, ...] = ()
     """The recorded answers that a replayed run did not ask for."""
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "GhostResult":
+        copied = GhostResult(copy.deepcopy(dict(self), memo))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The recording stays in the process that made it.
+        return GhostResult, (dict(self),)
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -72,20 +82,30 @@ def recording() -> Recording:
     return _of_context.get() or _of_process
 
 
-def set_recording(active: Recording | None) -> contextvars.Token[Recording | None]:
-    """Sets what happens to the runs of this context."""
-    return _of_context.set(active)
+RecordingState = tuple[Recording | None, Recording]
+"""What happens to the runs of a context and of the process."""
 
 
-def reset_recording(token: contextvars.Token[Recording | None]) -> None:
-    """Takes back ``set_recording``."""
-    _of_context.reset(token)
+def recording_state() -> RecordingState:
+    """Returns what ``restore_recording`` takes."""
+    return _of_context.get(), _of_process
 
 
-def set_recording_of_process(active: Recording) -> None:
-    """Sets what happens to the runs of every context: a test may run in a context of its own."""
+def set_recording(active: Recording) -> RecordingState:
+    """Sets what happens to runs, in this context and on threads and tasks that have another one. Returns
+    what was before."""
     global _of_process
+    before = recording_state()
+    _of_context.set(active)
     _of_process = active
+    return before
+
+
+def restore_recording(before: RecordingState) -> None:
+    """Takes back ``set_recording``."""
+    global _of_process
+    of_context, _of_process = before
+    _of_context.set(of_context)
 
 
 @overload
@@ -141,19 +161,7 @@ async def mcp_ghost(
     """
     _logging.start()
     run = _run(_config(locals()))
-    active = recording()
-    if active.golden is not None:
-        content, unused = await run.replay(active.golden).future()
-        result = GhostResult(content)
-        result._unused = tuple(unused)
-        return result
-    if active.test_name is not None:
-        content, golden, problem = await run.record(active.test_name).future()
-        result = GhostResult(content)
-        result._golden = golden
-        result._no_golden = problem
-        return result
-    return GhostResult(await run.run().future())
+    return await _with_golden(run) or GhostResult(await run.run().future())
 
 
 async def mcp_ghost_stream(
@@ -174,14 +182,37 @@ async def mcp_ghost_stream(
 ) -> AsyncIterator[Record | GhostResult]:
     """Works like ``mcp_ghost``, and yields what happens: ``text``, ``reasoning``,
     ``tool_call_started``, ``tool_call_finished`` and so on, each with its ``kind``; at the end the
-    ``GhostResult``. To leave the iteration ends the run and its servers."""
+    ``GhostResult``. To leave the iteration ends the run and its servers. A run that is recorded or
+    replayed yields its result only."""
     _logging.start()
-    stream = _run(_config(locals())).stream()
+    run = _run(_config(locals()))
+    replayed = await _with_golden(run)
+    if replayed is not None:
+        yield replayed
+        return
+    stream = run.stream()
     while (event := await stream.next().future()) is not None:
         if isinstance(event, tuple):
             yield GhostResult(event[0])
             return
         yield Record(event)
+
+
+async def _with_golden(run: "_core.GhostRun") -> GhostResult | None:
+    """Records or replays a run if that is what happens to runs now."""
+    active = recording()
+    if active.golden is not None:
+        content, unused = await run.replay(active.golden).future()
+        result = GhostResult(content)
+        result._unused = tuple(unused)
+        return result
+    if active.test_name is not None:
+        content, golden, problem = await run.record(active.test_name).future()
+        result = GhostResult(content)
+        result._golden = golden
+        result._no_golden = problem
+        return result
+    return None
 
 
 def _config(parameters: dict[str, Any]) -> MCPGhostConfig:
@@ -195,8 +226,26 @@ def _config(parameters: dict[str, Any]) -> MCPGhostConfig:
     return MCPGhostConfig(**parameters)
 
 
+_TYPES: dict[str, tuple[type, ...]] = {
+    "system_prompt": (str,),
+    "user_prompt": (str,),
+    "api_key": (str, type(None)),
+    "model": (str, type(None)),
+    "namespace": (str,),
+    "timeout": (float, int),
+    "max_iterations": (int,),
+    "base_url": (str, type(None)),
+}
+
+
 def _run(config: MCPGhostConfig) -> "_core.GhostRun":
     parameters = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    for name, expected in _TYPES.items():
+        if not isinstance(parameters[name], expected):
+            given = type(parameters[name]).__name__
+            raise TypeError(f"`{name}` is `{given}`, not `{expected[0].__name__}`")
+    if not 0 < config.max_iterations < 2**32:
+        raise ValueError(f"`max_iterations` is {config.max_iterations}: use 1 or more")
     servers = parameters.pop("server_config")
     own_model = None
     if not isinstance(config.provider, str):

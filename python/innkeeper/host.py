@@ -56,13 +56,15 @@ class MCPHost(HostBase):
     async def shutdown(self) -> None:
         """Stops all servers, dependents first, and waits until no process of them is left.
 
-        Calls in flight get a second. A second call does nothing.
+        Calls in flight get a second. A second call does nothing. A cancelled shutdown goes on by itself.
         """
         running = self._to_shut_down()
         if running is None:
             return
-        await running.shutdown().future()
-        self._running = None
+        try:
+            await running.shutdown().future()
+        finally:
+            self._ended(running)
 
     async def call_tool(
         self,

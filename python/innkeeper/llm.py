@@ -130,3 +130,7 @@ async def _answer(provider: LLMProvider, request: dict[str, Any], reply: "_core.
     except Exception as error:
         logger.exception("`create_completion` of `%s` failed", type(provider).__name__)
         reply.error(_INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+    except BaseException as error:
+        # Whoever cancels the completion, the run must not wait for it.
+        reply.error(_INTERNAL_ERROR, type(error).__name__)
+        raise

@@ -32,25 +32,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         if os.environ.get("CI"):
             item.add_marker(pytest.mark.skip(reason="goldens are not recorded under CI"))
-        elif marker.args and Path(marker.args[0]).exists() and not config.option.record_goldens:
+        elif _exists(marker) and not config.option.record_goldens:
             item.add_marker(pytest.mark.skip(reason="the golden exists: use --record-goldens"))
+
+
+def _exists(marker: pytest.Mark) -> bool:
+    """Whether the golden that a marker names exists."""
+    file = marker.args[0] if marker.args else marker.kwargs.get("file")
+    return file is not None and Path(file).exists()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Records the runs of a marked test, those of its fixtures too."""
+    marker = item.get_closest_marker("record_golden")
+    if marker is None:
+        yield
+        return
+    from innkeeper.ghost import Recording, restore_recording, set_recording
+
+    before = set_recording(Recording(test_name=item.name.removeprefix("test_")))
+    yield
+    restore_recording(before)
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    marker = item.get_closest_marker("record_golden")
+    """Ends with the test what the test has set; what a fixture has set stays."""
     # Costs nothing where it isn't used.
-    if marker is None and "innkeeper.ghost" not in sys.modules:
-        yield
-        return
-    from innkeeper.ghost import Recording, set_recording, set_recording_of_process
-
-    if marker is not None:
-        set_recording_of_process(Recording(test_name=item.name.removeprefix("test_")))
+    ghost = sys.modules.get("innkeeper.ghost")
+    before = None if ghost is None else ghost.recording_state()
     yield
-    set_recording_of_process(Recording())
-    # A test that isn't a coroutine shares its context with the next one.
-    set_recording(None)
+    ghost = sys.modules.get("innkeeper.ghost")
+    if ghost is not None:
+        ghost.restore_recording(before or (None, ghost.Recording()))
 
 
 @pytest.fixture

@@ -50,8 +50,10 @@ class MCPHost(HostBase):
         """Stops all servers; see ``innkeeper.MCPHost.shutdown``."""
         running = self._to_shut_down()
         if running is not None:
-            running.shutdown().wait()
-            self._running = None
+            try:
+                running.shutdown().wait()
+            finally:
+                self._ended(running)
         self._stop_loop()
 
     def call_tool(

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from innkeeper import _core
-from innkeeper.ghost import GhostResult, Recording, reset_recording, set_recording
+from innkeeper.ghost import (
+    GhostResult,
+    Recording,
+    RecordingState,
+    restore_recording,
+    set_recording,
+)
 from innkeeper.record import Record
 
 __all__ = [
@@ -32,10 +38,15 @@ class Golden(Record):
         self.__dict__["native"] = native
 
     def __getattr__(self, name: str) -> Any:
-        try:
+        if name in self:
             return super().__getattr__(name)
-        except AttributeError:
-            return getattr(Record(self["golden_output"]), name)
+        return getattr(Record(self.get("golden_output", {})), name)
+
+    def __copy__(self) -> "Golden":
+        return Golden(self.__dict__["native"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Golden":
+        return Golden(self.__dict__["native"])
 
 
 def load_golden(path: str | os.PathLike[str]) -> Golden:
@@ -51,8 +62,8 @@ def save_golden(path: str | os.PathLike[str], result: GhostResult) -> None:
     """
     if result._golden is None:
         reason = result._no_golden or (
-            "the run was not recorded: mark the test with `@pytest.mark.record_golden`, or run it in "
-            "`with record_goldens():`"
+            "the run was not recorded: mark the test with `@pytest.mark.record_golden`, or make the run "
+            "in `with record_goldens():`"
         )
         raise ValueError(f"cannot save `{os.fspath(path)}`: {reason}")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -64,29 +75,31 @@ def record_goldens(test_name: str = "golden") -> Iterator[None]:
     """Records the runs of this block. Recording calls the real model, so it refuses to under ``CI``."""
     if os.environ.get("CI"):
         raise RuntimeError("goldens are not recorded under continuous integration (`CI` is set)")
-    token = set_recording(Recording(test_name=test_name))
+    before = set_recording(Recording(test_name=test_name))
     try:
         yield
     finally:
-        reset_recording(token)
+        restore_recording(before)
 
 
 class _Mock(contextlib.AbstractContextManager["_Mock"]):
     """Ends the replay at the end of a block."""
 
+    def __init__(self, before: RecordingState) -> None:
+        self._before = before
+
     def __exit__(self, *_: object) -> None:
-        set_recording(None)
+        restore_recording(self._before)
 
 
 def mock_llm_with_golden(golden: Golden) -> contextlib.AbstractContextManager[Any]:
     """Has the golden answer the runs of ``mcp_ghost`` from now on, the model's side and the servers'.
 
     The real loop runs over the recorded bytes: no network, no server, no key. A run that asks for something
-    that was not recorded raises ``ReplayError``, which names what changed. Ends with the test; outside of
-    pytest, use it as ``with mock_llm_with_golden(golden):``.
+    that was not recorded raises ``ReplayError``, which names what changed. In a test it ends with the test;
+    in a fixture and outside of pytest, use it as ``with mock_llm_with_golden(golden):``.
     """
-    set_recording(Recording(golden=golden.__dict__["native"]))
-    return _Mock()
+    return _Mock(set_recording(Recording(golden=golden.__dict__["native"])))
 
 
 def assert_matches_golden(result: GhostResult, golden: Golden) -> None:

@@ -10,8 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokio::sync::oneshot;
 
-use crate::failure::Failure;
-use crate::json::{Tape, to_arguments};
+use crate::json::{Tape, parameter_json};
 use crate::loop_queue::{Message, Messages};
 use crate::operation::MakeObject;
 
@@ -157,9 +156,8 @@ impl Reply {
 #[pymethods]
 impl Reply {
     /// Sends a result: a JSON object.
-    fn result(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<()> {
-        let text = to_arguments(result, "the callback's result");
-        self.send(Ok(text.map_err(|error| Failure::Call(error).into_error(py))?));
+    fn result(&self, result: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.send(Ok(parameter_json(result, "the result")?));
         Ok(())
     }
 

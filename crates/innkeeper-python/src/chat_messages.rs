@@ -68,35 +68,70 @@ pub(crate) fn aliases(request: &Request) -> Aliases {
     Aliases::new(request.tools.iter().map(|tool| tool.name.as_str()), NameRules::OPENAI)
 }
 
-/// A response of a provider in Python: the dict of this module, a message of Chat Completions, or the
-/// whole response of that API.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Completion {
-    Whole { choices: Vec<Choice>, usage: Option<TokenUsage> },
-    Message(CompletedMessage),
+/// Returns the response of a provider in Python, with public names of tools: the dict of this module, a
+/// message of Chat Completions, or the whole response of that API. The error says what is wrong.
+pub(crate) fn to_response(completion: &Value, aliases: &Aliases) -> Result<Response, String> {
+    let choice = match completion.get("choices") {
+        Some(choices) => choices.get(0).ok_or("`choices` is empty")?,
+        None => completion,
+    };
+    let message = choice.get("message").unwrap_or(choice);
+    if !message.is_object() {
+        return Err(format!("it is {}, not a dict", kind_of(message)));
+    }
+    let has_answer =
+        ["response", "content", "tool_calls"].iter().any(|name| message.get(*name).is_some());
+    if !has_answer {
+        return Err("it has neither `response`, `content` nor `tool_calls`".to_owned());
+    }
+    let content = message.get("response").or_else(|| message.get("content"));
+    let mut parts = AssistantMessage::from_text(text_of(content)?).parts;
+    for call in list_of(message, "tool_calls")? {
+        let call: CompletedCall = CompletedCall::deserialize(call)
+            .map_err(|error| format!("a tool call is invalid: {error}"))?;
+        parts.push(ContentPart::new(PartContent::ToolCall(call.into_call(aliases)?)));
+    }
+    let has_calls = parts.iter().any(|part| matches!(part.content, PartContent::ToolCall(_)));
+    let reason = choice.get("finish_reason").and_then(Value::as_str);
+    let usage = completion.get("usage").filter(|usage| usage.is_object()).map(|usage| {
+        let tokens = |name| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
+        Usage {
+            prompt_tokens: tokens("prompt_tokens"),
+            completion_tokens: tokens("completion_tokens"),
+            ..Usage::default()
+        }
+    });
+    Ok(Response {
+        message: AssistantMessage { parts },
+        finish_reason: finish_reason_from(reason, has_calls),
+        usage,
+        ..Response::default()
+    })
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Choice {
-    message: CompletedMessage,
-    finish_reason: Option<String>,
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "`None`",
+        Value::Bool(_) => "a bool",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a dict",
+    }
 }
 
-#[derive(Deserialize)]
-pub(crate) struct CompletedMessage {
-    #[serde(alias = "response")]
-    content: Option<String>,
-    #[serde(default)]
-    tool_calls: Option<Vec<CompletedCall>>,
-    usage: Option<TokenUsage>,
-    finish_reason: Option<String>,
+/// Returns the items of a member that is a list, `None` or not there.
+fn list_of<'v>(message: &'v Value, name: &str) -> Result<&'v [Value], String> {
+    match message.get(name) {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(other) => Err(format!("`{name}` is {}, not a list", kind_of(other))),
+    }
 }
 
 #[derive(Deserialize)]
 pub(crate) struct CompletedCall {
-    #[serde(default)]
-    id: String,
+    id: Option<String>,
     function: Option<NamedCall>,
     name: Option<String>,
     arguments: Option<Value>,
@@ -107,47 +142,6 @@ pub(crate) struct NamedCall {
     name: String,
     #[serde(default)]
     arguments: Value,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-pub(crate) struct TokenUsage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-}
-
-impl Completion {
-    /// Returns the response with public names of tools, or what is missing in it.
-    pub(crate) fn into_response(self, aliases: &Aliases) -> Result<Response, String> {
-        let (message, usage, finish_reason) = match self {
-            Self::Whole { choices, usage } => {
-                let choice = choices.into_iter().next().ok_or("`choices` is empty")?;
-                (choice.message, usage, choice.finish_reason)
-            }
-            Self::Message(message) => {
-                let usage = message.usage;
-                let finish_reason = message.finish_reason.clone();
-                (message, usage, finish_reason)
-            }
-        };
-        let text = message.content.unwrap_or_default();
-        let mut parts = AssistantMessage::from_text(text).parts;
-        for call in message.tool_calls.unwrap_or_default() {
-            parts.push(ContentPart::new(PartContent::ToolCall(call.into_call(aliases)?)));
-        }
-        let has_calls = parts.iter().any(|part| matches!(part.content, PartContent::ToolCall(_)));
-        Ok(Response {
-            message: AssistantMessage { parts },
-            finish_reason: finish_reason_from(finish_reason.as_deref(), has_calls),
-            usage: usage.map(|usage| Usage {
-                prompt_tokens: usage.prompt_tokens,
-                completion_tokens: usage.completion_tokens,
-                ..Usage::default()
-            }),
-            ..Response::default()
-        })
-    }
 }
 
 impl CompletedCall {
@@ -165,7 +159,7 @@ impl CompletedCall {
             arguments => arguments.to_string(),
         };
         let name = aliases.canonical(&name).map_or(name.clone(), str::to_owned);
-        Ok(ToolCall { id: self.id, name, arguments, is_cut: false })
+        Ok(ToolCall { id: self.id.unwrap_or_default(), name, arguments, is_cut: false })
     }
 }
 

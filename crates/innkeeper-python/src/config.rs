@@ -50,7 +50,10 @@ impl Config {
             };
             Failure::Config(ConfigError(vec![problem])).into_error(py)
         };
-        let json = to_json(source).map_err(|error| refused(error.key(), error.message))?;
+        let json = to_json(source).map_err(|error| {
+            let refusal = refused(error.key(), error.message.clone());
+            error.into_error(py, refusal)
+        })?;
         let value = serde_json::from_str(json.get());
         let value = value.map_err(|error| refused(String::new(), error.to_string()))?;
         Ok(Self(ConfigSource::Value(value)))

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Mutex, watch};
 
 use crate::failure::Failure;
 use crate::json::Tape;
@@ -18,11 +18,28 @@ use crate::operation::{Operation, Output};
 
 /// The events of a host from the subscription on.
 #[pyclass(frozen, module = "innkeeper._core")]
-pub(crate) struct EventStream(Arc<Mutex<Receiver<HostEvent>>>);
+pub(crate) struct EventStream(Arc<Mutex<Subscription>>);
+
+struct Subscription {
+    events: Receiver<HostEvent>,
+    ended: watch::Receiver<bool>,
+}
+
+impl Subscription {
+    /// Returns the next event; after a shutdown those that are left, then the end, even while somebody
+    /// still has the host.
+    async fn next(&mut self) -> Result<HostEvent, RecvError> {
+        tokio::select! {
+            biased;
+            event = self.events.recv() => event,
+            _ = self.ended.wait_for(|ended| *ended) => Err(RecvError::Closed),
+        }
+    }
+}
 
 impl EventStream {
-    pub(crate) fn new(events: Receiver<HostEvent>) -> Self {
-        Self(Arc::new(Mutex::new(events)))
+    pub(crate) fn new(events: Receiver<HostEvent>, ended: watch::Receiver<bool>) -> Self {
+        Self(Arc::new(Mutex::new(Subscription { events, ended })))
     }
 }
 
@@ -32,7 +49,7 @@ impl EventStream {
     fn next(&self) -> Operation {
         let events = self.0.clone();
         Operation::new(async move {
-            let event = match events.lock().await.recv().await {
+            let event = match events.lock().await.next().await {
                 Ok(event) => EventRecord::new(&event),
                 Err(RecvError::Lagged(count)) => {
                     EventRecord { kind: "lagged", fields: json!({ "count": count }), raw: None }

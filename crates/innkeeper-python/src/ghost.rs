@@ -12,9 +12,13 @@ use crate::agent_events::RunStream;
 use crate::config::{Config, ConfigSource};
 use crate::failure::Failure;
 use crate::golden::Golden;
+use crate::host::timeout_from;
 use crate::json::Tape;
 use crate::model::PythonModel;
 use crate::operation::{Operation, Output};
+
+/// The longest timeout of a call: the library adds times.
+const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// The parameters of a run, checked and without the secrets in their `repr`.
 #[pyclass(frozen, module = "innkeeper._core")]
@@ -40,18 +44,18 @@ impl GhostRun {
         base_url: Option<String>,
         plan: bool,
         own_model: Option<&Bound<'_, PythonModel>>,
-    ) -> Self {
+    ) -> PyResult<Self> {
         let servers = match servers.source() {
             ConfigSource::File(path) => GhostServers::File(path),
             ConfigSource::Value(value) => GhostServers::Config(value),
         };
         let environment = Environment::from_process();
         let defaults = GhostConfig::new(servers, system_prompt, provider, user_prompt, environment);
-        Self(GhostConfig {
+        Ok(Self(GhostConfig {
             api_key: api_key.map(Secret::new),
             model,
             namespace,
-            timeout: Duration::try_from_secs_f64(timeout).unwrap_or_default(),
+            timeout: timeout_from(timeout)?.min(MAX_TIMEOUT),
             max_iterations,
             enable_backtracking,
             conversation_memory,
@@ -59,7 +63,7 @@ impl GhostRun {
             plan,
             own_model: own_model.map(|model| model.get().provider()),
             ..defaults
-        })
+        }))
     }
 
     /// Runs, and returns the result as a dict.

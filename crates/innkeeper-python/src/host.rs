@@ -19,6 +19,8 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::callback::PythonCallback;
 use crate::config::Config;
@@ -34,11 +36,13 @@ pub(crate) struct RunningHost {
     pid: u32,
     /// `None` only while the value is dropped.
     host: Option<LibraryHost>,
+    /// Whether the host has been shut down.
+    ended: watch::Sender<bool>,
 }
 
 impl RunningHost {
     fn new(host: LibraryHost) -> Self {
-        Self { pid: std::process::id(), host: Some(host) }
+        Self { pid: std::process::id(), host: Some(host), ended: watch::Sender::new(false) }
     }
 
     /// Returns the running host of another file of this module.
@@ -83,15 +87,20 @@ impl Host {
 }
 
 fn call_options(timeout: Option<f64>, use_cache: bool) -> PyResult<CallOptions> {
-    let timeout = timeout.map(|seconds| match Duration::try_from_secs_f64(seconds) {
+    let timeout = timeout.map(timeout_from).transpose()?;
+    Ok(CallOptions { timeout, fresh: !use_cache, ..CallOptions::default() })
+}
+
+/// Returns a timeout in seconds as a duration.
+pub(crate) fn timeout_from(seconds: f64) -> PyResult<Duration> {
+    match Duration::try_from_secs_f64(seconds) {
         Ok(timeout) if !timeout.is_zero() => Ok(timeout),
         // The host limits long times.
         _ if seconds > 0.0 => Ok(Duration::MAX),
         _ => Err(PyValueError::new_err(format!(
-            "`timeout` is {seconds}: use a number of seconds above zero, or `None`"
+            "`timeout` is {seconds}: use a number of seconds above zero"
         ))),
-    });
-    Ok(CallOptions { timeout: timeout.transpose()?, fresh: !use_cache, ..CallOptions::default() })
+    }
 }
 
 fn prompt_arguments(text: &RawValue, prompt: &str) -> Result<Map<String, Value>, CallError> {
@@ -148,8 +157,14 @@ impl Host {
     /// Stops all servers and waits until no process of them is left.
     fn shutdown(&self, py: Python<'_>) -> PyResult<Operation> {
         let host = self.host(py)?;
+        let running = self.0.clone();
         Ok(Operation::new(async move {
-            host.shutdown().await;
+            // Goes on when nobody waits any more: half of a shutdown helps nobody.
+            let shutdown = Handle::current().spawn(async move {
+                host.shutdown().await;
+                running.ended.send_replace(true);
+            });
+            shutdown.await.map_err(|error| Failure::Internal(error.to_string()))?;
             Ok(Output::None)
         }))
     }
@@ -168,8 +183,10 @@ impl Host {
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments, &name)
-            .map_err(|error| call_failure(&host, error).into_error(py))?;
+        let arguments = to_arguments(arguments).map_err(|error| {
+            let refused = call_failure(&host, error.to_call_error(&name)).into_error(py);
+            error.into_error(py, refused)
+        })?;
         let options = call_options(timeout, true)?;
         Ok(Operation::new(async move {
             let call = host.call_tool_with(&name, Arguments::from(arguments), options);
@@ -188,8 +205,10 @@ impl Host {
         use_cache: bool,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments, &name)
-            .map_err(|error| call_failure(&host, error).into_error(py))?;
+        let arguments = to_arguments(arguments).map_err(|error| {
+            let refused = call_failure(&host, error.to_call_error(&name)).into_error(py);
+            error.into_error(py, refused)
+        })?;
         let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
             let arguments =
@@ -240,7 +259,7 @@ impl Host {
 
     /// Subscribes to the events from now on.
     fn events(&self, py: Python<'_>) -> PyResult<EventStream> {
-        Ok(EventStream::new(self.host(py)?.events()))
+        Ok(EventStream::new(self.host(py)?.events(), self.0.ended.subscribe()))
     }
 
     /// Replaces the callback for requests of servers.

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::callback::{ServerCall, Withdrawal};
 use crate::chat_messages::{
-    ChatMessage, ChatTool, Completion, aliases, completion_json, to_messages, to_request, to_tools,
+    ChatMessage, ChatTool, aliases, completion_json, to_messages, to_request, to_response, to_tools,
 };
 use crate::failure::Failure;
 use crate::ghost::error_chain;
@@ -128,7 +128,7 @@ struct PythonProvider {
 
 impl PythonProvider {
     fn error(&self, message: impl Into<Box<str>>) -> LlmError {
-        LlmError::new(&self.name, LlmErrorKind::InvalidResponse, message)
+        LlmError::new(&self.name, LlmErrorKind::InvalidRequest, message)
     }
 }
 
@@ -150,10 +150,9 @@ impl LlmProvider for PythonProvider {
         let _withdrawal = Withdrawal::new(id, self.messages.clone());
         let answer = answer.await.map_err(|_| self.error("the provider gave no answer"))?;
         let completion = answer.map_err(|error| self.error(error.message))?;
-        let completion: Completion = serde_json::from_str(completion.get()).map_err(|error| {
-            self.error(format!("`create_completion` returned no completion: {error}"))
-        })?;
-        completion.into_response(&names).map_err(|problem| {
+        let completion: Value = serde_json::from_str(completion.get())
+            .map_err(|error| self.error(error.to_string()))?;
+        to_response(&completion, &names).map_err(|problem| {
             self.error(format!("`create_completion` returned no completion: {problem}"))
         })
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use innkeeper::CallError;
 use innkeeper::error::Violation;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple};
 use serde_json::value::RawValue;
@@ -16,24 +17,16 @@ const MAX_DEPTH: usize = 120;
 /// The host checks arguments as 64-bit floats, and refuses integers beyond their range.
 const MAX_ARGUMENT_BITS: usize = 1_023;
 
-/// Returns the JSON text of a call's arguments. What JSON cannot express is refused by `item`'s name and
-/// its place.
-pub(crate) fn to_arguments(
-    value: &Bound<'_, PyAny>,
-    item: &str,
-) -> Result<Box<RawValue>, CallError> {
-    write(value, Some(MAX_ARGUMENT_BITS)).map_err(|error| {
-        let problems = vec![Violation { pointer: error.pointer(), message: error.message }];
-        CallError::Validation { item: item.into(), problems }
-    })
+/// Returns the JSON text of a call's arguments. What JSON cannot express is refused by its place.
+pub(crate) fn to_arguments(value: &Bound<'_, PyAny>) -> Result<Box<RawValue>, NotJson> {
+    write(value, Some(MAX_ARGUMENT_BITS))
 }
 
 /// Returns the JSON text of a parameter, or the exception that names it and the place.
 pub(crate) fn parameter_json(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Box<RawValue>> {
     to_json(value).map_err(|error| {
-        let problems = vec![Violation { pointer: error.pointer(), message: error.message }];
-        let error = CallError::Validation { item: name.into(), problems };
-        Failure::Call(error).into_error(value.py())
+        let refused = Failure::Call(error.to_call_error(name)).into_error(value.py());
+        error.into_error(value.py(), refused)
     })
 }
 
@@ -43,21 +36,47 @@ pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> Result<Box<RawValue>, NotJson
 }
 
 fn write(value: &Bound<'_, PyAny>, max_bits: Option<usize>) -> Result<Box<RawValue>, NotJson> {
-    let mut writer =
-        Writer { text: String::new(), path: Vec::new(), containers: Vec::new(), max_bits };
+    let mut writer = Writer {
+        text: String::new(),
+        path: Vec::new(),
+        containers: Vec::new(),
+        max_bits,
+        raised: None,
+    };
     let written = writer.value(value).and_then(|()| {
         RawValue::from_string(std::mem::take(&mut writer.text)).map_err(|error| error.to_string())
     });
-    written.map_err(|message| NotJson { path: writer.path, message })
+    written.map_err(|message| NotJson { path: writer.path, message, raised: writer.raised })
 }
 
 /// What JSON cannot express, and where it is.
 pub(crate) struct NotJson {
     path: Vec<Step>,
     pub(crate) message: String,
+    /// What an object of the application raised.
+    raised: Option<PyErr>,
 }
 
 impl NotJson {
+    /// Returns the exception: `refused`, with what the application raised as its cause. What ends a
+    /// program or cancels a task stays what it is.
+    pub(crate) fn into_error(self, py: Python<'_>, refused: PyErr) -> PyErr {
+        match self.raised {
+            Some(raised) if !raised.is_instance_of::<PyException>(py) => raised,
+            Some(raised) => {
+                refused.set_cause(py, Some(raised));
+                refused
+            }
+            None => refused,
+        }
+    }
+
+    /// Returns the error of a call with such arguments.
+    pub(crate) fn to_call_error(&self, item: &str) -> CallError {
+        let problems = vec![Violation { pointer: self.pointer(), message: self.message.clone() }];
+        CallError::Validation { item: item.into(), problems }
+    }
+
     fn pointer(&self) -> String {
         pointer(&self.path)
     }
@@ -93,9 +112,18 @@ struct Writer {
     containers: Vec<usize>,
     /// The longest integer.
     max_bits: Option<usize>,
+    /// What an object of the application raised.
+    raised: Option<PyErr>,
 }
 
 impl Writer {
+    /// Keeps what an object of the application raised, and returns its text.
+    fn raised(&mut self, error: PyErr) -> String {
+        let text = error.to_string();
+        self.raised = Some(error);
+        text
+    }
+
     fn value(&mut self, value: &Bound<'_, PyAny>) -> Result<(), String> {
         if let Ok(text) = value.cast::<PyString>() {
             return self.string(text);
@@ -124,7 +152,7 @@ impl Writer {
             return self.nested(value, |writer| writer.array(tuple.iter()));
         }
         if let Ok(mapping) = value.cast::<PyMapping>() {
-            let items = mapping.items().map_err(|error| error.to_string())?;
+            let items = mapping.items().map_err(|error| self.raised(error))?;
             return self.nested(value, |writer| writer.object(&items));
         }
         Err(format!("`{}` is no JSON value{}", type_name(value), hint(value)))
@@ -160,7 +188,7 @@ impl Writer {
                 self.text.push(',');
             }
             let pair = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
-            let (key, value) = pair.map_err(|error: PyErr| error.to_string())?;
+            let (key, value) = pair.map_err(|error: PyErr| self.raised(error))?;
             let Ok(name) = key.cast::<PyString>() else {
                 return Err(format!(
                     "the key `{}` is `{}`, not a string",

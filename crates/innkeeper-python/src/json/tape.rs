@@ -4,6 +4,8 @@
 use std::ops::Range;
 
 use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use memchr::memchr2;
 use serde_json::value::RawValue;
 
@@ -57,8 +59,13 @@ impl Tape {
     pub(crate) fn from_resource(json: Box<RawValue>) -> Self {
         let mut tape = Self::new(json);
         let mut open = Vec::new();
+        let mut in_contents = false;
         for index in 0..tape.tokens.len() {
-            let is_blob = open.len() == CONTENT_DEPTH
+            if open.len() == 1 && matches!(open[0], Open::Object { expects_key: true }) {
+                in_contents = tape.string(index) == Some("contents");
+            }
+            let is_blob = in_contents
+                && open.len() == CONTENT_DEPTH
                 && matches!(open.last(), Some(Open::Object { expects_key: false }))
                 && tape.string(index - 1) == Some("blob");
             if is_blob && let Some(bytes) = tape.string(index).and_then(decode) {
@@ -130,8 +137,24 @@ fn pass_value(open: &mut [Open]) {
     }
 }
 
+/// Decodes Base64 as servers write it: with line breaks, without padding, or in the form for URLs.
 fn decode(text: &str) -> Option<Vec<u8>> {
-    base64::engine::general_purpose::STANDARD.decode(text).ok()
+    const LENIENT: GeneralPurpose = GeneralPurpose::new(
+        &STANDARD,
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+    );
+    if let Ok(bytes) = LENIENT.decode(text) {
+        return Some(bytes);
+    }
+    let in_one_line = text.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let standard: Vec<u8> = in_one_line
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            other => other,
+        })
+        .collect();
+    LENIENT.decode(standard).ok()
 }
 
 /// Reads tokens from text that is known to be JSON.
