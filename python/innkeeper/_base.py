@@ -119,7 +119,7 @@ class HostBase:
         """Returns the running host if this process must stop it."""
         if "_starting" in self.__dict__:
             raise MCPHostError("the host is starting: cancel `initialize`, or wait for its end")
-        if not self.is_initialized:
+        if not self.is_initialized or _core.has_shut_down():
             # The servers of another process are not this one's to stop.
             self._running = None
         return self._running

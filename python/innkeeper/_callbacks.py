@@ -27,6 +27,8 @@ class Registration:
     """A callback, with the context variables at its registration."""
 
     def __init__(self, callback: ServerCallback) -> None:
+        if not callable(callback):
+            raise TypeError(f"the callback is `{type(callback).__name__}`, which cannot be called")
         self.callback = callback
         self.context = contextvars.copy_context()
 

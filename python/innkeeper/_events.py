@@ -1,6 +1,8 @@
 """The events of a host as iterators."""
 
 import asyncio
+import contextlib
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -17,19 +19,33 @@ def events(stream: _core.EventStream) -> Iterator[HostEvent]:
 class AsyncEvents(AsyncIterator[HostEvent]):
     """The events of a subscription until the host ends.
 
-    A cancelled wait loses no event: the next one goes on with it.
+    A cancelled wait loses no event: the next one goes on with it. Several tasks share the events.
     """
 
     def __init__(self, stream: _core.EventStream) -> None:
         self._stream = stream
-        self._next: asyncio.Future[Any] | None = None
+        # Waits that were cancelled, each of which gets the next event.
+        self._left: deque[asyncio.Future[Any]] = deque()
 
     async def __anext__(self) -> HostEvent:
-        waiting = self._next
-        if waiting is None or waiting.get_loop() is not asyncio.get_running_loop():
-            waiting = self._next = self._stream.next().future()
-        event = await asyncio.shield(waiting)
-        self._next = None
+        waiting = self._waiting()
+        try:
+            event = await asyncio.shield(waiting)
+        except asyncio.CancelledError:
+            if not waiting.cancelled():
+                self._left.append(waiting)
+            raise
         if event is None:
             raise StopAsyncIteration
         return HostEvent(event)
+
+    def _waiting(self) -> "asyncio.Future[Any]":
+        running = asyncio.get_running_loop()
+        while self._left:
+            left = self._left.popleft()
+            if left.get_loop() is running:
+                return left
+            # Nobody waits on that loop any more, and this wait would stand behind it.
+            with contextlib.suppress(RuntimeError):
+                left.get_loop().call_soon_threadsafe(left.cancel)
+        return self._stream.next().future()

@@ -146,6 +146,8 @@ class PromptHost:
         rate_limit_per_minute: int = 30,
         blocked_tool_patterns: Sequence[str] = (),
     ) -> None:
+        if isinstance(blocked_tool_patterns, str):
+            raise TypeError("`blocked_tool_patterns` is a string: use a list of patterns")
         model: _core.LlmClient | _core.PythonModel
         if isinstance(provider, LLMClient):
             model = provider._native

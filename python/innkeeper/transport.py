@@ -35,6 +35,8 @@ class HostTransport:
     """
 
     def __init__(self, host: _core.Host, server: str | None, names: Names) -> None:
+        if names not in ("prefixed", "flat"):
+            raise ValueError(f"`names` is {names!r}: use \"prefixed\" or \"flat\"")
         self._host = host
         self._server = server
         self._names = names

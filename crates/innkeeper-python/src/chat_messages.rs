@@ -11,6 +11,7 @@ use innkeeper::provider::{FinishReason, Request, Response, Usage};
 use innkeeper::toolcall::{Aliases, NameRules};
 use innkeeper::toolcall::{Tool, Tools};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// Returns the messages of a request, the system prompt first. Names of tools are those of `aliases`.
@@ -208,16 +209,8 @@ pub(crate) struct ChatMessage {
     tool_call_id: Option<String>,
 }
 
-/// A tool of an application: as in Chat Completions, or as MCP defines it.
 #[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum ChatTool {
-    Function { function: FunctionTool },
-    Mcp(FunctionTool),
-}
-
-#[derive(Deserialize)]
-pub(crate) struct FunctionTool {
+struct FunctionTool {
     name: String,
     #[serde(default)]
     description: Option<String>,
@@ -225,26 +218,32 @@ pub(crate) struct FunctionTool {
     parameters: Option<Value>,
 }
 
+/// Returns an application's tools, each as in Chat Completions or as MCP defines it. A tool without a
+/// schema takes an object.
+pub(crate) fn to_application_tools(tools: &RawValue) -> Result<Vec<Tool>, String> {
+    let tools: Vec<Value> =
+        serde_json::from_str(tools.get()).map_err(|_| "`tools` is no list".to_owned())?;
+    let to_tool = |(index, tool): (usize, Value)| {
+        let tool = tool.get("function").cloned().unwrap_or(tool);
+        let tool: FunctionTool =
+            serde_json::from_value(tool).map_err(|error| format!("tool {}: {error}", index + 1))?;
+        let schema =
+            tool.parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+        Ok(Tool::new(tool.name, tool.description.unwrap_or_default(), schema))
+    };
+    tools.into_iter().enumerate().map(to_tool).collect()
+}
+
 /// Returns the request of an application's messages and tools, or what is wrong with them.
-pub(crate) fn to_request(
-    messages: Vec<ChatMessage>,
-    tools: Vec<ChatTool>,
-) -> Result<Request, String> {
-    let tools = tools.into_iter().map(to_tool);
-    let mut request = Request { tools: Arc::new(tools.collect::<Tools>()), ..Request::default() };
+pub(crate) fn to_request(messages: Vec<ChatMessage>, tools: Vec<Tool>) -> Result<Request, String> {
+    let mut request =
+        Request { tools: Arc::new(tools.into_iter().collect::<Tools>()), ..Request::default() };
     let no_aliases = Aliases::new(std::iter::empty::<String>(), NameRules::OPENAI);
     for (index, message) in messages.into_iter().enumerate() {
         add_message(&mut request, message, &no_aliases)
             .map_err(|problem| format!("message {}: {problem}", index + 1))?;
     }
     Ok(request)
-}
-
-/// Returns an application's tool; a tool without a schema takes an object.
-pub(crate) fn to_tool(tool: ChatTool) -> Tool {
-    let (ChatTool::Function { function: tool } | ChatTool::Mcp(tool)) = tool;
-    let schema = tool.parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
-    Tool::new(tool.name, tool.description.unwrap_or_default(), schema)
 }
 
 fn add_message(

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::chat_messages::{ChatTool, to_tool};
+use crate::chat_messages::to_application_tools;
 use crate::failure::Failure;
 use crate::json::{Tape, parameter_json};
 
@@ -34,15 +34,14 @@ impl Interceptor {
     #[new]
     fn new(tools: &Bound<'_, PyAny>, model: Option<&str>, format: Option<&str>) -> PyResult<Self> {
         let json = parameter_json(tools, "tools")?;
-        let tools: Vec<ChatTool> = serde_json::from_str(json.get())
-            .map_err(|error| PyValueError::new_err(format!("invalid tools: {error}")))?;
+        let tools = to_application_tools(&json).map_err(PyValueError::new_err)?;
         let format = match (format, model) {
             (Some(name), _) => Format::from_name(name)
                 .ok_or_else(|| PyValueError::new_err(format!("unknown format `{name}`")))?,
             (None, Some(model)) => Format::for_model(model),
             (None, None) => Format::Detect,
         };
-        let tools: Tools = tools.into_iter().map(to_tool).collect();
+        let tools: Tools = tools.into_iter().collect();
         let options = ParserOptions { format, ..ParserOptions::default() };
         Ok(Self(Mutex::new(ToolCallParser::new(Arc::new(tools), &options))))
     }

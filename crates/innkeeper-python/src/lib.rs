@@ -68,7 +68,7 @@ mod core {
     #[pymodule_export]
     use super::pipe::Pipe;
     #[pymodule_export]
-    use super::runtime::{after_fork_in_parent, before_fork, shut_down};
+    use super::runtime::{after_fork_in_parent, before_fork, has_shut_down, shut_down};
     #[pymodule_export]
     use super::serve::GatewayServer;
     #[pymodule_export]

@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 
 use crate::callback::{ServerCall, Withdrawal};
 use crate::chat_messages::{
-    ChatMessage, ChatTool, aliases, completion_json, to_messages, to_request, to_response, to_tools,
+    ChatMessage, aliases, completion_json, to_application_tools, to_messages, to_request,
+    to_response, to_tools,
 };
 use crate::failure::Failure;
 use crate::ghost::error_chain;
@@ -74,8 +75,7 @@ impl LlmClient {
         let tools = parameter_json(tools, "tools")?;
         let messages: Vec<ChatMessage> = serde_json::from_str(messages.get())
             .map_err(|error| invalid(format!("invalid messages: {error}")))?;
-        let tools: Vec<ChatTool> = serde_json::from_str(tools.get())
-            .map_err(|error| invalid(format!("invalid tools: {error}")))?;
+        let tools = to_application_tools(&tools).map_err(invalid)?;
         let mut request = to_request(messages, tools).map_err(invalid)?;
         request.temperature = temperature;
         request.max_tokens = max_tokens;

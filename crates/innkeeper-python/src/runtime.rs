@@ -105,6 +105,12 @@ pub(crate) fn shut_down(py: Python<'_>) {
     });
 }
 
+/// Whether this process's hosts have ended with the interpreter.
+#[pyfunction]
+pub(crate) fn has_shut_down() -> bool {
+    matches!(*lock(&CURRENT.get()), ProcessRuntime::Ended)
+}
+
 /// Keeps the panics of this module off stderr: each becomes an `InternalError` of the call.
 pub(crate) fn silence_panics() {
     panic::set_hook(Box::new(|panic| {
@@ -162,8 +168,14 @@ struct GateState {
     is_open: bool,
 }
 
-/// The closed gates, one per fork in progress.
-static GATES: PerProcess<Mutex<Vec<Arc<Gate>>>> = PerProcess::new();
+/// The closed gate, and how many forks it is closed for: several threads may fork at once.
+#[derive(Default)]
+struct ClosedGate {
+    gate: Option<Arc<Gate>>,
+    forks: usize,
+}
+
+static CLOSED: PerProcess<Mutex<ClosedGate>> = PerProcess::new();
 
 /// Stops the runtime's threads between two tasks. Python calls this before a fork.
 #[pyfunction]
@@ -173,13 +185,12 @@ pub(crate) fn before_fork(py: Python<'_>) {
             ProcessRuntime::Running { runtime, .. } => runtime.handle().clone(),
             ProcessRuntime::NotStarted | ProcessRuntime::Ended => return,
         };
-        let gate = Arc::new(Gate::default());
-        lock(&GATES.get()).push(gate.clone());
-        for _ in 0..WORKER_THREADS {
-            let gate = gate.clone();
-            // Blocks the thread on purpose: the next task of the runtime must not begin.
-            handle.spawn(async move { gate.stop() });
-        }
+        let closed = CLOSED.get();
+        let gate = {
+            let mut closed = lock(&closed);
+            closed.forks += 1;
+            closed.gate.get_or_insert_with(|| Gate::close(&handle)).clone()
+        };
         gate.wait_for_threads();
     });
 }
@@ -187,14 +198,29 @@ pub(crate) fn before_fork(py: Python<'_>) {
 /// Lets the runtime's threads go on. Python calls this after a fork, in the parent.
 #[pyfunction]
 pub(crate) fn after_fork_in_parent() {
-    let gate = lock(&GATES.get()).pop();
-    if let Some(gate) = gate {
+    let closed = CLOSED.get();
+    let mut closed = lock(&closed);
+    closed.forks = closed.forks.saturating_sub(1);
+    if closed.forks > 0 {
+        return;
+    }
+    if let Some(gate) = closed.gate.take() {
         lock(&gate.state).is_open = true;
         gate.changed.notify_all();
     }
 }
 
 impl Gate {
+    fn close(handle: &Handle) -> Arc<Self> {
+        let gate = Arc::new(Self::default());
+        for _ in 0..WORKER_THREADS {
+            let gate = gate.clone();
+            // Blocks the thread on purpose: the next task of the runtime must not begin.
+            handle.spawn(async move { gate.stop() });
+        }
+        gate
+    }
+
     fn stop(&self) {
         let mut state = lock(&self.state);
         state.stopped_threads += 1;
