@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 """Seconds after which something that should happen has not happened."""
 
 RUNS = int(os.environ.get("INNKEEPER_EXIT_RUNS", "6"))

@@ -150,10 +150,10 @@ impl SignalMask {
 
 /// The longest wait for the runtime's threads before a fork. A thread that is busy for longer forks
 /// as it is.
-const FORK_TIMEOUT: Duration = Duration::from_millis(200);
+const FORK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The longest stop of the runtime's threads, should a fork never end.
-const MAX_STOP: Duration = Duration::from_secs(5);
+const MAX_STOP: Duration = Duration::from_secs(10);
 
 /// Stops the runtime's threads.
 #[derive(Default)]
