@@ -26,6 +26,9 @@ class HostBase:
     A copy of a host, and a pickled host, have its configuration and its options, not its servers and
     not its callback: call ``initialize`` on the copy to start servers of its own. The same holds for
     a host in a child process after a fork: the servers belong to the process that started them.
+
+    A daemon thread should not use a host when the program ends: before 3.14, Python ends such threads
+    in the middle of whatever they do. Close the host first, or use a thread that is no daemon.
     """
 
     def __init__(

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from innkeeper import MCPHost
+
 DEADLINE = 60.0
 """Seconds after which something that should happen has not happened."""
 
@@ -74,6 +76,20 @@ def processes(mark: str) -> list[int]:
 def none_left(mark: str) -> None:
     """Waits until no process has the mark."""
     until(lambda: not processes(mark), f"no process of {mark}")
+
+
+async def echo(host: MCPHost, text: str = "a") -> str:
+    result = await host.call_tool("fx.echo", {"message": text})
+    answer: str = result["content"][0]["text"]
+    return answer
+
+
+def marked(config: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Returns the configuration with a mark in the environment of its servers."""
+    mark = nonce()
+    for server in config["servers"].values():
+        server["env"] = {"MARK": mark}
+    return config, mark
 
 
 PRELUDE = """
