@@ -14,8 +14,9 @@ the same without ``await``.
     asyncio.run(main())
 """
 
+from typing import TYPE_CHECKING, Any
+
 from innkeeper._core import __version__
-from innkeeper.chat import Chat, PromptHost, intercept
 from innkeeper.errors import (
     CallbackError,
     ConfigurationError,
@@ -34,11 +35,7 @@ from innkeeper.errors import (
     TimeoutError,
     ValidationError,
 )
-from innkeeper.ghost import GhostResult, MCPGhostConfig, mcp_ghost, mcp_ghost_stream
 from innkeeper.host import MCPHost
-from innkeeper.llm import Completion, LLMClient, LLMProvider, get_llm_client
-from innkeeper.serving import CapabilityRegistry, GatewayServer, serve
-from innkeeper.tools import SystemPromptGenerator, format_tool_response
 from innkeeper.types import (
     HostEvent,
     PromptResult,
@@ -51,6 +48,22 @@ from innkeeper.types import (
     ServerStatus,
     ToolResult,
 )
+
+if TYPE_CHECKING:
+    from innkeeper.chat import Chat, PromptHost, intercept
+    from innkeeper.ghost import GhostResult, MCPGhostConfig, mcp_ghost, mcp_ghost_stream
+    from innkeeper.llm import Completion, LLMClient, LLMProvider, get_llm_client
+    from innkeeper.serving import CapabilityRegistry, GatewayServer, serve
+    from innkeeper.tools import SystemPromptGenerator, format_tool_response
+
+# Imported when used: a program that only hosts servers does not pay for models and gateways.
+_MODULES = {
+    "innkeeper.chat": ("Chat", "PromptHost", "intercept"),
+    "innkeeper.ghost": ("GhostResult", "MCPGhostConfig", "mcp_ghost", "mcp_ghost_stream"),
+    "innkeeper.llm": ("Completion", "LLMClient", "LLMProvider", "get_llm_client"),
+    "innkeeper.serving": ("CapabilityRegistry", "GatewayServer", "serve"),
+    "innkeeper.tools": ("SystemPromptGenerator", "format_tool_response"),
+}
 
 __all__ = [
     "CallbackError",
@@ -98,3 +111,18 @@ __all__ = [
     "mcp_ghost_stream",
     "serve",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(importlib.import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'innkeeper' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

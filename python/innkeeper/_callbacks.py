@@ -1,6 +1,5 @@
 """Answers requests of servers with the application's callback."""
 
-import asyncio
 import contextvars
 import inspect
 import logging
@@ -13,7 +12,10 @@ from innkeeper import _core
 from innkeeper.errors import CallbackError
 from innkeeper.types import ServerCallback, ServerRequest
 
+# `asyncio` is slow to import, and is there when a loop runs: functions import it.
 if TYPE_CHECKING:
+    import asyncio
+
     from innkeeper._base import HostBase
 
 logger = logging.getLogger("innkeeper.callback")
@@ -48,6 +50,8 @@ class Responder:
     def __call__(
         self, request: dict[str, Any], reply: _core.Reply
     ) -> "asyncio.Task[None] | None":
+        import asyncio
+
         host = self._host()
         registration = None if host is None else host._registration
         if registration is None:
@@ -70,6 +74,8 @@ async def in_thread(callback: ServerCallback, request: ServerRequest) -> Any:
     """Calls the callback on a thread of its own, so that it can wait for the host and for other
     callbacks. The thread is a daemon: a callback that waits for a user must not keep the program from
     its end."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     called: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()

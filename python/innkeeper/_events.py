@@ -1,13 +1,16 @@
 """The events of a host as iterators."""
 
-import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from innkeeper import _core
 from innkeeper.types import HostEvent
+
+# `asyncio` is slow to import, and is there when a loop runs: functions import it.
+if TYPE_CHECKING:
+    import asyncio
 
 
 def events(stream: _core.EventStream) -> Iterator[HostEvent]:
@@ -25,9 +28,11 @@ class AsyncEvents(AsyncIterator[HostEvent]):
     def __init__(self, stream: _core.EventStream) -> None:
         self._stream = stream
         # Waits that were cancelled, each of which gets the next event.
-        self._left: deque[asyncio.Future[Any]] = deque()
+        self._left: "deque[asyncio.Future[Any]]" = deque()
 
     async def __anext__(self) -> HostEvent:
+        import asyncio
+
         waiting = self._waiting()
         try:
             event = await asyncio.shield(waiting)
@@ -40,6 +45,8 @@ class AsyncEvents(AsyncIterator[HostEvent]):
         return HostEvent(event)
 
     def _waiting(self) -> "asyncio.Future[Any]":
+        import asyncio
+
         running = asyncio.get_running_loop()
         while self._left:
             left = self._left.popleft()
