@@ -232,3 +232,43 @@ def has(process: Path, nonce: str) -> bool:
         return nonce in (process / "environ").read_text()
     except (OSError, UnicodeDecodeError):
         return False
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_after_a_fork_leaves_the_parents_gateway_alone(
+    servers: Servers, tmp_path: Path
+) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps(servers()))
+    program = f"""
+import os, sys, urllib.request, innkeeper
+with innkeeper.serve({str(config)!r}) as server:
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    print(urllib.request.urlopen(server.base_url + "/healthz").status)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "7\n200\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_serves_after_its_parent(servers: Servers, tmp_path: Path) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps(servers()))
+    program = f"""
+import os, urllib.request, innkeeper
+parent = innkeeper.serve({str(config)!r})
+pid = os.fork()
+with innkeeper.serve({str(config)!r}) as own:
+    print(urllib.request.urlopen(own.base_url + "/healthz").status, flush=True)
+if pid == 0:
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+parent.close()
+"""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "200\n200\n0\n", "")

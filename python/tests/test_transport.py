@@ -330,3 +330,40 @@ sys.stderr = open(os.devnull, "w")  # asyncio tells of the tasks that the progra
     )
     assert (ended.returncode, ended.stdout) == (0, "leaving\n"), ended.stderr
     assert time.monotonic() - started < 15
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_after_a_fork_leaves_the_parents_transport_alone(fixture_server: str) -> None:
+    program = f"""
+import asyncio, mcp, innkeeper, os
+config = {{"servers": {{"fx": {{"command": {fixture_server!r}}}}}}}
+host = innkeeper.MCPHost(config)
+loop = asyncio.new_event_loop()
+loop.run_until_complete(host.initialize())
+transport = host.transport("fx")
+read, write = loop.run_until_complete(transport.__aenter__())
+pid = os.fork()
+if pid == 0:
+    async def child():
+        try:
+            await read.receive()
+        except innkeeper.MCPHostError as error:
+            print(error.__class__.__name__, flush=True)
+        await transport.__aexit__(None, None, None)
+    asyncio.run(child())
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+async def parent():
+    await transport.__aexit__(None, None, None)
+    async with mcp.Client(host.transport("fx")) as client:
+        print((await client.call_tool("echo", {{"message": "alive"}})).content[0].text)
+    await host.shutdown()
+loop.run_until_complete(parent())
+"""
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (
+        0,
+        "NotInitializedError\n7\nalive\n",
+        "",
+    )

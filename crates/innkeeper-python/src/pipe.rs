@@ -97,11 +97,14 @@ impl Pipe {
         })
     }
 
-    /// Ends the connection; calls in flight are cancelled at their servers.
+    /// Ends the connection; calls in flight are cancelled at their servers. A child after `fork` leaves
+    /// its parent's connection alone.
     fn close(&self) -> Operation {
         let end = self.0.clone();
         Operation::new(async move {
-            end.check_process()?;
+            if end.check_process().is_err() {
+                return Ok(Output::None);
+            }
             // Taken under the lock and awaited there: a second close waits for the end, too.
             let mut serving = end.serving.lock().await;
             if let Some(task) = &mut *serving {

@@ -108,11 +108,13 @@ impl GatewayServer {
         Some(connections.service.options().prefix.to_string())
     }
 
-    /// Accepts no more requests, finishes those in flight, and stops all servers.
+    /// Accepts no more requests, finishes those in flight, and stops all servers. A child after `fork`
+    /// leaves its parent's gateway alone.
     fn close(&self) -> Operation {
         let running = self.0.clone();
         Operation::new(async move {
-            running.gateway()?.close();
+            let Ok(gateway) = running.gateway() else { return Ok(Output::None) };
+            gateway.close();
             let mut serving = running.serving.lock().await;
             if let Some(task) = &mut *serving {
                 task.await.map_err(|error| Failure::Internal(error.to_string()))?;
