@@ -146,7 +146,7 @@ def serve(
         "server_name": server_name or _variable("MCP_SERVER_NAME", "beam-mcp-server"),
         "server_version": server_version or _variable("MCP_SERVER_VERSION", "1.0.0"),
         "prefix": prefix or _variable("MCP_PREFIX", "/api/v1/mcp"),
-        "expiry": connection_expiry or _seconds("MCP_CONNECTION_EXPIRY", 1800),
+        "expiry": _seconds("MCP_CONNECTION_EXPIRY", 1800) if connection_expiry is None else connection_expiry,
         "cookie_secure": cookie_secure,
         "features": [
             asdict(feature) for feature in (registry or CapabilityRegistry())._features.values()

@@ -3,7 +3,7 @@
 The framework starts the program ``innkeeper serve --stdio``, which starts the servers with their life
 cycle, limits and logs. It is a host of its own: it shares no process with the host in Python.
 
-A configuration that is not a file, or only a part of one, is never written to disk where the system
+A configuration that is not a file is never written to disk where the system
 has files in memory (Linux): the program reads it from this process, which must live as long as the
 program starts. Elsewhere, it is a file that only the user can read, removed at exit.
 """
@@ -15,16 +15,16 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
-from innkeeper.errors import ConfigurationError, RoutingError
+from innkeeper._base import native_config
+from innkeeper.errors import ConfigurationError
 
 __all__ = ["StdioParameters", "stdio_parameters"]
 
 PATH_KEYS = ("cwd", "envFile", "idTokenFile")
-"""The keys of a server that are relative to the configuration's directory."""
+"""The keys of a server that are relative to the directory of its configuration."""
 
 
 class StdioParameters(TypedDict):
@@ -44,17 +44,18 @@ def stdio_parameters(
     command: str | None,
 ) -> StdioParameters:
     """Returns the parameters; ``host`` is whose lifetime a file in memory has."""
-    directory = Path(config).parent if isinstance(config, str) else Path()
-    file = config if isinstance(config, str) and server is None else None
+    file = config if isinstance(config, str) else None
     _check_pins(file, lock)
-    if file is None:
-        content = _read(config) if isinstance(config, str) else config
-        if server is not None:
-            content = _only(content, server, directory.absolute())
-        file = _private_file(host, json.dumps(content))
+    if isinstance(config, dict):
+        # Refuses what JSON cannot express, by its place.
+        native_config(config)
+        file = _private_file(host, json.dumps(_with_absolute_paths(config)))
+    args = ["serve", "--stdio", "--names", names]
+    if server is not None:
+        args += ["--server", server]
     return {
         "command": command or _program(),
-        "args": ["serve", "--stdio", "--names", names, "--config", os.path.abspath(file)],
+        "args": [*args, "--config", os.path.abspath(str(file))],
         # A framework passes few variables on, and the configuration may need any.
         "env": dict(os.environ),
     }
@@ -67,42 +68,23 @@ def _check_pins(file: str | None, lock: str | os.PathLike[str] | None) -> None:
     if file is not None and Path(lock).absolute() == Path(file).absolute().with_name("mcp.lock"):
         return
     raise ConfigurationError(
-        "`innkeeper serve` reads pins only from `mcp.lock` beside a complete configuration file: "
-        "use a file, no server name, and this lock"
+        "`innkeeper serve` reads pins only from `mcp.lock` beside a configuration file: "
+        "use a file and this lock"
     )
 
 
-def _read(path: str) -> dict[str, Any]:
-    try:
-        content = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"cannot take one server from `{path}`: {error}; a file with comments has to be used "
-            "without a server name"
-        ) from error
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"`{path}` has no object")
-    return content
-
-
-def _only(content: Mapping[str, Any], server: str, directory: Path) -> dict[str, Any]:
-    """Returns the configuration of one server and of what it depends on."""
-    key = next((key for key in ("servers", "mcpServers") if key in content), "servers")
-    entries: Mapping[str, Any] = content.get(key, {})
-    if server not in entries:
-        raise RoutingError(f"no server `{server}`", target=server, reason="server_not_found")
-    needed: dict[str, Any] = {}
-    missing = [server]
-    while missing:
-        name = missing.pop()
-        if name in needed or name not in entries:
-            continue
-        entry = needed[name] = dict(entries[name])
-        for path_key in PATH_KEYS:
-            if isinstance(entry.get(path_key), str):
-                entry[path_key] = str(directory / entry[path_key])
-        missing += entry.get("dependencies", [])
-    return {**content, key: needed}
+def _with_absolute_paths(config: Any) -> Any:
+    """Returns a configuration whose paths don't depend on the directory of its file."""
+    if not isinstance(config, dict):
+        return config
+    return {
+        key: os.path.abspath(value)
+        if key in PATH_KEYS and isinstance(value, str)
+        else value
+        if key in ("env", "headers")
+        else _with_absolute_paths(value)
+        for key, value in config.items()
+    }
 
 
 def _private_file(owner: Any, text: str) -> str:

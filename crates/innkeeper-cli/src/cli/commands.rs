@@ -111,6 +111,9 @@ pub(crate) struct ServeArgs {
     /// Serve one client on stdin and stdout; on the command line this is `--stdio` without a command
     #[arg(long, hide = true)]
     pub(crate) on_stdio: bool,
+    /// With `--stdio`, start and serve only this server and those that it depends on
+    #[arg(long, value_name = "SERVER", requires = "on_stdio")]
+    pub(crate) server: Option<String>,
     /// Names of tools and prompts for clients [default: `serve.names`, else `prefixed`]
     #[arg(long, value_name = "STYLE", value_enum)]
     pub(crate) names: Option<NamesArg>,

@@ -41,7 +41,7 @@ use unjoined::Recorded;
 use super::CommandContext;
 use crate::attach::AttachListener;
 use crate::cli::{NamesArg, ServeArgs};
-use crate::configuration::load_config;
+use crate::configuration::{config_for_server, load_config};
 use crate::exit::CliError;
 use crate::hosting::{
     HostOptions, HostPreparation, print_failed_servers, ready_servers, warn_leftovers,
@@ -54,6 +54,9 @@ use crate::trust;
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
     let Some(mut recorded) = Recorded::join(context, args).await? else { return Ok(()) };
     let mut config = load_config(context)?;
+    if let Some(server) = &args.server {
+        config = config_for_server(&config, server)?;
+    }
     recorded.configure(&config).await?;
     let handed_over = take_listener(context, args)?;
     let serve = settings(&config, args, handed_over.as_ref())?;
