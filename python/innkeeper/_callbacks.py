@@ -114,13 +114,22 @@ async def _answer(
 ) -> None:
     try:
         reply.result(await call(callback, request))
-    except CallbackError as error:
-        reply.error(error.code, error.message)
-    except Exception as error:
-        logger.exception("the callback failed for `%s` of `%s`", request.method, request.server)
-        # The text may not be meant for a server.
-        reply.error(_INTERNAL_ERROR, f"the application's callback raised {type(error).__name__}")
     except BaseException as error:
-        # Whoever cancels the callback, the server must not wait for it.
-        reply.error(_INTERNAL_ERROR, f"the application's callback raised {type(error).__name__}")
-        raise
+        # Whatever happens next, the server must not wait for an answer.
+        if isinstance(error, CallbackError):
+            refuse(reply, error.message, error.code)
+            return
+        # The text may not be meant for a server.
+        refuse(reply, f"the application's callback raised {type(error).__name__}")
+        if not isinstance(error, Exception):
+            raise
+        logger.exception("the callback failed for `%s` of `%s`", request.method, request.server)
+
+
+def refuse(reply: _core.Reply, message: Any, code: Any = _INTERNAL_ERROR) -> None:
+    """Answers with an error, however odd its parts are."""
+    try:
+        text = str(message).encode("utf-8", "replace").decode()
+    except Exception:
+        text = type(message).__name__
+    reply.error(code if isinstance(code, int) and abs(code) < 2**31 else _INTERNAL_ERROR, text)

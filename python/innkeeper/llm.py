@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, cast, runtime_checkable
 
 from innkeeper import _core
+from innkeeper._callbacks import refuse
 
 __all__ = ["Completion", "LLMClient", "LLMProvider", "get_llm_client"]
 
 logger = logging.getLogger("innkeeper.llm")
-
-_INTERNAL_ERROR = -32603
 
 
 class Completion(TypedDict):
@@ -127,10 +126,16 @@ async def _answer(provider: LLMProvider, request: dict[str, Any], reply: "_core.
         if inspect.isawaitable(completion):
             completion = await completion
         reply.result(completion)
-    except Exception as error:
-        logger.exception("`create_completion` of `%s` failed", type(provider).__name__)
-        reply.error(_INTERNAL_ERROR, f"{type(error).__name__}: {error}")
     except BaseException as error:
-        # Whoever cancels the completion, the run must not wait for it.
-        reply.error(_INTERNAL_ERROR, type(error).__name__)
-        raise
+        # Whatever happens next, the run must not wait for an answer.
+        refuse(reply, _described(error))
+        if not isinstance(error, Exception):
+            raise
+        logger.exception("`create_completion` of `%s` failed", type(provider).__name__)
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__

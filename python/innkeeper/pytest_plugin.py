@@ -84,3 +84,4 @@ def mcp_host(request: pytest.FixtureRequest) -> Iterator[Any]:
         host = innkeeper.MCPHost(found)
         host._started(started._host)
         yield host
+        host._ended(started._host)

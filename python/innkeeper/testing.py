@@ -106,8 +106,9 @@ def assert_matches_golden(result: GhostResult, golden: Golden) -> None:
     """Fails with a report of what differs, by the golden's rules. Without rules, everything must be equal
     but what differs from run to run, such as times."""
     __tracebackhide__ = True
-    if result._unused:
-        raise AssertionError(f"nothing asked for {', '.join(result._unused)}")
+    unused = getattr(result, "_unused", ())
+    if unused:
+        raise AssertionError(f"nothing asked for {', '.join(unused)}")
     report = golden.__dict__["native"].compare(dict(result))
     if report is not None:
         raise AssertionError(report)

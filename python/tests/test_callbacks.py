@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -331,3 +331,37 @@ def test_the_thread_of_the_callbacks_ends_with_the_host(servers: Servers) -> Non
     with pytest.raises(innkeeper.MCPHostError):
         broken.initialize()
     until(lambda: names() == [], "the end of the threads")
+
+
+class Unprintable(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raising(error: BaseException) -> Callable[[ServerRequest], Any]:
+    async def callback(request: ServerRequest) -> Any:
+        raise error
+
+    return callback
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncio.CancelledError(),
+        CallbackError(cast(str, Unprintable())),
+        CallbackError("no", code=cast(int, "400")),
+        CallbackError("half \ud800"),
+        Unprintable(),
+    ],
+    ids=["cancelled", "no text", "no number", "no unicode", "no text either"],
+)
+async def test_a_server_gets_an_answer_however_a_callback_ends(
+    servers: Any, error: BaseException
+) -> None:
+    host = MCPHost(servers("--ask-sampling"))
+    host.register_callback(raising(error))
+    async with host:
+        called = host.call_tool("fx.echo", {"message": "a"})
+        result = await asyncio.wait_for(called, 10)
+        assert "error" in result["content"][0]["text"]

@@ -150,14 +150,14 @@ for _ in range(3):
         async def serve():
             await host.initialize()
             await host.call_tool("fx.echo", {"message": "a"})
-            print("served", flush=True)
+            os.write(1, b"served" + bytes([10]))
             await asyncio.sleep(60)
         try:
             asyncio.run(serve())
         finally:
             os._exit(0)
     workers.append(pid)
-print("started", flush=True)
+os.write(1, b"started" + bytes([10]))
 time.sleep(60)
 """
     )

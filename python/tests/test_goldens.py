@@ -1,10 +1,23 @@
 """Goldens in pytest: recorded with the marker, replayed without network or servers, compared."""
 
+import asyncio
+import copy
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from scripted import Model, hello
+
+from innkeeper import GhostResult, GoldenError, mcp_ghost, mcp_ghost_stream
+from innkeeper.testing import (
+    Golden,
+    assert_matches_golden,
+    load_golden,
+    mock_llm_with_golden,
+    save_golden,
+)
 
 GOLDENS = Path(__file__).parents[2] / "tests" / "goldens"
 
@@ -77,25 +90,17 @@ def test_the_documents_sample_records_and_replays(
 
 
 def test_a_result_that_was_not_recorded_is_not_saved(tmp_path: Path) -> None:
-    from innkeeper import GhostResult
-    from innkeeper.testing import save_golden
-
     with pytest.raises(ValueError, match="record_golden"):
         save_golden(tmp_path / "none.json", GhostResult({"success": True}))
     assert not (tmp_path / "none.json").exists()
 
 
 def test_a_file_that_is_no_golden_is_named() -> None:
-    from innkeeper import GoldenError
-    from innkeeper.testing import load_golden
-
     with pytest.raises(GoldenError, match="mcp.json"):
         load_golden(GOLDENS / "shared" / "mcp.json")
 
 
 def test_the_librarys_goldens_can_be_read() -> None:
-    from innkeeper.testing import load_golden
-
     golden = load_golden(GOLDENS / "openai" / "multi_tool_chain_analysis.json")
     assert len(golden.tool_chain) >= 5
     assert golden.version == 1
@@ -120,3 +125,52 @@ def test_a_test_without_configuration_says_where_it_looked(pytester: pytest.Pyte
     run = pytester.runpytest_subprocess("-p", "innkeeper.pytest_plugin")
     run.assert_outcomes(errors=1)
     run.stdout.fnmatch_lines(["*no mcp.json next to test_fixture.py*"])
+
+
+def replayed_run(golden: Golden) -> GhostResult:
+    """Runs with the input of a golden."""
+    given = golden.input
+    return asyncio.run(
+        mcp_ghost(
+            given.server_config,
+            given.system_prompt,
+            given.provider,
+            None,
+            given.user_prompt,
+            given.model,
+            given.namespace,
+        )
+    )
+
+
+@pytest.fixture
+def golden() -> Golden:
+    return load_golden(GOLDENS / "openai" / "multi_tool_chain_analysis.json")
+
+
+def test_a_golden_answers_runs_of_other_threads_and_after_an_inner_block(golden: Golden) -> None:
+    other = load_golden(GOLDENS / "gemini" / "complex_tool_orchestration.json")
+    with mock_llm_with_golden(golden):
+        with mock_llm_with_golden(other):
+            assert_matches_golden(replayed_run(other), other)
+        assert_matches_golden(replayed_run(golden), golden)
+        with ThreadPoolExecutor() as threads:
+            assert_matches_golden(threads.submit(replayed_run, golden).result(), golden)
+
+
+async def test_a_golden_answers_a_stream_with_its_result(golden: Golden) -> None:
+    given = golden.input
+    with mock_llm_with_golden(golden):
+        stream = mcp_ghost_stream(
+            given.server_config, given.system_prompt, given.provider, None, given.user_prompt, given.model
+        )
+        (result,) = [event async for event in stream]
+    assert isinstance(result, GhostResult)
+    assert_matches_golden(result, golden)
+
+
+def test_goldens_and_results_can_be_copied(golden: Golden) -> None:
+    assert copy.copy(golden).tool_chain == golden.tool_chain
+    assert copy.deepcopy(golden) == golden
+    result = GhostResult({"success": True, "tool_chain": []})
+    assert pickle.loads(pickle.dumps(result)) == copy.deepcopy(result) == result

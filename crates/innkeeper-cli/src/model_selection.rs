@@ -183,7 +183,9 @@ fn lookup_error(error: &ModelLookupError) -> CliError {
         ModelLookupError::MissingKey { .. } => {
             failure.with_hint("set the variable, or name another variable with `--api-key-env NAME`; keys are not accepted as arguments")
         }
-        ModelLookupError::UnknownApi { .. } | ModelLookupError::MissingSetting { .. } => failure,
+        ModelLookupError::UnknownApi { .. }
+        | ModelLookupError::InvalidKey { .. }
+        | ModelLookupError::MissingSetting { .. } => failure,
     }
 }
 
