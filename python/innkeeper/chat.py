@@ -22,19 +22,23 @@ async def intercept(
     *,
     model: str | None = None,
     format: str | None = None,
+    prompt: str | None = None,
+    finish_reason: Literal["stop", "length"] | None = None,
 ) -> AsyncIterator[Record]:
     """Finds the tool calls in a model's text while it arrives. Runs nothing.
 
     Yields events: ``text`` and ``reasoning`` with ``text``, ``call`` with ``name``, ``arguments`` and
-    ``repairs``, ``rejected`` with ``name``, ``reason`` and ``suggestions``, ``incomplete`` with ``text``
-    and ``reason``. ``tools`` are MCP tools or those of Chat Completions. ``model`` or ``format`` says how
-    the calls look; by default that is detected.
+    ``repairs``, ``rejected`` with ``text``, ``name``, ``reason`` and ``suggestions``, ``incomplete`` with
+    ``text`` and ``reason``; the text of the last two is for display. ``tools`` are MCP tools or those of Chat Completions. ``model`` or ``format`` says how
+    the calls look; by default that is detected. ``prompt`` is the end of what the model got, where it may
+    open the reasoning. With ``finish_reason="stop"``, the model ended by itself: only then are missing
+    closing brackets added.
     """
-    parser = _core.Interceptor(list(tools), model, format)
+    parser = _core.Interceptor(list(tools), model, format, prompt)
     async for chunk in _chunks(stream):
         for event in parser.push(chunk):
             yield Record(event)
-    for event in parser.finish():
+    for event in parser.finish(finish_reason):
         yield Record(event)
 
 

@@ -124,6 +124,7 @@ usage: cargo xtask COMMAND
   python [--wheel] [OPTION …]
                             the tests of the Python package; `--wheel` tests the wheel in a fresh
                             environment of each Python of INNKEEPER_PYTHONS; OPTION is pytest's
+  python --toolcalls        the suite of `toolcalls` through Python
   properties [--rounds N | --seed S]
                             the property tests with fresh seeds, 10 by default; CI uses a fixed seed
   platforms                 type-checks the shipped crates for Windows and macOS

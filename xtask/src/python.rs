@@ -26,6 +26,7 @@ const OLDEST_PYTHON: (u32, u32) = (3, 10);
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     match arguments {
         ["--wheel", options @ ..] => test_wheel(options),
+        ["--toolcalls"] => judge_toolcalls(),
         options => {
             Program::cargo(BUILD_ARGS).run()?;
             run_tests(options)
@@ -86,6 +87,21 @@ fn link_package(package: &Path) -> TaskResult {
     }
     let module = repository_root().join("target/debug/libinnkeeper_python.so");
     symlink(module, package.join("_core.abi3.so")).map_err(problem)
+}
+
+/// Runs the public suite for tool-call parsers through `innkeeper.intercept`.
+fn judge_toolcalls() -> TaskResult {
+    Program::cargo(BUILD_ARGS).run()?;
+    crate::test::install_servers()?;
+    let packages = repository_root().join("target/python/packages");
+    link_package(&packages.join("innkeeper"))?;
+    let python = repository_root().join("target/test-servers/venv/bin/python");
+    Program::new(&python)
+        .path_arg(&repository_root().join("xtask/toolcalls/judge.py"))
+        .path_arg(&python)
+        .path_arg(&repository_root().join("xtask/python/replay.py"))
+        .env("PYTHONPATH", &packages.to_string_lossy())
+        .run()
 }
 
 /// Builds the wheel, and tests it in a fresh environment of each Python.

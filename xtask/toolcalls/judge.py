@@ -1,6 +1,6 @@
 """Run the fixtures and checks of `canitoolcall` on this project's tool-call parser.
 
-usage: judge.py REPLAY
+usage: judge.py REPLAY [ARGUMENT ...]
 
 REPLAY is a program with one request per input line (crates/innkeeper-toolcall/examples/replay.rs).
 Each fixture is replayed at once and in chunks: single characters, groups of one to eight characters
@@ -27,9 +27,9 @@ GOOD = (Status.PASS, Status.SOFT_PASS)
 class Interceptor:
     """The program, asked one question after the other."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: list[str]) -> None:
         self.process = subprocess.Popen(
-            [program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
 
     def parse(self, replay: ReplayInput, tools: list[dict], model: str, pieces: list[str]) -> ParseResult:
@@ -67,7 +67,7 @@ def pieces(text: str, strategy: str) -> list[str]:
 
 
 def main() -> int:
-    interceptor = Interceptor(sys.argv[1])
+    interceptor = Interceptor(sys.argv[1:])
     families = fixtures.load_families()
     everything = list(fixtures.load_fixtures())
     failed = False

@@ -25,14 +25,19 @@ enum TextEvent {
     Text { text: String },
     Reasoning { text: String },
     Call { name: String, arguments: Box<RawValue>, repairs: Vec<String> },
-    Rejected { name: String, reason: String, suggestions: Vec<String> },
+    Rejected { text: String, name: String, reason: String, suggestions: Vec<String> },
     Incomplete { text: String, reason: &'static str },
 }
 
 #[pymethods]
 impl Interceptor {
     #[new]
-    fn new(tools: &Bound<'_, PyAny>, model: Option<&str>, format: Option<&str>) -> PyResult<Self> {
+    fn new(
+        tools: &Bound<'_, PyAny>,
+        model: Option<&str>,
+        format: Option<&str>,
+        prompt: Option<String>,
+    ) -> PyResult<Self> {
         let json = parameter_json(tools, "tools")?;
         let tools = to_application_tools(&json).map_err(PyValueError::new_err)?;
         let format = match (format, model) {
@@ -42,7 +47,7 @@ impl Interceptor {
             (None, None) => Format::Detect,
         };
         let tools: Tools = tools.into_iter().collect();
-        let options = ParserOptions { format, ..ParserOptions::default() };
+        let options = ParserOptions { format, prompt, ..ParserOptions::default() };
         Ok(Self(Mutex::new(ToolCallParser::new(Arc::new(tools), &options))))
     }
 
@@ -54,11 +59,18 @@ impl Interceptor {
     }
 
     /// Ends the text, and returns the last events.
-    fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        // Nobody says why the text ended, so no open call is completed.
-        self.read(py, |parser, events| {
-            parser.finish(TextEnd::Interrupted, &mut |event| add(events, &event));
-        })
+    fn finish(&self, py: Python<'_>, reason: Option<&str>) -> PyResult<Py<PyAny>> {
+        let end = match reason {
+            Some("stop") => TextEnd::Stop,
+            Some("length") => TextEnd::Length,
+            // Nobody says why the text ended, so no open call is completed.
+            None => TextEnd::Interrupted,
+            Some(other) => {
+                let message = format!("unknown reason `{other}`: use stop or length");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        self.read(py, |parser, events| parser.finish(end, &mut |event| add(events, &event)))
     }
 }
 
@@ -88,15 +100,12 @@ fn add(events: &mut Vec<TextEvent>, event: &ParseEvent<'_>) {
             arguments: RawValue::from_string(call.arguments.to_string()).unwrap_or_default(),
             repairs: call.repairs.iter().map(ToString::to_string).collect(),
         }),
-        // A rejected call is shown to the reader as text.
-        ParseEvent::Rejected { rejected, text, .. } => {
-            add_text(events, text);
-            events.push(TextEvent::Rejected {
-                name: rejected.name.clone(),
-                reason: rejected.to_string(),
-                suggestions: rejected.suggestions.clone(),
-            });
-        }
+        ParseEvent::Rejected { rejected, text, .. } => events.push(TextEvent::Rejected {
+            text: (*text).to_owned(),
+            name: rejected.name.clone(),
+            reason: rejected.to_string(),
+            suggestions: rejected.suggestions.clone(),
+        }),
         ParseEvent::Incomplete { reason, text, .. } => events.push(TextEvent::Incomplete {
             text: (*text).to_owned(),
             reason: match reason {
