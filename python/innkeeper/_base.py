@@ -38,7 +38,11 @@ class HostBase:
         allow_bare_names: bool = False,
         watch: bool = False,
         lock: str | os.PathLike[str] | None = None,
+        max_message_bytes: int | None = None,
     ) -> None:
+        if max_message_bytes is not None and max_message_bytes < 1:
+            raise ValueError(f"`max_message_bytes` is {max_message_bytes}: use 1 or more")
+        self._max_message_bytes = max_message_bytes
         self._config = _checked(config)
         self._allow_bare_names = allow_bare_names
         self._watch = watch
@@ -93,6 +97,7 @@ class HostBase:
             allow_bare_names=self._allow_bare_names,
             watch=self._watch,
             lock=self._lock,
+            max_message_bytes=self._max_message_bytes,
         )
         # Only one thread gets its own object back.
         claim = object()

@@ -28,7 +28,8 @@ class MCPHost(HostBase):
     ``config`` is the path of an ``mcp.json`` or its content as a dict; the default is ``mcp.json``
     in the working directory. With ``allow_bare_names``, a name that only one server has needs no
     server in front. With ``watch``, a change of the file is applied as ``reload`` does. ``lock`` is
-    the path of an ``mcp.lock``: items that differ from their pins are withheld.
+    the path of an ``mcp.lock``: items that differ from their pins are withheld. A result may have
+    ``max_message_bytes``, by default 16 MiB.
     """
 
     _queue: "weakref.ref[_core.LoopQueue] | None" = None

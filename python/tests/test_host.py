@@ -397,3 +397,19 @@ async def test_a_malformed_result_is_a_protocol_error_and_the_host_lives(servers
         with pytest.raises(ProtocolError):
             await answer(host)
         assert host.get_tools()
+
+
+@pytest.mark.parametrize("kind", [None, 32 << 20])
+async def test_a_big_result_needs_a_host_that_takes_it(servers: Servers, kind: int | None) -> None:
+    async with MCPHost(servers(), max_message_bytes=kind) as host:
+        called = host.call_tool("fx.big", {"bytes": 20_000_000})
+        if kind is None:
+            with pytest.raises(ProtocolError, match="16777216"):
+                await called
+        else:
+            assert len((await called)["content"][0]["text"]) == 20_000_000
+
+
+def test_a_size_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_message_bytes"):
+        MCPHost(max_message_bytes=0)

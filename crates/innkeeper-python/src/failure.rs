@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use innkeeper::error::{
-    RestartError, RoutingError, ServerFailure, StartError, StopError, Violation,
+    ProtocolError, RestartError, RoutingError, ServerFailure, StartError, StopError, Violation,
 };
 use innkeeper::reload::ReloadError;
 use innkeeper::{CallError, ConfigError};
@@ -193,9 +193,14 @@ impl<'py> Exception<'py> {
             CallError::Timeout { item, timeout, .. } => exception("TimeoutError")?
                 .with("operation", &**item)?
                 .with("timeout_seconds", timeout.as_secs_f64()),
-            CallError::Protocol { item, source, .. } => exception("ProtocolError")?
-                .with("item", &**item)?
-                .with("details", source.to_string()),
+            CallError::Protocol { item, source, .. } => {
+                let mut exception = exception("ProtocolError")?;
+                exception.message = format!("{error}: {source}");
+                if matches!(source, ProtocolError::TooLarge { .. }) {
+                    exception.message.push_str("; `max_message_bytes` of the host allows more");
+                }
+                exception.with("item", &**item)?.with("details", source.to_string())
+            }
             CallError::Server { item, error, .. } => exception("ServerError")?
                 .with("item", &**item)?
                 .with("code", error.code)?

@@ -123,7 +123,7 @@ fn call_failure(host: &LibraryHost, error: CallError) -> Failure {
 impl Host {
     /// Starts all servers of a configuration.
     #[staticmethod]
-    #[pyo3(signature = (config, *, respond, queue, allow_bare_names, watch, lock))]
+    #[pyo3(signature = (config, *, respond, queue, allow_bare_names, watch, lock, max_message_bytes))]
     fn start(
         config: &Config,
         respond: Option<Py<PyAny>>,
@@ -131,6 +131,7 @@ impl Host {
         allow_bare_names: bool,
         watch: bool,
         lock: Option<PathBuf>,
+        max_message_bytes: Option<usize>,
     ) -> Operation {
         let source = config.source();
         let callback = python_callback(respond, queue);
@@ -140,6 +141,9 @@ impl Host {
             let mut builder = LibraryHost::builder(config);
             if let Some(callback) = callback {
                 builder = builder.callback(&CallbackCapabilities::all(), callback);
+            }
+            if let Some(bytes) = max_message_bytes {
+                builder = builder.max_message_bytes(bytes);
             }
             if watch {
                 builder = builder.watch(TrustPolicy::AllowAll);

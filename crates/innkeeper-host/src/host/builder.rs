@@ -1,5 +1,6 @@
 //! The builder of a host: options in addition to the configuration, then the start.
 
+mod message_size;
 mod runner_check;
 
 use std::collections::HashMap;
@@ -141,7 +142,7 @@ impl HostBuilder {
         self
     }
 
-    /// Returns all files and directories that no sandbox may write, except those of the configuration.
+    /// Returns all files and directories that no sandbox may write, but for the configuration's own.
     fn protected(&self) -> Vec<PathBuf> {
         let own = self.ledger.iter().chain(&self.auth.token_directory);
         self.protected.iter().chain(own).cloned().collect()
@@ -452,9 +453,8 @@ impl HostBuilder {
         let (reloader, shutdown) = (Arc::new(reloader), OnceCell::new());
         let awaited_shutdowns = AwaitedShutdowns::default();
         let inner = HostInner { registry, tasks, launcher, reloader, shutdown, awaited_shutdowns };
-        let inner = Arc::new(inner);
         // The host exists before the first launch, so dropping this future kills the servers.
-        let host = Host(inner);
+        let host = Host(Arc::new(inner));
         let HostInner { registry, launcher, .. } = &*host.0;
         if leaves_stopped {
             registry.leave_stopped();

@@ -19,15 +19,21 @@ pub(crate) struct SessionLimits {
     pub(crate) callback_timeout: Duration,
 }
 
+impl SessionLimits {
+    /// The limits of a session whose messages may have this size.
+    pub(crate) fn for_messages(max_line_bytes: usize) -> Self {
+        Self {
+            max_line_bytes,
+            max_discarded_bytes: (max_line_bytes as u64).saturating_mul(16),
+            max_write_queue_bytes: 8 << 20,
+            max_result_bytes: max_line_bytes.saturating_mul(4),
+            callback_timeout: Duration::from_mins(10),
+        }
+    }
+}
+
 impl Default for SessionLimits {
     fn default() -> Self {
-        let callback_timeout = Duration::from_mins(10);
-        Self {
-            max_line_bytes: 16 << 20,
-            max_discarded_bytes: 256 << 20,
-            max_write_queue_bytes: 8 << 20,
-            max_result_bytes: 64 << 20,
-            callback_timeout,
-        }
+        Self::for_messages(16 << 20)
     }
 }
