@@ -5,6 +5,7 @@ import copy
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ from innkeeper.testing import (
     mock_llm_with_golden,
     save_golden,
 )
+
+# An installed package has its plugin by entry point.
+IS_INSTALLED = any(
+    point.value == "innkeeper.pytest_plugin" for point in entry_points(group="pytest11")
+)
+PLUGIN = () if IS_INSTALLED else ("-p", "innkeeper.pytest_plugin")
 
 GOLDENS = Path(__file__).parents[2] / "tests" / "goldens"
 
@@ -74,7 +81,7 @@ def test_the_documents_sample_records_and_replays(
     monkeypatch.delenv("CI", raising=False)
     started = hello(model)
     monkeypatch.setenv("MODEL_URL", started.origin + "/v1")
-    plugins = ("-p", "innkeeper.pytest_plugin", "-p", "pytest_asyncio")
+    plugins = (*PLUGIN, "-p", "pytest_asyncio")
     recorded = sample.runpytest_subprocess(*plugins, "-k", "hello_record")
     recorded.assert_outcomes(passed=1)
     golden = (sample.path / "hello.json").read_text()
@@ -116,13 +123,13 @@ def test_the_fixture_is_a_running_host(pytester: pytest.Pytester, fixture_server
         """
     )
     pytester.makeini("[pytest]\nasyncio_mode = auto\n")
-    plugins = ("-p", "innkeeper.pytest_plugin", "-p", "pytest_asyncio")
+    plugins = (*PLUGIN, "-p", "pytest_asyncio")
     pytester.runpytest_subprocess(*plugins).assert_outcomes(passed=1)
 
 
 def test_a_test_without_configuration_says_where_it_looked(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_fixture="def test_it(mcp_host): pass")
-    run = pytester.runpytest_subprocess("-p", "innkeeper.pytest_plugin")
+    run = pytester.runpytest_subprocess(*PLUGIN)
     run.assert_outcomes(errors=1)
     run.stdout.fnmatch_lines(["*no mcp.json next to test_fixture.py*"])
 
