@@ -59,7 +59,11 @@ pub(crate) fn run_tests(options: &[&str]) -> TaskResult {
 
 fn run_pytest(python: &Path, packages: Option<&Path>, options: &[&str]) -> TaskResult {
     let programs = repository_root().join("target/debug");
-    let mut pytest = Program::new(python).args("-m pytest -q -p no:cacheprovider");
+    let examples = repository_root().join("target/python/hypothesis");
+    let mut pytest = Program::new(python)
+        .args("-m pytest -q -p no:cacheprovider")
+        .env("HYPOTHESIS_STORAGE_DIRECTORY", &examples.to_string_lossy())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     for (variable, program) in [
         ("INNKEEPER", "innkeeper"),
         ("INNKEEPER_FIXTURE_SERVER", "innkeeper-fixture-server"),

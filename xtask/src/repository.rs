@@ -8,7 +8,8 @@ use crate::source::SourceFile;
 use crate::{TaskResult, program};
 
 /// Directories without files of this project.
-const SKIPPED_DIRS: &[&str] = &["target", ".git", "node_modules", "corpus", "artifacts"];
+const SKIPPED_DIRS: &[&str] =
+    &["target", ".git", "node_modules", "corpus", "artifacts", "__pycache__", ".hypothesis"];
 
 /// All text files by path from the root, with forward slashes.
 #[derive(Debug, Default)]
