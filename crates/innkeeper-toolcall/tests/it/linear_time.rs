@@ -16,7 +16,7 @@ const CHUNK_BYTES: usize = 12;
 const MAX_RATIO: f64 = 12.0;
 
 /// Maximum number of measurements; the fastest counts, because other load only adds time.
-const MAX_ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 100;
 
 /// Texts of one form: a beginning, a part that repeats, and the end.
 struct TextForm {
