@@ -60,8 +60,7 @@ impl EventQueue {
 
 impl RunStream {
     pub(crate) fn new(config: GhostConfig) -> Self {
-        let (config, events, stop) = (Mutex::new(Some(config)), Arc::default(), Mutex::default());
-        Self { config, events, stop }
+        Self { config: Mutex::new(Some(config)), events: Arc::default(), stop: Mutex::default() }
     }
 
     /// Starts the run at the first use.

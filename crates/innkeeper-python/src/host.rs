@@ -111,6 +111,19 @@ fn prompt_arguments(text: &RawValue, prompt: &str) -> Result<Map<String, Value>,
     })
 }
 
+/// Returns the arguments of a call as JSON text. What JSON cannot express is refused by its place.
+fn call_arguments(
+    host: &LibraryHost,
+    name: &str,
+    arguments: &Bound<'_, PyAny>,
+) -> PyResult<Box<RawValue>> {
+    let py = arguments.py();
+    to_arguments(arguments).map_err(|error| {
+        let refused = call_failure(host, error.to_call_error(name)).into_error(py);
+        error.into_error(py, refused)
+    })
+}
+
 /// Returns the failure of a call. Wrong arguments have the name of the server that they are for.
 fn call_failure(host: &LibraryHost, error: CallError) -> Failure {
     let CallError::Validation { item, .. } = &error else { return Failure::Call(error) };
@@ -187,10 +200,7 @@ impl Host {
         timeout: Option<f64>,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments).map_err(|error| {
-            let refused = call_failure(&host, error.to_call_error(&name)).into_error(py);
-            error.into_error(py, refused)
-        })?;
+        let arguments = call_arguments(&host, &name, arguments)?;
         let options = call_options(timeout, true)?;
         Ok(Operation::new(async move {
             let call = host.call_tool_with(&name, Arguments::from(arguments), options);
@@ -209,10 +219,7 @@ impl Host {
         use_cache: bool,
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
-        let arguments = to_arguments(arguments).map_err(|error| {
-            let refused = call_failure(&host, error.to_call_error(&name)).into_error(py);
-            error.into_error(py, refused)
-        })?;
+        let arguments = call_arguments(&host, &name, arguments)?;
         let options = call_options(timeout, use_cache)?;
         Ok(Operation::new(async move {
             let arguments =

@@ -113,7 +113,8 @@ impl PythonModel {
         model: String,
         supports_tools: bool,
     ) -> Self {
-        let (respond, messages) = (Arc::new(respond), queue.get().messages());
+        let respond = Arc::new(respond);
+        let messages = queue.get().messages();
         Self(Arc::new(PythonProvider { respond, messages, name, model, supports_tools }))
     }
 }
