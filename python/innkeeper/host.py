@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from innkeeper import _callbacks, _core
 from innkeeper._base import ConfigSource, HostBase, native_config
@@ -16,6 +16,11 @@ from innkeeper.types import (
     ServerCallback,
     ToolResult,
 )
+
+
+# `asyncio` is slow to import, and is there when a loop runs: functions import it.
+if TYPE_CHECKING:
+    import asyncio
 
 
 class MCPHost(HostBase):
@@ -35,6 +40,9 @@ class MCPHost(HostBase):
     _queue: "weakref.ref[_core.LoopQueue] | None" = None
     """The queue of the loop on which callbacks run."""
 
+    _loop: "weakref.ref[asyncio.AbstractEventLoop] | None" = None
+    """That loop."""
+
     async def initialize(self, config_path: ConfigSource | None = None) -> None:
         """Starts all servers in dependency order.
 
@@ -51,7 +59,7 @@ class MCPHost(HostBase):
         except BaseException:
             self._not_started()
             raise
-        self._queue = weakref.ref(queue)
+        self._remember(queue)
         self._started(running)
 
     async def shutdown(self) -> None:
@@ -122,7 +130,7 @@ class MCPHost(HostBase):
 
         ``callback`` takes a ``ServerRequest`` and returns the result object, or is a coroutine function
         that does. It runs on the loop that started the host, in a copy of the current context; when
-        that loop is closed, on the loop of the next call. Register it before ``initialize``: only then
+        that loop no longer runs, on the loop of the next call. Register it before ``initialize``: only then
         do servers learn that they can ask. A later registration applies to servers that ask anyway,
         and to servers that start later. ``None`` removes the callback.
         """
@@ -139,22 +147,31 @@ class MCPHost(HostBase):
             known = None if self._queue is None else self._queue()
             if known is None:
                 raise
-            queue = known
-        self._answer_on(queue)
+            self._host.set_callback(self._responder(), known)
+            return
+        self._host.set_callback(self._responder(), queue)
+        self._remember(queue)
 
     def _responder(self) -> _callbacks.Responder:
         return _callbacks.Responder(self, _callbacks.on_loop)
 
-    def _answer_on(self, queue: _core.LoopQueue) -> None:
-        self._host.set_callback(self._responder(), queue)
+    def _remember(self, queue: _core.LoopQueue) -> None:
+        """Remembers the queue of the running loop, on which callbacks run."""
+        import asyncio
+
         self._queue = weakref.ref(queue)
+        self._loop = weakref.ref(asyncio.get_running_loop())
 
     @property
     def _calls(self) -> _core.Host:
-        """The running host, for a call. Its servers may ask back: a loop must be there to answer."""
+        """The running host, for a call. Its servers may ask back: a loop must run to answer."""
         host = self._host
-        if self._registration is not None and self._queue is not None and self._queue() is None:
-            self._answer_on(_core.LoopQueue.running())
+        if self._registration is not None and self._loop is not None:
+            loop = self._loop()
+            if loop is None or not loop.is_running():
+                queue = _core.LoopQueue.running()
+                host.set_callback(self._responder(), queue)
+                self._remember(queue)
         return host
 
     async def reload(
@@ -184,7 +201,7 @@ class MCPHost(HostBase):
         return AsyncEvents(self._host.events())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_queue": None}
+        return {**super().__getstate__(), "_queue": None, "_loop": None}
 
     async def __aenter__(self) -> "MCPHost":
         await self.initialize()

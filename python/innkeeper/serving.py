@@ -180,6 +180,7 @@ class GatewayServer:
         self._settings = settings
         self._lock = lock
         self._running: _core.GatewayServer | None = None
+        self._is_starting = False
 
     @property
     def address(self) -> str:
@@ -239,7 +240,13 @@ class GatewayServer:
 
     async def _astart(self) -> "GatewayServer":
         if self._running is None:
-            self._running = await self._operation().future()
+            if self._is_starting:
+                raise NotInitializedError("the gateway is starting: await it once")
+            self._is_starting = True
+            try:
+                self._running = await self._operation().future()
+            finally:
+                self._is_starting = False
             RUNNING.add(self)
         return self
 

@@ -91,17 +91,24 @@ async def test_a_host_works_on_a_second_loop_in_a_thread(servers: Servers) -> No
         assert list(await asyncio.gather(echo(host), other)) == ["a", "b"]
 
 
-def test_a_callback_follows_to_the_next_loop_when_its_own_is_closed(servers: Servers) -> None:
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "stopped"])
+def test_a_callback_follows_to_the_next_loop_when_its_own_has_ended(
+    servers: Servers, closed: bool
+) -> None:
     host = MCPHost(servers("--ask-sampling"))
 
     async def answer(request: innkeeper.ServerRequest) -> dict[str, Any]:
         return {"model": "m", "role": "assistant", "content": {"type": "text", "text": "mine"}}
 
     host.register_callback(answer)
-    asyncio.run(host.initialize())
-    assert "mine" in asyncio.run(echo(host))
-    assert "mine" in asyncio.run(echo(host))
+    first = asyncio.new_event_loop()
+    first.run_until_complete(host.initialize())
+    if closed:
+        first.close()
+    assert "mine" in asyncio.run(asyncio.wait_for(echo(host), 20))
+    assert "mine" in asyncio.run(asyncio.wait_for(echo(host), 20))
     asyncio.run(host.shutdown())
+    first.close()
 
 
 async def test_a_request_for_a_closed_loop_gets_an_error(servers: Servers) -> None:

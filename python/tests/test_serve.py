@@ -77,6 +77,18 @@ async def test_on_a_loop_it_does_not_run_before_await(servers: Servers) -> None:
     await server.aclose()
 
 
+async def test_two_tasks_do_not_start_one_gateway_twice(servers: Servers) -> None:
+    server = innkeeper.serve(servers())
+
+    async def start() -> Any:
+        return await server
+
+    first, second = await asyncio.gather(start(), start(), return_exceptions=True)
+    assert first is server
+    assert isinstance(second, NotInitializedError) and "starting" in str(second)
+    await server.aclose()
+
+
 def test_connections_go_through_their_life(servers: Servers) -> None:
     with innkeeper.serve(servers()) as server:
         url = server.connections_url

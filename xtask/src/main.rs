@@ -124,6 +124,8 @@ usage: cargo xtask COMMAND
   python [--wheel] [OPTION …]
                             the tests of the Python package; `--wheel` tests the wheel in a fresh
                             environment of each Python of INNKEEPER_PYTHONS; OPTION is pytest's
+  python --frameworks [NAME …]
+                            agents of other packages over a host, each with its real packages
   python --toolcalls        the suite of `toolcalls` through Python
   properties [--rounds N | --seed S]
                             the property tests with fresh seeds, 10 by default; CI uses a fixed seed

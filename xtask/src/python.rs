@@ -1,5 +1,6 @@
 //! `python`: the tests of the Python package, and its wheel.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ const OLDEST_PYTHON: (u32, u32) = (3, 10);
 
 /// Builds the native module, and runs the tests of the package with the options of pytest in
 /// `arguments`. `--wheel` first builds the wheel, and tests the package that it installs into each Python
-/// of `INNKEEPER_PYTHONS`, paths with a colon between them, or into `python3`.
+/// of `INNKEEPER_PYTHONS`, paths with a colon between them, or into `python3`. `--frameworks` tests the
+/// named agent frameworks, or all of them, with their real packages.
 ///
 /// # Errors
 ///
@@ -27,6 +29,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
     match arguments {
         ["--wheel", options @ ..] => test_wheel(options),
         ["--toolcalls"] => judge_toolcalls(),
+        ["--frameworks", names @ ..] => test_frameworks(names),
         options => {
             Program::cargo(BUILD_ARGS).run()?;
             run_tests(options)
@@ -52,12 +55,12 @@ pub(crate) fn problem() -> Option<String> {
 pub(crate) fn run_tests(options: &[&str]) -> TaskResult {
     let environment = repository_root().join("target/python/env");
     install_once(&environment, REQUIREMENTS, |dir| install_venv(dir, REQUIREMENTS))?;
-    let packages = repository_root().join("target/python/packages");
-    link_package(&packages.join("innkeeper"))?;
-    run_pytest(&environment.join("bin/python"), Some(&packages), options)
+    let pytest = pytest(&environment.join("bin/python"), Some(&link_package()?));
+    options.iter().fold(pytest, Program::arg).arg("python/tests").run()
 }
 
-fn run_pytest(python: &Path, packages: Option<&Path>, options: &[&str]) -> TaskResult {
+/// pytest with the programs that the tests start; `packages` has the package if it isn't installed.
+fn pytest(python: &Path, packages: Option<&Path>) -> Program {
     let programs = repository_root().join("target/debug");
     let examples = repository_root().join("target/python/hypothesis");
     let mut pytest = Program::new(python)
@@ -71,34 +74,77 @@ fn run_pytest(python: &Path, packages: Option<&Path>, options: &[&str]) -> TaskR
     ] {
         pytest = pytest.env(variable, &programs.join(program).to_string_lossy());
     }
-    if let Some(packages) = packages {
-        pytest = pytest.env("PYTHONPATH", &packages.to_string_lossy());
+    match packages {
+        Some(packages) => pytest.env("PYTHONPATH", &packages.to_string_lossy()),
+        None => pytest,
     }
-    options.iter().fold(pytest, Program::arg).arg("python/tests").run()
 }
 
-/// Makes a package of links to the Python files and the built module.
-fn link_package(package: &Path) -> TaskResult {
-    let problem = |error: std::io::Error| format!("`{}`: {error}", relative_path(package));
+/// Makes a package of links to the Python files and the built module, and returns the directory in
+/// which it is.
+fn link_package() -> TaskResult<PathBuf> {
+    let packages = repository_root().join("target/python/packages");
+    let package = packages.join("innkeeper");
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative_path(&package));
     if package.exists() {
-        fs::remove_dir_all(package).map_err(problem)?;
+        fs::remove_dir_all(&package).map_err(problem)?;
     }
-    fs::create_dir_all(package).map_err(problem)?;
+    fs::create_dir_all(&package).map_err(problem)?;
     let sources = repository_root().join("python/innkeeper");
     for entry in fs::read_dir(sources).map_err(problem)? {
         let entry = entry.map_err(problem)?;
         symlink(entry.path(), package.join(entry.file_name())).map_err(problem)?;
     }
     let module = repository_root().join("target/debug/libinnkeeper_python.so");
-    symlink(module, package.join("_core.abi3.so")).map_err(problem)
+    symlink(module, package.join("_core.abi3.so")).map_err(problem)?;
+    Ok(packages)
+}
+
+/// Tests agent frameworks, each in an environment of its own: no two of them need agree about versions.
+fn test_frameworks(names: &[&str]) -> TaskResult {
+    Program::cargo(BUILD_ARGS).run()?;
+    let packages = link_package()?;
+    let mut failed = Vec::new();
+    for (name, list) in frameworks()? {
+        if !names.is_empty() && !names.contains(&name.as_str()) {
+            continue;
+        }
+        let environment = repository_root().join("target/python/frameworks").join(&name);
+        let requirements = format!("{REQUIREMENTS}\n{list}");
+        install_once(&environment, &requirements, |dir| install_venv(dir, &requirements))?;
+        output::print_line(format_args!("{name}"));
+        let tests = format!("python/tests/frameworks/test_{}.py", name.replace('-', "_"));
+        let result = pytest(&environment.join("bin/python"), Some(&packages))
+            .env("INNKEEPER_FRAMEWORK_TESTS", &tests)
+            .arg(&tests)
+            .arg("python/tests/frameworks/test_killed_interpreter.py")
+            .run();
+        failed.extend(result.err().map(|_| name));
+    }
+    match failed.as_slice() {
+        [] => Ok(()),
+        names => Err(format!("failed: {}", names.join(", "))),
+    }
+}
+
+/// The names of the frameworks, each with its list of packages.
+fn frameworks() -> TaskResult<BTreeMap<String, String>> {
+    let lists = repository_root().join("xtask/python/frameworks");
+    let problem = |error: std::io::Error| format!("`{}`: {error}", relative_path(&lists));
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(&lists).map_err(problem)? {
+        let path = entry.map_err(problem)?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        found.insert(name, fs::read_to_string(&path).map_err(problem)?);
+    }
+    Ok(found)
 }
 
 /// Runs the public suite for tool-call parsers through `innkeeper.intercept`.
 fn judge_toolcalls() -> TaskResult {
     Program::cargo(BUILD_ARGS).run()?;
     crate::test::install_servers()?;
-    let packages = repository_root().join("target/python/packages");
-    link_package(&packages.join("innkeeper"))?;
+    let packages = link_package()?;
     let python = repository_root().join("target/test-servers/venv/bin/python");
     Program::new(&python)
         .path_arg(&repository_root().join("xtask/toolcalls/judge.py"))
@@ -137,7 +183,8 @@ fn test_wheel(options: &[&str]) -> TaskResult {
             .path_arg(&wheel)
             .run()?;
         output::print_line(format_args!("the wheel under `{python}`"));
-        run_pytest(&environment.join("bin/python"), None, options)?;
+        let pytest = pytest(&environment.join("bin/python"), None);
+        options.iter().fold(pytest, Program::arg).arg("python/tests").run()?;
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ def read(directory: Path) -> str:
 @pytest.fixture
 def nonce() -> Iterator[str]:
     """A value for the environment of a server; after the test, no process has it."""
-    value = f"nonce-{uuid.uuid4()}"
+    value = os.environ.get("INNKEEPER_TEST_NONCE") or f"nonce-{uuid.uuid4()}"
     yield value
     deadline = time.monotonic() + DEADLINE
     while left := processes(value):
@@ -93,8 +93,11 @@ def processes(nonce: str) -> list[str]:
 def server(fixture_server: str, nonce: str) -> Callable[..., dict[str, Any]]:
     """Returns the entry of a server, for a configuration of any package."""
 
+    more = os.environ.get("INNKEEPER_TEST_SWITCHES", "").split()
+
     def entry(*switches: str) -> dict[str, Any]:
-        return {"command": fixture_server, "args": list(switches), "env": {"NONCE": nonce}}
+        args = [*switches, *more]
+        return {"command": fixture_server, "args": args, "env": {"NONCE": nonce}}
 
     return entry
 
