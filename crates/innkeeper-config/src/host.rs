@@ -46,7 +46,7 @@ pub struct HostConfig {
     pub unavailable_after_timeouts: u32,
     /// Default of the server setting `inherit_env`: the standard list.
     pub inherit_env: InheritedEnvironment,
-    /// Default of the server setting `restart`: never.
+    /// Default of the server setting `restart`: unset.
     pub restart: RestartPolicy,
     /// Default of the server setting `retry`: 3 retries, after 1 s, 2 s and 4 s.
     pub retry: RetryPolicy,
@@ -80,7 +80,7 @@ impl Default for HostConfig {
             max_concurrent: 64,
             unavailable_after_timeouts: 1,
             inherit_env: InheritedEnvironment::Standard,
-            restart: RestartPolicy::Never,
+            restart: RestartPolicy::Unset,
             retry: RetryPolicy {
                 max: 3,
                 initial_delay: Duration::from_secs(1),

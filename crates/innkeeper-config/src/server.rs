@@ -145,8 +145,11 @@ impl TransportConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RestartPolicy {
-    /// The server stays down until the application restarts it.
+    /// The configuration has no `restart`: the server stays down until the application restarts it,
+    /// or until the gateway of `innkeeper serve` brings it back.
     #[default]
+    Unset,
+    /// The server stays down until the application restarts it.
     Never,
     /// The host restarts the server with unchanged settings, after 1 s, 2 s, 4 s and so on up to 30
     /// s, ±10 % jitter.

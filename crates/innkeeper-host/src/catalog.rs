@@ -30,7 +30,8 @@ use crate::lifecycle::ServerState;
 
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
 pub use items::{
-    CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogTool,
+    CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogServer,
+    UnavailableCatalogTool,
 };
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};

@@ -63,7 +63,8 @@ pub enum HostEvent {
         /// The reason of the failure.
         reason: String,
     },
-    /// The host will restart an unavailable server (`restart`).
+    /// The host will restart an unavailable server (`restart`, or
+    /// [`HostBuilder::revive_servers`](crate::HostBuilder::revive_servers)).
     Restarting {
         /// The name of the server.
         server: Arc<str>,
@@ -87,11 +88,11 @@ pub enum HostEvent {
         /// The reason why the previous attempt failed.
         reason: String,
     },
-    /// The server is ready.
+    /// The server is ready: after its start, or because it responds again after a silence.
     Ready {
         /// The name of the server.
         server: Arc<str>,
-        /// The time since the first launch.
+        /// The time since the first launch, or the duration of the silence.
         elapsed: Duration,
         /// The number of tools that the server offers.
         tools: usize,

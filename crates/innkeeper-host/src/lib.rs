@@ -82,7 +82,7 @@ pub use callback::{
 };
 pub use catalog::{
     Catalog, CatalogPrompt, CatalogResource, CatalogServer, CatalogTemplate, CatalogTool,
-    SecurityWarning, UnavailableCatalogTool,
+    SecurityWarning, UnavailableCatalogServer, UnavailableCatalogTool,
 };
 
 pub use connection::list_ttls::{ListCacheHint, ListCacheHints};

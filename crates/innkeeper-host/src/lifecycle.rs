@@ -39,6 +39,8 @@ pub(crate) enum LifecycleEvent {
     Stopped,
     /// The host restarts the server.
     Restarted,
+    /// A server that had stopped responding responded again.
+    Responded,
 }
 
 /// Returns the state after an event; `None` if the state stays the same, so each change is reported
@@ -56,7 +58,9 @@ pub(crate) fn next_state(state: ServerState, event: LifecycleEvent) -> Option<Se
         (ServerState::Unavailable | ServerState::Shutdown, LifecycleEvent::Restarted) => {
             Some(ServerState::Starting)
         }
+        (ServerState::Unavailable, LifecycleEvent::Responded) => Some(ServerState::Ready),
         (ServerState::Ready | ServerState::Unavailable, LifecycleEvent::Initialized)
+        | (ServerState::Starting | ServerState::Ready, LifecycleEvent::Responded)
         | (ServerState::Unavailable, LifecycleEvent::Failed)
         // A running server is stopped before a restart.
         | (ServerState::Starting | ServerState::Ready, LifecycleEvent::Restarted)
@@ -74,14 +78,16 @@ mod tests {
         use LifecycleEvent as H;
         use ServerState as S;
         let table = [
-            (S::Starting, [Some(S::Ready), Some(S::Unavailable), Some(S::Shutdown), None]),
-            (S::Ready, [None, Some(S::Unavailable), Some(S::Shutdown), None]),
-            (S::Unavailable, [None, None, Some(S::Shutdown), Some(S::Starting)]),
-            (S::Shutdown, [None, None, None, Some(S::Starting)]),
+            (S::Starting, [Some(S::Ready), Some(S::Unavailable), Some(S::Shutdown), None, None]),
+            (S::Ready, [None, Some(S::Unavailable), Some(S::Shutdown), None, None]),
+            (S::Unavailable, [None, None, Some(S::Shutdown), Some(S::Starting), Some(S::Ready)]),
+            (S::Shutdown, [None, None, None, Some(S::Starting), None]),
         ];
         for (state, expected) in table {
             for (happening, after) in
-                [H::Initialized, H::Failed, H::Stopped, H::Restarted].into_iter().zip(expected)
+                [H::Initialized, H::Failed, H::Stopped, H::Restarted, H::Responded]
+                    .into_iter()
+                    .zip(expected)
             {
                 assert_eq!(next_state(state, happening), after, "{state:?} {happening:?}");
             }

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 
 use crate::audit::AuditEvent;
 use crate::catalog::{Catalog, CatalogEntry, CatalogServer, PinMismatch, SecurityWarning};
-use crate::connection::report_findings;
+use crate::connection::{Connection, report_findings};
 use crate::error::UnavailableReason;
 use crate::event::{EventPublisher, HostEvent, REPORTED_TARGET};
 use crate::lifecycle::{LifecycleEvent, ServerState, next_state};
 use crate::lock::{Lock, PinVerifier, PinnedServer};
-use crate::server::{LiveStatus, Server, ServerHandle, ServerStopReport, StartAdvice};
+use crate::server::{FailedStart, LiveStatus, Server, ServerHandle, ServerStopReport};
 
 /// The servers of one host.
 #[derive(Debug)]
@@ -209,14 +209,17 @@ impl Registry {
         self.closing.wait().await;
     }
 
-    /// Marks a stopped server as starting.
-    pub(crate) fn mark_restarting(&self, server: &Server) {
+    /// Marks a stopped server as starting. Its last entry still tells to which server an item belongs.
+    pub(crate) fn mark_restarting(&self, server: &Server, last_entry: Option<Arc<CatalogEntry>>) {
         let mut status = server.status();
         status.is_stop_requested = false;
         if let Some(state) = next_state(status.state, LifecycleEvent::Restarted) {
             status.state = state;
+            status.entry = last_entry;
             status.unavailable_reason = None;
-            status.start_advice = StartAdvice::default();
+            // The output stays until the server has another one.
+            let stderr = std::mem::take(&mut status.failed_start.stderr);
+            status.failed_start = FailedStart { stderr, ..FailedStart::default() };
         }
         drop(status);
         self.rebuild();
@@ -363,6 +366,35 @@ impl Registry {
         }
         self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
         true
+    }
+
+    /// Makes a server ready again that had stopped responding and has now responded on the same
+    /// connection, after `silence`.
+    pub(crate) fn mark_responsive(
+        &self,
+        server: &Server,
+        connection: &Connection,
+        silence: Duration,
+    ) {
+        let tools = {
+            let mut status = server.status();
+            let entry =
+                status.entry.as_ref().filter(|entry| entry.connection.number == connection.number);
+            let Some(tools) = entry.map(|entry| entry.tools.len()) else { return };
+            if !status.was_unresponsive() || status.is_stop_requested {
+                return;
+            }
+            let Some(state) = next_state(status.state, LifecycleEvent::Responded) else { return };
+            status.state = state;
+            status.unavailable_reason = None;
+            tools
+        };
+        let silent_s = silence.as_secs_f64();
+        tracing::info!(server = &*server.name, silent_s, "server responds again");
+        self.rebuild();
+        let name = server.name.clone();
+        self.events.publish(HostEvent::Ready { server: name, elapsed: silence, tools });
+        self.report_warnings();
     }
 
     /// Marks a server as shut down; `report` is `None` for a server that never ran.

@@ -65,8 +65,8 @@ pub(crate) struct LiveStatus {
     pub(crate) state: ServerState,
     pub(crate) entry: Option<Arc<CatalogEntry>>,
     pub(crate) unavailable_reason: Option<UnavailableReason>,
-    /// What a user can do about the failure of the last start.
-    pub(crate) start_advice: StartAdvice,
+    /// What is known of the failure of the last start.
+    pub(crate) failed_start: FailedStart,
     pub(crate) handle: Option<ServerHandle>,
     /// Kills the process of a start in progress.
     pub(crate) launch_kill_handle: Option<KillHandle>,
@@ -79,11 +79,14 @@ pub(crate) struct LiveStatus {
     pub(crate) restart_backoff: RestartBackoff,
 }
 
-/// What a user can do about a failed start.
+/// What is known of a failed start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StartAdvice {
+pub(crate) struct FailedStart {
+    /// What a user can change.
     pub(crate) hint: Option<String>,
     pub(crate) needs_user_sign_in: bool,
+    /// The last lines on stderr.
+    pub(crate) stderr: String,
 }
 
 impl LiveStatus {
@@ -123,7 +126,7 @@ impl Server {
             state: ServerState::Starting,
             entry: None,
             unavailable_reason: None,
-            start_advice: StartAdvice::default(),
+            failed_start: FailedStart::default(),
             handle: None,
             launch_kill_handle: None,
             stop_report: None,

@@ -24,6 +24,7 @@ mod reader;
 mod request_slots;
 mod send_check;
 mod server_requests;
+pub(crate) mod unknown_session;
 mod writer;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -139,6 +140,8 @@ struct SessionState {
     /// Notified when the server reports a changed task.
     task_changed: Notify,
     active_tasks: watch::Sender<ActiveTasks>,
+    /// Notified of the first response after a timeout.
+    responded: Notify,
 }
 
 /// A handle to the session; cheap to clone.
@@ -197,6 +200,7 @@ impl Session {
             revision: OnceLock::new(),
             task_changed: Notify::new(),
             active_tasks: watch::Sender::default(),
+            responded: Notify::new(),
         });
         sessions.add(&state);
         let expiring = state.clone();
@@ -361,6 +365,28 @@ impl Session {
     /// process the request.
     pub(crate) fn has_cancelled_requests(&self) -> bool {
         self.0.pending.has_cancelled()
+    }
+
+    /// Returns whether a call that was sent before the request with this id still waits within its
+    /// own time: a server that works on one request at a time responds to that call first.
+    pub(crate) fn has_earlier_call(&self, id: u64) -> bool {
+        self.0.pending.has_earlier_call(id)
+    }
+
+    /// Returns whether the server has responded to any request since the last timeout.
+    pub(crate) fn has_responded(&self) -> bool {
+        !self.0.pending.is_overdue()
+    }
+
+    /// Waits until the server has responded to any request since the last timeout.
+    pub(crate) async fn responded(&self) {
+        loop {
+            let responded = self.0.responded.notified();
+            if self.has_responded() {
+                return;
+            }
+            responded.await;
+        }
     }
 
     /// Returns the number of pending requests without background requests.

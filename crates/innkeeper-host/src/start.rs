@@ -1,17 +1,18 @@
 //! Starts all servers in dependency order, and restarts single servers.
 
 mod restart_policy;
+mod silence;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_config::Config;
-use tokio::sync::{Semaphore, SetOnce, mpsc};
+use innkeeper_config::{Config, RestartPolicy};
+use tokio::sync::{SetOnce, mpsc};
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::AuditEvent;
-use crate::connection::{Connection, log_level, ping};
+use crate::connection::log_level;
 use crate::error::{
     RestartError, ServerFailure, StartError, StartFailureReason, StartPhase, UnavailableReason,
 };
@@ -19,7 +20,7 @@ use crate::event::REPORTED_TARGET;
 use crate::lifecycle::ServerState;
 use crate::registry::Registry;
 use crate::server::launch::{Launcher, StartDeadline};
-use crate::server::{Server, ServerHandle, StartAdvice};
+use crate::server::{FailedStart, Server, ServerHandle};
 use crate::shutdown;
 use crate::supervise::{follow_changes, supervise};
 use crate::tasks::TaskGroup;
@@ -136,7 +137,10 @@ impl ServerStart {
         };
         self.readiness = Arc::new(server.config().dependencies.iter().map(outcome).collect());
         let result = self.start(&mut limit, server.config().required).await;
-        result.inspect_err(|failure| self.report_failure(failure))
+        result.inspect_err(|failure| {
+            self.report_failure(failure);
+            self.retry_later(failure);
+        })
     }
 
     /// Runs the start. Fails only for a required server; an optional server becomes unavailable.
@@ -148,15 +152,30 @@ impl ServerStart {
         }
         let Err(failure) = result else { return Ok(()) };
         self.report_failure(&failure);
-        if self.server.config().required { Err(failure) } else { Ok(()) }
+        if self.server.config().required {
+            return Err(failure);
+        }
+        self.retry_later(&failure);
+        Ok(())
+    }
+
+    /// Tries again in the background, if the host revives the server and another start can succeed.
+    fn retry_later(&self, failure: &ServerFailure) {
+        if self.revives() && failure.may_succeed_later() {
+            // Not with what the first start knows of the dependencies.
+            let start = Self::new(&self.registry, &self.launcher, &self.server);
+            self.launcher.tasks.spawn(restart_until_ready(start));
+        }
     }
 
     fn report_failure(&self, failure: &ServerFailure) {
         let required = self.server.config().required;
         AuditEvent::StartFailed { required, error: failure }.emit(&failure.server);
-        let needs_user_sign_in = failure.needs_user_sign_in();
-        self.server.status().start_advice =
-            StartAdvice { hint: failure.hint(), needs_user_sign_in };
+        self.server.status().failed_start = FailedStart {
+            hint: failure.hint(),
+            needs_user_sign_in: failure.needs_user_sign_in(),
+            stderr: failure.stderr.clone(),
+        };
         let reason = UnavailableReason::NotStarted(failure.summary().into());
         self.registry.mark_unavailable(&self.server, reason);
     }
@@ -192,7 +211,7 @@ impl ServerStart {
         let (session, server_capabilities) =
             (running.session.clone(), running.capabilities.clone());
         let connection = entry.connection.clone();
-        self.watch_timeouts(&connection);
+        silence::watch_timeouts(self, &connection);
         // Before the tasks that can mark the server unavailable or changed.
         self.registry.mark_ready(&self.server, entry, handle, took);
         let level = self.launcher.log_levels.get(&self.server.name);
@@ -208,39 +227,10 @@ impl ServerStart {
         Ok(())
     }
 
-    /// Marks the server as unavailable after too many timeouts. Its process may still be working on
-    /// earlier requests, so the process runs until it is stopped.
-    fn watch_timeouts(&self, connection: &Arc<Connection>) {
-        let (registry, server) = (Arc::downgrade(&self.registry), Arc::downgrade(&self.server));
-        let mark_unavailable = move |calls| {
-            if let (Some(registry), Some(server)) = (registry.upgrade(), server.upgrade()) {
-                registry.mark_unavailable(&server, UnavailableReason::Unresponsive { calls });
-            }
-        };
-        let streak = &connection.instruments.timeout_streak;
-        if !self.launcher.pings_unresponsive {
-            return streak.set_callback(mark_unavailable);
-        }
-        let timeout = self.server.config().timeout;
-        let (watched, tasks) = (Arc::downgrade(connection), self.launcher.tasks.clone());
-        let (mark_unavailable, pinging) = (Arc::new(mark_unavailable), Arc::new(Semaphore::new(1)));
-        streak.set_callback(move |calls| {
-            // The ping that is under way decides for further timeouts too.
-            let (Some(connection), Ok(permit)) =
-                (watched.upgrade(), pinging.clone().try_acquire_owned())
-            else {
-                return;
-            };
-            let mark_unavailable = mark_unavailable.clone();
-            tasks.spawn(async move {
-                if ping::responds(&connection, timeout).await {
-                    connection.instruments.timeout_streak.reset();
-                } else {
-                    mark_unavailable(calls);
-                }
-                drop(permit);
-            });
-        });
+    /// Returns whether the host brings the server back although it may still be working, or was never
+    /// ready.
+    fn revives(&self) -> bool {
+        self.launcher.revives_servers && self.server.config().restart != RestartPolicy::Never
     }
 
     /// Waits for the dependencies, whose starts have their own deadlines.
@@ -283,18 +273,32 @@ pub(crate) async fn restart(
     let timeout = start.launcher.start_timeout;
     let _turn = server.restart_lock.lock().await;
     if let RestartTrigger::Unavailable { ready_generation } = trigger {
-        let status = server.status();
-        if status.is_stop_requested || status.restart_backoff.ready_generation() != ready_generation
-        {
+        let mut status = server.status();
+        let has_other_run = status.restart_backoff.ready_generation() != ready_generation;
+        if status.is_stop_requested || has_other_run || status.state == ServerState::Ready {
             return Ok(());
+        }
+        let recovered = status
+            .entry
+            .clone()
+            .filter(|entry| status.was_unresponsive() && entry.connection.session.has_responded());
+        if let Some(entry) = recovered {
+            drop(status);
+            registry.mark_responsive(server, &entry.connection, Duration::ZERO);
+            return Ok(());
+        }
+        if status.was_unresponsive() {
+            // From here on, a late response no longer makes the server ready.
+            status.unavailable_reason = Some(UnavailableReason::Shutdown);
         }
     }
     let restarting = async {
+        let last_entry = server.status().entry.clone();
         drop(shutdown::stop_one(server.clone(), server.config().shutdown_timeout).await);
         if matches!(trigger, RestartTrigger::Requested) {
             server.apply_pending();
         }
-        registry.mark_restarting(server);
+        registry.mark_restarting(server, last_entry);
         // The requester needs a bounded wait. A sign-in continues for the next restart.
         let mut limit = StartDeadline { deadline: Instant::now() + timeout, timeout };
         let result = start.start(&mut limit, false).await;

@@ -257,9 +257,23 @@ impl HttpTarget {
     /// Sends a request with headers from the helper or with a bearer token. If the server rejects
     /// the token, the request did not run and is sent again with another token.
     async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        self.send_with(request, false).await
+    }
+
+    /// Like [`Self::send`], but returns a 401 without a challenge to a request without a token: an
+    /// unknown session is a reason, too.
+    async fn send_in_session(&self, request: RequestBuilder) -> Result<Response, RequestError> {
+        self.send_with(request, true).await
+    }
+
+    async fn send_with(
+        &self,
+        request: RequestBuilder,
+        is_in_session: bool,
+    ) -> Result<Response, RequestError> {
         let mut response = match (&self.helper, &self.bearer_auth) {
             (Some(helper), _) => helper.send(request).await?,
-            (None, Some(access)) => access.send(request).await?,
+            (None, Some(access)) => access.send(request, is_in_session).await?,
             (None, None) => request.send().await.map_err(|error| http::send_error(&error))?,
         };
         match response.status() {

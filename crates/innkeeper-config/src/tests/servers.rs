@@ -55,7 +55,7 @@ fn missing_settings_have_the_documented_default() {
     assert_eq!(server.unavailable_after_timeouts, 1);
     assert_eq!(server.inherit_env, InheritedEnvironment::Standard);
     assert!(server.tools.permits("anything"));
-    assert_eq!(server.restart, RestartPolicy::Never);
+    assert_eq!(server.restart, RestartPolicy::Unset);
     assert_eq!((server.retry, server.cache, server.limits), (host.retry, host.cache, host.limits));
     assert_eq!((server.share, server.idle_timeout), (Share::Process, None));
     assert_eq!(host.start_timeout, Duration::from_secs(60));

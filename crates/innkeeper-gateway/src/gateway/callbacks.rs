@@ -31,7 +31,8 @@ impl GatewayCallbacks {
             CallbackCapabilities::custom(),
         ];
         // Each client has a minimum level of its own.
-        let builder = builder.log_level(LogLevel::Debug).ping_unresponsive(true);
+        let builder =
+            builder.log_level(LogLevel::Debug).ping_unresponsive(true).revive_servers(true);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
             let kind = match sole_client {

@@ -29,7 +29,7 @@ impl ServerSettings {
             if let Some(limit) = server.idle_timeout {
                 settings.idle_timeouts.insert(name.clone(), limit);
             }
-            if server.restart != RestartPolicy::Never {
+            if matches!(server.restart, RestartPolicy::OnFailure { .. }) {
                 settings.restarted.insert(name.clone());
             }
             settings.dependencies.insert(name.clone(), server.dependencies.clone());

@@ -41,6 +41,7 @@ async fn the_servers_of_all_hosts_are_shown_with_their_state_protocol_processes_
             .fixture("x")
             .with("--exit-at-start", 3)
             .config_key("required", false)
+            .config_key("restart", "never")
             .config_key("initTimeout", 0.5),
         test_env.fixture("p").config_key("share", "principal"),
     ];

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use innkeeper_config::name;
 use innkeeper_protocol::view::{Prompt, Resource, ResourceTemplate, Tool};
 
-use super::Catalog;
+use super::{Catalog, UnavailableServer, unavailable_error};
 use crate::connection::listing::Definition;
-use crate::error::UnavailableReason;
+use crate::error::{CallError, UnavailableReason};
 
 /// A callable tool of a catalog.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,44 @@ pub struct UnavailableCatalogTool<'c> {
     pub server: &'c str,
     /// Why the server is unavailable.
     pub reason: &'c UnavailableReason,
+}
+
+/// A server that accepts no calls now.
+#[derive(Clone, Copy, Debug)]
+pub struct UnavailableCatalogServer<'c> {
+    name: &'c Arc<str>,
+    server: &'c UnavailableServer,
+}
+
+impl UnavailableCatalogServer<'_> {
+    /// Returns the error of a request to the server. The request is not sent.
+    pub fn error(&self) -> CallError {
+        unavailable_error(self.name, self.server)
+    }
+
+    /// Returns whether the host knows the items of the server, because the server was ready before.
+    pub fn was_ready(&self) -> bool {
+        self.server.entry.is_some()
+    }
+
+    /// Returns whether the server offered a tool with this own name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.server.entry.iter().flat_map(|entry| &entry.tools).any(|tool| *tool.name == *name)
+    }
+
+    /// Returns whether the server offered a prompt with this own name.
+    pub fn has_prompt(&self, name: &str) -> bool {
+        self.server
+            .entry
+            .iter()
+            .flat_map(|entry| &entry.prompts)
+            .any(|prompt| *prompt.name == *name)
+    }
+
+    /// Returns whether the server listed this URI, or a template that matches the URI.
+    pub fn has_resource(&self, uri: &str) -> bool {
+        self.server.entry.iter().any(|entry| entry.has_resource(uri))
+    }
 }
 
 /// A callable prompt of a catalog.
@@ -108,6 +146,12 @@ impl Catalog {
                 reason: &unavailable.reason,
             })
         })
+    }
+
+    /// Returns a server by name, if the server accepts no calls.
+    pub fn unavailable_server(&self, name: &str) -> Option<UnavailableCatalogServer<'_>> {
+        let (name, server) = self.unavailable.get_key_value(name)?;
+        Some(UnavailableCatalogServer { name, server })
     }
 
     /// Returns all callable prompts with their definitions, in the order of the configuration and of

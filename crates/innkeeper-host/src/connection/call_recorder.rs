@@ -88,7 +88,10 @@ impl<'a> CallRecorder<'a> {
             }
             // A call without an id never left the queue and says nothing about the server.
             CallOutcome::Failed(CallErrorKind::Timeout)
-                if self.id != 0 && self.counts_as_timeout =>
+                if self.id != 0
+                    && self.counts_as_timeout
+                    // The server may work on one request at a time.
+                    && !self.connection.session.has_earlier_call(self.id) =>
             {
                 self.connection.instruments.timeout_streak.record_timeout();
             }

@@ -20,7 +20,18 @@ struct PingParams<'a> {
 
 /// Returns whether the server responds within its timeout for calls, with a result or an error. A
 /// server of the modern era, which has no `ping`, gets `server/discover`.
+///
+/// A response to any other request since the last timeout counts, too: a server that works on one
+/// request at a time responds to earlier requests first.
 pub(crate) async fn responds(connection: &Connection, call_timeout: Duration) -> bool {
+    tokio::select! {
+        biased;
+        () = connection.session.responded() => true,
+        responded = responds_to_ping(connection, call_timeout) => responded,
+    }
+}
+
+async fn responds_to_ping(connection: &Connection, call_timeout: Duration) -> bool {
     let method = match connection.negotiated.revision.era() {
         Era::Legacy => method::PING,
         Era::Modern => method::SERVER_DISCOVER,

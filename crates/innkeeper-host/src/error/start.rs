@@ -94,6 +94,40 @@ impl ServerFailure {
         self.reason.connect_hint()
     }
 
+    /// Returns whether a later start can succeed although the user changes nothing: the failure shows
+    /// no missing program, variable, package, sign-in or trust, and no wrong protocol.
+    pub(crate) fn may_succeed_later(&self) -> bool {
+        match &self.reason {
+            StartFailureReason::Spawn(_) => false,
+            StartFailureReason::TimedOut(_)
+            | StartFailureReason::StartTimeout(_)
+            | StartFailureReason::Dependency(_) => true,
+            StartFailureReason::Exited(_) | StartFailureReason::Connector(_) => {
+                self.reason.is_transient(&self.stderr)
+            }
+            StartFailureReason::Call(error) => match &**error {
+                CallError::Unavailable { reason, .. } => !matches!(
+                    reason,
+                    UnavailableReason::Unauthorized(_)
+                        | UnavailableReason::Unreachable {
+                            kind: ConnectFailureKind::Certificate,
+                            ..
+                        }
+                ),
+                CallError::Protocol { source, .. } => !matches!(
+                    source,
+                    ProtocolError::UnsupportedRevision { .. }
+                        | ProtocolError::HttpStatus { status: 401 | 403, .. }
+                ),
+                CallError::Routing(_)
+                | CallError::Validation { .. }
+                | CallError::Timeout { .. }
+                | CallError::Server { .. }
+                | CallError::Withheld { .. } => true,
+            },
+        }
+    }
+
     /// Returns whether the start failed because a user must sign in.
     pub fn needs_user_sign_in(&self) -> bool {
         let StartFailureReason::Call(error) = &self.reason else { return false };

@@ -70,6 +70,7 @@ pub struct HostBuilder {
     callbacks: CallbackRegistry,
     log_levels: LogLevels,
     pings_unresponsive: bool,
+    revives_servers: bool,
     auth: AuthManager,
     events: EventPublisher,
     pin_verifier: Option<PinVerifier>,
@@ -99,6 +100,7 @@ impl HostBuilder {
             callbacks: CallbackRegistry::default(),
             log_levels: LogLevels::default(),
             pings_unresponsive: false,
+            revives_servers: false,
             auth: AuthManager::default(),
             events: EventPublisher::new(),
             pin_verifier: None,
@@ -192,6 +194,22 @@ impl HostBuilder {
     #[must_use]
     pub fn ping_unresponsive(mut self, enabled: bool) -> Self {
         self.pings_unresponsive = enabled;
+        self
+    }
+
+    /// Sets whether the host brings back servers whose configuration has no `restart`: servers that
+    /// end, that stay silent, and that do not start, unless the failure says that another start
+    /// cannot help, for example because a variable is missing. A server that has an `idleTimeout` and
+    /// ends is left to its next use.
+    ///
+    /// The delays between the attempts grow from 1 s to 30 s, without a maximum number. A silent
+    /// server ([`UnavailableReason::Unresponsive`](crate::error::UnavailableReason::Unresponsive)) is
+    /// restarted after another `timeout` without a response, at least 10 s and at most 60 s, when no
+    /// call is in flight. With `true`, a `restart.onFailure` of the configuration applies to silent
+    /// servers, too. Default: `false`.
+    #[must_use]
+    pub fn revive_servers(mut self, enabled: bool) -> Self {
+        self.revives_servers = enabled;
         self
     }
 
@@ -392,7 +410,7 @@ impl HostBuilder {
         let protected = self.protected();
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
-        let Self { opener, limits, connectors, pings_unresponsive, .. } = self;
+        let Self { opener, limits, connectors, pings_unresponsive, revives_servers, .. } = self;
         let Self { mut continued_sessions, start_slots, leaves_stopped, .. } = self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
@@ -432,6 +450,7 @@ impl HostBuilder {
             callbacks,
             log_levels,
             pings_unresponsive,
+            revives_servers,
             sign_in: auth,
             events,
             sessions: SessionDirectory::default(),

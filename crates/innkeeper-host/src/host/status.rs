@@ -81,14 +81,17 @@ impl Host {
                 isolation: running.and_then(|running| running.containment),
                 reason: status.unavailable_reason.as_ref().map(ToString::to_string),
                 unavailable_reason: status.unavailable_reason.clone(),
-                start_hint: status.start_advice.hint.clone(),
-                needs_user_sign_in: status.start_advice.needs_user_sign_in,
+                start_hint: status.failed_start.hint.clone(),
+                needs_user_sign_in: status.failed_start.needs_user_sign_in,
                 last_success: server.metrics.last_success().map(to_system_time),
                 in_flight: status
                     .entry
                     .as_ref()
                     .map_or(0, |entry| entry.connection.session.in_flight()),
-                stderr: running.map(|running| running.stderr.tail(4 << 10)).unwrap_or_default(),
+                stderr: running.map_or_else(
+                    || status.failed_start.stderr.clone(),
+                    |running| running.stderr.tail(4 << 10),
+                ),
                 excluded_tools: status.entry.as_deref().map(excluded_tools).unwrap_or_default(),
                 pending_restart: status
                     .pending_settings

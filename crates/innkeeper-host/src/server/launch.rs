@@ -63,6 +63,8 @@ pub(crate) struct Launcher {
     pub(crate) log_levels: LogLevels,
     /// Whether a server that still responds to a ping stays ready after timeouts.
     pub(crate) pings_unresponsive: bool,
+    /// Whether servers without a restart policy of their own are brought back.
+    pub(crate) revives_servers: bool,
     pub(crate) sign_in: AuthManager,
     pub(crate) events: EventPublisher,
     pub(crate) sessions: SessionDirectory,

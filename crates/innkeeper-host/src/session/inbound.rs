@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use super::change_notifier::{PROMPTS, RESOURCES, TOOLS};
 use super::inbound_sink::MessageSource;
+use super::unknown_session::refuses_session;
 use super::{RequestError, SessionState, server_requests};
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::text::display_prefix;
@@ -113,7 +114,7 @@ impl SessionState {
             drop(this.first_message.set(()));
         }
         match incoming {
-            Incoming::Response { id, outcome } => this.handle_response(&id, outcome),
+            Incoming::Response { id, outcome } => this.handle_response(&id, outcome, source),
             Incoming::Request { id, method, params } => {
                 Self::handle_request(this, id, &method, params, source);
                 MessageClass::Request
@@ -129,10 +130,20 @@ impl SessionState {
         &self,
         id: &RequestId,
         outcome: Result<&RawValue, ErrorObject>,
+        source: MessageSource,
     ) -> MessageClass {
-        let Some(waiter) =
-            id.as_client_id().and_then(|client_id| self.pending.take_responder(client_id))
-        else {
+        if let (Err(error), MessageSource::Response(request)) = (&outcome, source)
+            && id.as_client_id() == Some(request)
+            && refuses_session(error)
+        {
+            // The transport starts another session, or passes the error on.
+            return MessageClass::Awaited;
+        }
+        let waiter = id.as_client_id().and_then(|client_id| self.pending.take_responder(client_id));
+        if self.pending.record_response() {
+            self.responded.notify_waiters();
+        }
+        let Some(waiter) = waiter else {
             // Most of them arrive after a timeout or a cancellation, which is already logged.
             self.unusable_messages.fetch_add(1, Ordering::Relaxed);
             let id = id.to_string();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -140,6 +141,8 @@ pub(super) struct PendingRequests {
     table: Mutex<RequestTable>,
     /// Notified when the next check of the deadlines must be earlier, and at the close.
     check_moved: Notify,
+    /// Whether a request timed out and the server has not responded to any request since.
+    overdue: AtomicBool,
     connection_state: watch::Sender<ConnectionState>,
 }
 
@@ -222,6 +225,10 @@ impl PendingRequests {
                 }
             }
             table.next_check = next_check;
+            if !expired.is_empty() {
+                // Before the responses that follow, which need the table.
+                self.overdue.store(true, Ordering::Release);
+            }
         }
         // The oldest requests first.
         expired.sort_unstable_by_key(|(id, _)| *id);
@@ -341,6 +348,24 @@ impl PendingRequests {
         // Reject progress after the response.
         request.last_progress = f64::INFINITY;
         Some(waiter.responder)
+    }
+
+    /// Records a response; returns whether it is the first one after a timeout.
+    pub(super) fn record_response(&self) -> bool {
+        self.overdue.load(Ordering::Acquire) && self.overdue.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns whether a request timed out and the server has not responded to any request since.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.overdue.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a call with a lower id still waits for its response.
+    pub(super) fn has_earlier_call(&self, id: u64) -> bool {
+        self.table()
+            .requests
+            .iter()
+            .any(|(other, request)| *other < id && !request.background && request.waiter.is_some())
     }
 
     /// Returns whether the server may still process a cancelled request.

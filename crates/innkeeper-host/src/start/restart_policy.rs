@@ -6,9 +6,13 @@ use std::time::Duration;
 use innkeeper_config::RestartPolicy;
 use tokio::time::{Instant, sleep};
 
-use crate::error::RestartError;
+use crate::error::{RestartError, ServerFailure};
 use crate::event::HostEvent;
+use crate::lifecycle::ServerState;
 use crate::start::{self, RestartTrigger, ServerStart};
+
+/// Interval of the checks whether the dependencies of a server that never started are ready.
+const DEPENDENCY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Restarts a failed server until it is ready or reaches its restart limit. Boxed, because the
 /// started server can call this function again.
@@ -17,22 +21,23 @@ pub(crate) fn restart_until_ready(start: ServerStart) -> Pin<Box<dyn Future<Outp
         while let Some((number, delay)) = next_restart(&start) {
             let ServerStart { registry, server, .. } = &start;
             let ready_generation = server.status().restart_backoff.ready_generation();
-            let (name, delay_s) = (&*server.name, delay.as_secs_f64());
-            tracing::warn!(server = name, attempt = number, delay_s, "server lost, restarting");
-            registry.events().publish(HostEvent::Restarting {
-                server: server.name.clone(),
-                attempt: number,
-                delay,
-            });
+            let waiting = async {
+                while lacks_dependency(&start) {
+                    sleep(DEPENDENCY_CHECK_INTERVAL).await;
+                }
+                report_restart(&start, number, delay);
+                sleep(delay).await;
+            };
             tokio::select! {
                 biased;
                 () = registry.closed() => return,
                 _ = server.removed.wait() => return,
-                () = sleep(delay) => {}
+                () = waiting => {}
             }
             match start::restart(start.clone(), RestartTrigger::Unavailable { ready_generation })
                 .await
             {
+                Err(RestartError::Failed(failure)) if is_hopeless(&start, &failure) => return,
                 Err(RestartError::Failed(_)) => {}
                 Ok(()) | Err(RestartError::UnknownServer(_) | RestartError::Shutdown) => return,
             }
@@ -40,12 +45,53 @@ pub(crate) fn restart_until_ready(start: ServerStart) -> Pin<Box<dyn Future<Outp
     })
 }
 
+fn report_restart(start: &ServerStart, attempt: u32, delay: Duration) {
+    let ServerStart { registry, server, .. } = start;
+    let reason = server.status().unavailable_reason.as_ref().map(ToString::to_string);
+    let (name, delay_s) = (&*server.name, delay.as_secs_f64());
+    tracing::warn!(server = name, attempt, delay_s, reason, "server unavailable, restarting");
+    let server = server.name.clone();
+    registry.events().publish(HostEvent::Restarting { server, attempt, delay });
+}
+
 fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
     let server = &start.server;
-    let RestartPolicy::OnFailure { max } = server.config().restart else { return None };
-    let next = server.status().restart_backoff.next_restart(max, Instant::now(), fastrand::f64());
+    let config = server.config();
+    let mut status = server.status();
+    let max = match config.restart {
+        RestartPolicy::Never => return None,
+        RestartPolicy::OnFailure { max } => max,
+        // The next use of a server with an idle timeout starts it, also after a crash.
+        RestartPolicy::Unset
+            if start.launcher.revives_servers
+                && (config.idle_timeout.is_none()
+                    || status.was_unresponsive()
+                    || status.restart_backoff.ready_generation() == 0) =>
+        {
+            u32::MAX
+        }
+        RestartPolicy::Unset => return None,
+    };
+    let next = status.restart_backoff.next_restart(max, Instant::now(), fastrand::f64());
     if next.is_none() {
         tracing::error!(server = &*server.name, max, "restart limit reached");
     }
     next
+}
+
+/// Returns whether a server that was never ready depends on a server that is not ready.
+fn lacks_dependency(start: &ServerStart) -> bool {
+    let is_first = start.server.status().restart_backoff.ready_generation() == 0;
+    is_first
+        && start.server.config().dependencies.iter().any(|name| {
+            let dependency = start.registry.server(name);
+            dependency.is_none_or(|dependency| dependency.status().state != ServerState::Ready)
+        })
+}
+
+/// Returns whether a server that was never ready and has no restart policy stays unavailable.
+fn is_hopeless(start: &ServerStart, failure: &ServerFailure) -> bool {
+    start.server.config().restart == RestartPolicy::Unset
+        && start.server.status().restart_backoff.ready_generation() == 0
+        && !failure.may_succeed_later()
 }

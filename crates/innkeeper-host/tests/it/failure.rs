@@ -133,7 +133,7 @@ async fn a_failure_names_the_server_its_phase_and_its_last_stderr() {
     assert_eq!(lines.len(), 6, "{message}");
     assert_eq!(
         lines[0],
-        "server `leaves` failed during the handshake: process ended with exit code 7 (after 2 launches)"
+        "server `leaves` failed during the handshake: process ended with exit code 7"
     );
     assert_eq!(lines[1], "    | leaves: cannot go on");
     assert!(lines[2].starts_with("server `refuses` failed during the handshake: "), "{message}");

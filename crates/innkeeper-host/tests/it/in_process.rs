@@ -2,6 +2,7 @@
 
 mod failure;
 mod lifetime;
+mod silence;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

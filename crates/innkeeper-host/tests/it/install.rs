@@ -161,6 +161,6 @@ async fn a_package_runner_that_fails_is_reported_with_its_exit_and_stderr() {
     assert_eq!(
         error.to_string(),
         "server `one` failed during installation: \
-         process ended with exit code 254 (after 2 launches)\n    | 404 not found"
+         process ended with exit code 254\n    | 404 not found"
     );
 }

@@ -1,6 +1,7 @@
 //! Remote servers: responses and transport failures.
 
 mod continued;
+mod forgotten;
 mod limits;
 mod load;
 mod malformed;

@@ -282,21 +282,29 @@ async fn a_server_that_fails_twice_is_launched_again_after_one_and_two_seconds()
 }
 
 #[tokio::test]
-async fn a_server_that_ends_twice_with_the_same_words_fails_without_a_pause() {
+async fn a_server_that_ends_with_a_reason_is_launched_again_and_its_reason_is_reported_at_once() {
     let test_env = TestEnv::new();
     let server = test_env.fixture("one").with("--exit-at-start", 7).with("--stderr", "no database");
+    let server = server.config_key("initTimeout", 2).config_key("required", false);
     let host = builder(test_env.config([server]));
     let mut events = host.events();
-    let started_at = Instant::now();
-    let Err(StartError::Servers(failures)) = host.start().await else { panic!("it has started") };
-    assert!(started_at.elapsed() < Duration::from_secs(1), "{:?}", started_at.elapsed());
-    assert_eq!((failures[0].attempts, test_env.journal().events("start").len()), (2, 2));
-    assert_eq!(failures[0].summary(), "no database (process ended with exit code 7)");
-    let reasons = drain_events(&mut events).into_iter().filter_map(|event| match event {
+    let host = host.start().await.unwrap();
+    assert_eq!(test_env.journal().events("start").len(), 2);
+    let retries = drain_events(&mut events).into_iter().filter_map(|event| match event {
         HostEvent::LaunchRetry { delay, reason, .. } => Some((delay, reason)),
         _ => None,
     });
-    assert_eq!(reasons.collect::<Vec<_>>(), [(Duration::ZERO, "no database".to_owned())]);
+    let first = (Duration::from_secs(1), "no database".to_owned());
+    assert_eq!(
+        retries.collect::<Vec<_>>(),
+        [first],
+        "the second delay is longer than `initTimeout`"
+    );
+    let status = &host.status()["one"];
+    let reason = "start failed: no database (process ended with exit code 7)";
+    assert_eq!(status.reason.as_deref(), Some(reason));
+    assert_eq!(status.stderr, "no database");
+    host.shutdown().await;
     test_env.assert_gone().await;
 }
 

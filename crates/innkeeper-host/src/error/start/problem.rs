@@ -1,10 +1,18 @@
 //! Recognizes frequent problems in the stderr of a server that did not start.
 
-/// A problem that only the user can solve.
+/// A problem that only the user can solve, apart from that of a proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StartProblem {
     /// The server requires a variable that is not set.
     MissingVariable(String),
+    /// The server requires a key or a token, or does not accept the one that it has.
+    Credential,
+    /// The program is not there, or lacks a module or a library.
+    MissingModule,
+    /// The program or its configuration is not valid source text.
+    Syntax,
+    /// The program does not take its arguments.
+    Usage,
     /// The package or the version does not exist.
     MissingPackage,
     /// A program does not trust the certificate of another host.
@@ -53,6 +61,62 @@ const MISSING_TEXTS: [&str; 12] = [
     "keyerror: '",
 ];
 
+/// Texts about a program, a module or a library that is missing: shells, Python, Node.js, the loader,
+/// Java, Ruby.
+const MODULE_TEXTS: [&str; 14] = [
+    "command not found",
+    "ModuleNotFoundError",
+    "ImportError",
+    "can't open file",
+    "Cannot find module",
+    "Cannot find package",
+    "ERR_MODULE_NOT_FOUND",
+    "ERR_PACKAGE_PATH_NOT_EXPORTED",
+    "does not provide an export named",
+    "error while loading shared libraries",
+    "NoClassDefFoundError",
+    "Could not find or load main class",
+    "Unable to access jarfile",
+    "cannot load such file",
+];
+
+/// Names of errors in source text.
+const SYNTAX_TEXTS: [&str; 5] =
+    ["SyntaxError", "IndentationError", "TabError", "syntax error", "UnsupportedClassVersionError"];
+
+/// Texts about arguments, in lower case: argparse, click, clap, commander, yargs, Go.
+const USAGE_TEXTS: [&str; 16] = [
+    "unrecognized argument",
+    "unrecognized option",
+    "unrecognised option",
+    "unexpected argument",
+    "unknown argument",
+    "unknown option",
+    "unknown command",
+    "unknown flag",
+    "no such option",
+    "no such command",
+    "arguments are required",
+    "required arguments were not provided",
+    "missing required argument",
+    "missing argument",
+    "flag provided but not defined",
+    "invalid choice",
+];
+
+/// Names of credentials, in lower case.
+const CREDENTIAL_TEXTS: [&str; 9] = [
+    "api key",
+    "api-key",
+    "apikey",
+    "api token",
+    "access token",
+    "auth token",
+    "access key",
+    "credentials",
+    "license key",
+];
+
 /// First parts of words that look like variables and are error codes.
 const ERROR_CODES: [&str; 6] =
     ["ERR_", "MODULE_", "UNABLE_TO_", "CERT", "SELF_SIGNED_", "DEPTH_ZERO_"];
@@ -68,15 +132,46 @@ impl StartProblem {
             Some(Self::MissingPackage)
         } else if is_proxy_failure(stderr) {
             Some(Self::Proxy)
+        } else if let Some(name) = missing_variable(line) {
+            Some(Self::MissingVariable(name))
         } else {
-            missing_variable(line).map(Self::MissingVariable)
+            Self::from_line(stderr, line)
+        }
+    }
+
+    /// Recognizes what the selected line says, and a usage message.
+    fn from_line(stderr: &str, line: &str) -> Option<Self> {
+        let lower = line.to_lowercase();
+        let has = |texts: &[&str]| texts.iter().any(|text| line.contains(text));
+        let has_lower = |texts: &[&str]| texts.iter().any(|text| lower.contains(text));
+        let has_usage = stderr.lines().any(|line| line.to_lowercase().starts_with("usage: "));
+        let is_shell = ["sh: ", "/bin/sh: "].iter().any(|shell| line.starts_with(shell));
+        if has(&MODULE_TEXTS) || (is_shell && line.ends_with(": not found")) {
+            Some(Self::MissingModule)
+        // A service that is starting may answer with a page in place of JSON.
+        } else if has(&SYNTAX_TEXTS) && !lower.contains("json") {
+            Some(Self::Syntax)
+        } else if has_usage || has_lower(&USAGE_TEXTS) {
+            Some(Self::Usage)
+        } else if has_lower(&CREDENTIAL_TEXTS)
+            && (has_lower(&MISSING_TEXTS) || has_lower(&["invalid", "no ", "incorrect"]))
+        {
+            Some(Self::Credential)
+        } else {
+            None
         }
     }
 
     /// Returns whether another launch with the same settings fails too.
     pub(super) fn is_permanent(&self) -> bool {
         match self {
-            Self::MissingVariable(_) | Self::MissingPackage | Self::Certificate => true,
+            Self::MissingVariable(_)
+            | Self::Credential
+            | Self::MissingModule
+            | Self::Syntax
+            | Self::Usage
+            | Self::MissingPackage
+            | Self::Certificate => true,
             Self::Proxy => false,
         }
     }
@@ -85,6 +180,16 @@ impl StartProblem {
     pub(super) fn hint(&self, server: &str) -> String {
         match self {
             Self::MissingVariable(name) => format!("set `{name}` in `env` of server `{server}`"),
+            Self::Credential => format!("set the key in `env` or `args` of server `{server}`"),
+            Self::MissingModule => {
+                format!(
+                    "install what is missing, or correct `command` and `args` of server `{server}`"
+                )
+            }
+            Self::Syntax => format!(
+                "correct the program of server `{server}`, or run it with a newer version in `command`"
+            ),
+            Self::Usage => format!("correct `args` of server `{server}`"),
             Self::MissingPackage => format!(
                 "check the name and the version of the package in `args` of server `{server}`"
             ),
@@ -130,79 +235,4 @@ fn missing_variable(line: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_variable_is_named() {
-        let named = [
-            ("Error: BRAVE_API_KEY environment variable is required", "BRAVE_API_KEY"),
-            ("KeyError: 'MY_API_KEY'", "MY_API_KEY"),
-            ("KeyError: 'TOKEN'", "TOKEN"),
-            ("Error: FOO_KEY is not set", "FOO_KEY"),
-            (
-                "Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID environment variables",
-                "SLACK_BOT_TOKEN",
-            ),
-            ("Missing required environment variable: GITHUB_TOKEN", "GITHUB_TOKEN"),
-            ("ERROR: environment variable TOKEN must be set", "TOKEN"),
-            ("ValueError: $NOTION_KEY not provided", "NOTION_KEY"),
-        ];
-        for (line, name) in named {
-            assert_eq!(missing_variable(line).as_deref(), Some(name), "{line}");
-        }
-        let others = [
-            "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'x', which is required by y",
-            "error: the following arguments are required: --api-key",
-            "KeyError: 'name'",
-            "Error: EACCES: permission denied, open '/etc/MY_FILE'",
-            "TypeError: Cannot read properties of undefined (reading 'A')",
-        ];
-        for line in others {
-            assert_eq!(missing_variable(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn certificates_packages_and_proxies_are_recognized_with_a_hint() {
-        let recognized = [
-            ("  Caused by: invalid peer certificate: UnknownIssuer", StartProblem::Certificate),
-            ("npm error code UNABLE_TO_GET_ISSUER_CERT_LOCALLY", StartProblem::Certificate),
-            ("npm error code SELF_SIGNED_CERT_IN_CHAIN", StartProblem::Certificate),
-            (
-                "ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify \
-                 failed: self-signed certificate in certificate chain",
-                StartProblem::Certificate,
-            ),
-            ("npm error code E404\nnpm error 404 Not Found - GET x", StartProblem::MissingPackage),
-            ("npm error code ETARGET", StartProblem::MissingPackage),
-            (
-                "  cause: Because x was not found in the package registry and you require x",
-                StartProblem::MissingPackage,
-            ),
-            ("ERROR: No matching distribution found for x", StartProblem::MissingPackage),
-            ("npm error 407 Proxy Authentication Required", StartProblem::Proxy),
-            (
-                "Error: connect ECONNREFUSED 10.0.0.1:3128 through the proxy http://10.0.0.1:3128",
-                StartProblem::Proxy,
-            ),
-        ];
-        for (stderr, expected) in recognized {
-            let problem = StartProblem::from_stderr(stderr, stderr);
-            assert_eq!(problem.as_ref(), Some(&expected), "{stderr}");
-            let hint = expected.hint("web");
-            assert!(hint.contains("server `web`"), "{hint}");
-        }
-        for stderr in ["Error: connect ECONNREFUSED 127.0.0.1:5432", "listening on port 407"] {
-            assert_eq!(StartProblem::from_stderr(stderr, stderr), None, "{stderr}");
-        }
-    }
-
-    #[test]
-    fn a_hint_names_the_variable_and_only_a_proxy_may_work_the_next_time() {
-        let missing = StartProblem::MissingVariable("API_KEY".to_owned());
-        assert_eq!(missing.hint("web"), "set `API_KEY` in `env` of server `web`");
-        assert!(missing.is_permanent() && StartProblem::Certificate.is_permanent());
-        assert!(!StartProblem::Proxy.is_permanent());
-    }
-}
+mod tests;

@@ -96,7 +96,7 @@ impl Launcher {
                     None => {}
                 }
             }
-            let delay = relaunch_delay(attempt, &miss, earlier_failure.as_ref())
+            let delay = relaunch_delay(attempt, &miss)
                 .filter(|delay| Instant::now() + *delay < clock.deadline())
                 .filter(|_| endpoint.is_repeatable());
             let Some(delay) = delay else {

@@ -58,10 +58,12 @@ impl BearerAuth {
         Self { resource, provider, tasks, pending, sign_ins }
     }
 
-    /// Sends a request with a token, and retries the request with another token after a challenge.
+    /// Sends a request with a token, and retries the request with another token after a challenge. With
+    /// `is_in_session`, a 401 without a challenge to a request without a token is returned.
     pub(in crate::transport) async fn send(
         self: &Arc<Self>,
         mut request: RequestBuilder,
+        is_in_session: bool,
     ) -> Result<Response, RequestError> {
         let mut token = self.current_token().await.map_err(not_signed_in)?;
         let mut retries = 0;
@@ -70,6 +72,13 @@ impl BearerAuth {
             let response = with_bearer(request, token.as_ref()).send().await;
             let mut response = response.map_err(|error| send_error(&error))?;
             let status = response.status();
+            if is_in_session
+                && token.is_none()
+                && status == StatusCode::UNAUTHORIZED
+                && !response.headers().contains_key(WWW_AUTHENTICATE)
+            {
+                return Ok(response);
+            }
             let Some(header) = parse_challenge(status, response.headers()) else {
                 if let Some(token) = &token {
                     SentSecrets::attach(&mut response, token);

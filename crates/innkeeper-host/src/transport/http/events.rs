@@ -8,6 +8,7 @@ use reqwest::Response;
 use tokio::time::timeout;
 
 use super::response_error::describe_error;
+use super::session_fate::{ExchangeFailure, refused_session};
 use crate::backoff::{self, INITIAL_BACKOFF, MAX_BACKOFF};
 use crate::session::{CoopBudget, InboundSink};
 
@@ -24,9 +25,11 @@ const MIN_BACKOFF: Duration = Duration::from_millis(100);
 
 /// The end of a stream.
 #[derive(Debug)]
-pub(in crate::transport) enum StreamEnd {
+pub(super) enum StreamEnd {
     /// The request has its response.
     Responded,
+    /// The first message says that the server does not know the session.
+    SessionRefused(Box<ExchangeFailure>),
     /// The server closed the stream.
     Closed,
     /// The connection failed.
@@ -83,6 +86,7 @@ pub(super) async fn read_events(
     resume.had_data = false;
     resume.empty_streams = resume.empty_streams.saturating_add(1);
     resume.is_resumed = resume.last_event_id.is_some();
+    let mut may_refuse = !resume.is_resumed;
     loop {
         let chunk = match response.chunk().await {
             Ok(Some(chunk)) => chunk,
@@ -106,6 +110,13 @@ pub(super) async fn read_events(
                 {
                     resume.empty_streams = 0;
                     inbound.receive_http_message(data, request_id).await;
+                    let is_first = std::mem::take(&mut may_refuse);
+                    if is_first
+                        && request_id.is_some_and(|id| inbound.is_awaited(id))
+                        && let Some(failure) = refused_session(data)
+                    {
+                        return StreamEnd::SessionRefused(Box::new(failure));
+                    }
                 }
                 SseEvent::Message { .. } => {}
                 SseEvent::TooLong { head } => inbound.receive_too_long(head).await,

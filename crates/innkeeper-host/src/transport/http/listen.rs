@@ -37,7 +37,9 @@ pub(super) async fn listen(
             biased;
             // A changed session ends the old stream: its messages belong to the old session.
             () = http_session.wait_session_change(session.as_ref()) => ListenOutcome::SessionChanged,
-            heard = read_stream(&http_session, session.as_ref(), &mut resume, &mut opened) => heard,
+            heard = read_stream(
+                &http_session, session.as_ref(), was_open, &mut resume, &mut opened,
+            ) => heard,
         };
         drop(opened.take());
         match outcome {
@@ -46,8 +48,20 @@ pub(super) async fn listen(
                 (open, user_absent) = (session.clone(), false);
                 backoff.reset();
             }
+            // The server may only be unable to resume the stream.
+            ListenOutcome::Rejected(StatusCode::BAD_REQUEST)
+                if was_open && resume.last_event_id.is_some() =>
+            {
+                resume = ResumeState::default();
+                continue;
+            }
             // The session ended after its stream was open, and no call may notice for a long time.
-            ListenOutcome::Rejected(StatusCode::NOT_FOUND) if was_open => {
+            ListenOutcome::Rejected(
+                StatusCode::NOT_FOUND
+                | StatusCode::GONE
+                | StatusCode::BAD_REQUEST
+                | StatusCode::UNAUTHORIZED,
+            ) if was_open => {
                 let Some(expired) = &session else { return None };
                 let renewed = http_session.reinitialize(expired).await.is_ok();
                 // The server may return the same session id again and reject it again.
@@ -116,10 +130,12 @@ enum ListenOutcome {
     Failed,
 }
 
-/// Opens the stream and reads it to the end.
+/// Opens the stream and reads it to the end. If an earlier stream of the session was open, a 401
+/// without a challenge says that the session is gone.
 async fn read_stream(
     http_session: &HttpSession,
     session: Option<&HeaderValue>,
+    was_open: bool,
     resume: &mut ResumeState,
     opened: &mut Option<oneshot::Sender<()>>,
 ) -> ListenOutcome {
@@ -128,7 +144,10 @@ async fn read_stream(
     if let Some(last) = last {
         request = request.header(http::LAST_EVENT_ID, last);
     }
-    let result = http_session.send(request).await;
+    let result = match session {
+        Some(_) if was_open => http_session.send_in_session(request).await,
+        _ => http_session.send(request).await,
+    };
     drop(opened.take());
     match result {
         Ok(response) if response.status().is_success() => {

@@ -7,13 +7,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use innkeeper_protocol::{Revision, http, method};
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response};
 use tokio::time::{sleep, timeout};
 
 use super::events::{ResumeState, read_events};
+use super::response_error::read_status_failure;
 use super::session::HttpSession;
+use super::session_fate::{ExchangeFailure, SessionFate};
 use super::session_state::InitializeRequest;
-use super::{NegotiatedEra, StreamEnd, send_error, status_error};
+use super::{NegotiatedEra, StreamEnd, send_error};
 use crate::error::{ProtocolError, UnavailableReason};
 use crate::session::RequestError;
 use crate::text::display_safe;
@@ -47,6 +49,10 @@ pub(super) async fn send_request(
         result = exchange(&http_session, &request) => {
             if let Err(fault) = result {
                 http_session.inbound.fail_request(id, fault);
+                if http_session.is_outdated() {
+                    let cause = "the server has another protocol revision now".into();
+                    http_session.inbound.close(UnavailableReason::ConnectionLost(cause));
+                }
             }
         }
         () = http_session.inbound.wait_until_unawaited(id) => {}
@@ -72,20 +78,34 @@ pub(super) async fn notify(http_session: &HttpSession, method: &str, body: Bytes
 }
 
 async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(), RequestError> {
+    if request.method != method::INITIALIZE {
+        http_session.replace_doubtful_session().await?;
+    }
     let mut renewed = false;
     loop {
         let session = http_session.session_id().filter(|_| request.method != method::INITIALIZE);
         let post = http_session.build_post(session.as_ref(), request.body.clone());
-        let response = http_session.send(with_modern_headers(http_session, post, request)).await?;
-        match (&session, response.status()) {
-            // The request did not run: the server does not know the session.
-            (Some(session), StatusCode::NOT_FOUND)
-                if !renewed && http_session.era() == NegotiatedEra::Legacy =>
-            {
+        let post = with_modern_headers(http_session, post, request);
+        let is_legacy = http_session.era() == NegotiatedEra::Legacy;
+        let renewable = session.as_ref().filter(|_| !renewed && is_legacy);
+        let response = match renewable {
+            Some(_) => http_session.send_in_session(post).await?,
+            None => http_session.send(post).await?,
+        };
+        let Err(failure) = handle_response(http_session, response, request).await else {
+            return Ok(());
+        };
+        let Some(expired) = renewable else { return Err(failure.error) };
+        match failure.fate {
+            SessionFate::Forgotten => {
                 renewed = true;
-                http_session.reinitialize(session).await?;
+                http_session.reinitialize(expired).await?;
             }
-            _ => return handle_response(http_session, response, request).await,
+            SessionFate::Uncertain => {
+                http_session.doubt_session();
+                return Err(failure.error);
+            }
+            SessionFate::Known => return Err(failure.error),
         }
     }
 }
@@ -95,11 +115,11 @@ pub(super) async fn handle_response(
     http_session: &HttpSession,
     response: Response,
     request: &PostRequest,
-) -> Result<(), RequestError> {
+) -> Result<(), ExchangeFailure> {
     if response.status().is_success() {
         read_response(http_session, response, request).await
     } else {
-        Err(status_error(response).await)
+        Err(ExchangeFailure::from_status(read_status_failure(response).await, request.id))
     }
 }
 
@@ -131,7 +151,7 @@ async fn read_response(
     http_session: &HttpSession,
     response: Response,
     request: &PostRequest,
-) -> Result<(), RequestError> {
+) -> Result<(), ExchangeFailure> {
     if request.method == method::INITIALIZE {
         let init_request = InitializeRequest { id: request.id, body: request.body.clone() };
         http_session.set_session(init_request, response.headers());
@@ -143,13 +163,16 @@ async fn read_response(
         && coding != "identity"
     {
         let coding = String::from_utf8_lossy(coding.as_bytes()).into_owned();
-        return Err(content_type_error(&format!("{essence} with encoding {coding}")));
+        return Err(content_type_error(&format!("{essence} with encoding {coding}")).into());
     }
     match essence {
         "application/json" => read_json(http_session, response, request.id).await,
         "text/event-stream" => read_stream(http_session, response, request).await,
-        _ if response.content_length() == Some(0) => Err(missing_response()),
-        _ => Err(content_type_error(if kind.is_empty() { "no content type" } else { essence })),
+        _ if response.content_length() == Some(0) => Err(missing_response().into()),
+        _ => {
+            Err(content_type_error(if kind.is_empty() { "no content type" } else { essence })
+                .into())
+        }
     }
 }
 
@@ -158,7 +181,7 @@ fn content_type_error(kind: &str) -> RequestError {
     RequestError::Protocol(ProtocolError::UnexpectedContentType(display_safe(&kind).into()))
 }
 
-fn missing_response() -> RequestError {
+pub(super) fn missing_response() -> RequestError {
     RequestError::Protocol(ProtocolError::MissingResponse)
 }
 
@@ -167,17 +190,21 @@ async fn read_json(
     http_session: &HttpSession,
     mut response: Response,
     id: u64,
-) -> Result<(), RequestError> {
+) -> Result<(), ExchangeFailure> {
     let limit = http_session.inbound.max_message_bytes();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| send_error(&error))? {
         if body.len() + chunk.len() > limit {
-            return Err(RequestError::Protocol(ProtocolError::TooLarge { limit }));
+            return Err(RequestError::Protocol(ProtocolError::TooLarge { limit }).into());
         }
         body.extend_from_slice(&chunk);
     }
-    http_session.inbound.receive_http_message(strip_bom(&body), Some(id)).await;
-    if http_session.inbound.is_awaited(id) { Err(missing_response()) } else { Ok(()) }
+    let body = strip_bom(&body);
+    http_session.inbound.receive_http_message(body, Some(id)).await;
+    match http_session.inbound.is_awaited(id) {
+        true => Err(ExchangeFailure::from_other_message(body)),
+        false => Ok(()),
+    }
 }
 
 /// Removes the byte order mark.
@@ -190,13 +217,14 @@ async fn read_stream(
     http_session: &HttpSession,
     mut response: Response,
     request: &PostRequest,
-) -> Result<(), RequestError> {
+) -> Result<(), ExchangeFailure> {
     let mut resume = ResumeState::default();
     let mut fruitless = 0;
     loop {
         let end = read_events(&http_session.inbound, response, Some(request.id), &mut resume).await;
         let cause = match end {
             StreamEnd::Responded => return Ok(()),
+            StreamEnd::SessionRefused(failure) => return Err(*failure),
             StreamEnd::Closed => "the stream ended without the response".into(),
             StreamEnd::Broken(cause) => cause,
         };
@@ -209,9 +237,9 @@ async fn read_stream(
         let Some(last) =
             resume.last_event_id.as_deref().filter(|_| legacy && fruitless < MAX_EMPTY_STREAMS)
         else {
-            return Err(connection_lost);
+            return Err(connection_lost.into());
         };
-        let Ok(last) = HeaderValue::from_str(last) else { return Err(connection_lost) };
+        let Ok(last) = HeaderValue::from_str(last) else { return Err(connection_lost.into()) };
         sleep(resume.backoff()).await;
         response = loop {
             let session = http_session.session_id();
@@ -220,14 +248,16 @@ async fn read_stream(
                 .header(http::LAST_EVENT_ID, last.clone());
             match http_session.send(resume_request).await {
                 Ok(response) if response.status().is_success() => break response,
-                Ok(_) => return Err(connection_lost),
+                Ok(_) => return Err(connection_lost.into()),
                 Err(error) => {
-                    let RequestError::Unavailable { reason, .. } = error else { return Err(error) };
+                    let RequestError::Unavailable { reason, .. } = error else {
+                        return Err(error.into());
+                    };
                     fruitless += 1;
                     if fruitless >= MAX_EMPTY_STREAMS
                         || matches!(reason, UnavailableReason::Unauthorized(_))
                     {
-                        return Err(RequestError::Unavailable { reason, sent: true });
+                        return Err(RequestError::Unavailable { reason, sent: true }.into());
                     }
                     sleep(resume.backoff()).await;
                 }

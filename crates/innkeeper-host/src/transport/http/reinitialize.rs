@@ -77,6 +77,11 @@ impl HttpSession {
         let initialized = timeout(REINITIALIZE_TIMEOUT, self.initialize(&init_request)).await;
         let headers = initialized
             .unwrap_or(Err(ReinitializeError::Timeout))
+            .inspect_err(|error| {
+                if matches!(error, ReinitializeError::RevisionChanged) {
+                    self.mark_outdated();
+                }
+            })
             .map_err(ReinitializeError::into_request_error)?;
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));

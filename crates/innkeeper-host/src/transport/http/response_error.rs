@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use innkeeper_protocol::{ErrorObject, skim};
+use innkeeper_protocol::{ErrorObject, RequestId, skim};
 use reqwest::Response;
 use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
@@ -90,9 +90,23 @@ pub(in crate::transport) fn describe_error(error: &reqwest::Error) -> Box<str> {
     display_safe(&causes.join(": ")).into()
 }
 
-/// Converts a response without a success status. The host does not follow redirects: the other
-/// server would receive the headers for this URL.
-pub(in crate::transport) async fn status_error(mut response: Response) -> RequestError {
+/// A response without a success status.
+#[derive(Debug)]
+pub(super) struct StatusFailure {
+    pub(super) status: u16,
+    /// The request that the JSON-RPC error in the body names.
+    pub(super) id: Option<u64>,
+    pub(super) error: RequestError,
+}
+
+/// Converts a response without a success status.
+pub(in crate::transport) async fn status_error(response: Response) -> RequestError {
+    read_status_failure(response).await.error
+}
+
+/// Reads a response without a success status. The host does not follow redirects: the other server
+/// would receive the headers for this URL.
+pub(super) async fn read_status_failure(mut response: Response) -> StatusFailure {
     let status = response.status().as_u16();
     let retry_after = parse_retry_after(response.headers());
     let moved = describe_redirect(&response);
@@ -112,35 +126,37 @@ pub(in crate::transport) async fn status_error(mut response: Response) -> Reques
     if matches!(status, 429 | 502 | 503) {
         // With 502 the gateway may have forwarded the request.
         let may_have_run = status == 502;
-        return RequestError::Unavailable {
-            reason: UnavailableReason::Busy { status, retry_after },
-            sent: may_have_run,
-        };
+        let reason = UnavailableReason::Busy { status, retry_after };
+        let error = RequestError::Unavailable { reason, sent: may_have_run };
+        return StatusFailure { status, id: None, error };
     }
-    if let Some(error) = parse_error_object(&body, &sent) {
-        return RequestError::ErrorResponse(error);
+    if let Some((id, error)) = parse_error_object(&body, &sent) {
+        return StatusFailure { status, id, error: RequestError::ErrorResponse(error) };
     }
     let text = moved.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
     let text = sent.mask(text);
     let text: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
     let text = display_safe(&text).replace('\n', " ").into();
-    RequestError::Protocol(ProtocolError::HttpStatus { status, body: text })
+    let error = RequestError::Protocol(ProtocolError::HttpStatus { status, body: text });
+    StatusFailure { status, id: None, error }
 }
 
-/// Parses the JSON-RPC error in a body with any id: the response belongs to this request. An error
-/// without `jsonrpc` comes from a gateway.
-fn parse_error_object(body: &[u8], sent: &SentSecrets) -> Option<ErrorObject> {
+/// Parses the JSON-RPC error in a body with any id, which is also returned: the response belongs to
+/// this request. An error without `jsonrpc` comes from a gateway.
+fn parse_error_object(body: &[u8], sent: &SentSecrets) -> Option<(Option<u64>, ErrorObject)> {
     let text = std::str::from_utf8(body).ok()?.trim();
     if skim::member(text, "jsonrpc") != Some(r#""2.0""#) {
         return None;
     }
     let error: Value = serde_json::from_str(skim::member(text, "error")?).ok()?;
     let data = error.get("data").map(|data| sent.mask(data.to_string()));
-    Some(ErrorObject {
+    let id = skim::member(text, "id").and_then(RequestId::from_raw);
+    let error = ErrorObject {
         code: error.get("code")?.as_i64()?,
         message: sent.mask(error.get("message")?.as_str()?.to_owned()),
         data: data.and_then(|data| RawValue::from_string(data).ok()),
-    })
+    };
+    Some((id.as_ref().and_then(RequestId::as_client_id), error))
 }
 
 /// Describes a redirect with a hint. Shows only the origin because the path may contain secrets.

@@ -1,6 +1,7 @@
 //! One Streamable HTTP session with its target: builds and sends its requests, and ends it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,6 +50,10 @@ pub(super) struct HttpSession {
     pub(super) notification_permits: Semaphore,
     /// Notified of every request that the server accepted.
     accepted: Notify,
+    /// Whether the server may have lost the session, so that the next request starts another one.
+    is_doubtful: AtomicBool,
+    /// Whether the server no longer has the negotiated revision.
+    is_outdated: AtomicBool,
 }
 
 impl HttpSession {
@@ -64,6 +69,8 @@ impl HttpSession {
             reinitialize_lock: tokio::sync::Mutex::default(),
             notification_permits: Semaphore::new(MAX_CONCURRENT_NOTIFICATIONS),
             accepted: Notify::new(),
+            is_doubtful: AtomicBool::new(false),
+            is_outdated: AtomicBool::new(false),
         }
     }
 
@@ -111,14 +118,56 @@ impl HttpSession {
 
     /// Sends a request with credentials.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        let mut response = self.target.send(request).await?;
+        let response = self.target.send(request).await?;
+        Ok(self.record_response(response))
+    }
+
+    /// Sends a request of the current session with credentials. A 401 without a challenge is returned
+    /// if the session needed no token so far: some servers report an unknown session so.
+    pub(super) async fn send_in_session(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<Response, RequestError> {
+        let response = self.target.send_in_session(request).await?;
+        Ok(self.record_response(response))
+    }
+
+    fn record_response(&self, mut response: Response) -> Response {
         if response.status().is_success() {
             self.accepted.notify_waiters();
         } else if let Some(Ok(id)) = self.session_id().as_ref().map(HeaderValue::to_str) {
             // Servers quote the id in the error for an unknown session.
             SentSecrets::attach(&mut response, &Secret::new(id));
         }
-        Ok(response)
+        response
+    }
+
+    /// Lets the next request start another session: the server may have lost this one.
+    pub(super) fn doubt_session(&self) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+    }
+
+    /// Starts another session if the server may have lost the current one.
+    ///
+    /// The error states that the caller's request was not sent.
+    pub(super) async fn replace_doubtful_session(&self) -> Result<(), RequestError> {
+        if !self.is_doubtful.load(Ordering::Relaxed)
+            || !self.is_doubtful.swap(false, Ordering::Relaxed)
+        {
+            return Ok(());
+        }
+        let Some(session) = self.session_id() else { return Ok(()) };
+        self.reinitialize(&session).await.inspect_err(|_| self.doubt_session())
+    }
+
+    /// Records that the server has another revision now.
+    pub(super) fn mark_outdated(&self) {
+        self.is_outdated.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether only another handshake can reach the server.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Relaxed)
     }
 
     /// Resolves when the server accepts a request that is sent after the first poll.

@@ -1,0 +1,159 @@
+//! Decides what a failed request says about the session that it carried.
+
+use innkeeper_protocol::ErrorObject;
+use serde_json::Value;
+
+use super::post::missing_response;
+use super::response_error::StatusFailure;
+use crate::error::ProtocolError;
+use crate::session::RequestError;
+use crate::session::unknown_session::names_unknown_session;
+
+/// The codes of errors about the message itself: they say nothing about the session.
+const MESSAGE_CODES: [i64; 3] = [-32_700, -32_601, -32_602];
+
+/// Maximum size in bytes of a message that can say that a session is unknown.
+const MAX_REFUSAL_BYTES: usize = 4 << 10;
+
+/// What a failed request says about its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SessionFate {
+    /// The server does not know the session, and did not run the request.
+    Forgotten,
+    /// The server may have lost the session, and the request may have run.
+    Uncertain,
+    /// Nothing.
+    Known,
+}
+
+/// The failure of one attempt to send a request.
+#[derive(Debug)]
+pub(super) struct ExchangeFailure {
+    pub(super) fate: SessionFate,
+    pub(super) error: RequestError,
+}
+
+impl From<RequestError> for ExchangeFailure {
+    fn from(error: RequestError) -> Self {
+        Self { fate: SessionFate::Known, error }
+    }
+}
+
+impl ExchangeFailure {
+    /// Converts a response without a success status to the request with this id.
+    ///
+    /// Servers report an unknown session in many ways. Those that name the request in their error
+    /// have read it, so that only their words count.
+    pub(super) fn from_status(failure: StatusFailure, id: u64) -> Self {
+        let is_own = failure.id == Some(id);
+        let (code, message) = match &failure.error {
+            RequestError::ErrorResponse(error) => (Some(error.code), &*error.message),
+            RequestError::Protocol(ProtocolError::HttpStatus { body, .. }) => (None, &**body),
+            RequestError::Protocol(_)
+            | RequestError::TooLarge { .. }
+            | RequestError::Unavailable { .. }
+            | RequestError::Timeout => (None, ""),
+        };
+        let fate = match failure.status {
+            // Without a challenge, which the client for tokens handles.
+            401 | 404 | 410 => SessionFate::Forgotten,
+            402..=499 | 400 if names_unknown_session(message) => SessionFate::Forgotten,
+            400 if !is_own && code.is_some_and(|code| !MESSAGE_CODES.contains(&code)) => {
+                SessionFate::Forgotten
+            }
+            500 if !(is_own && code.is_some()) => SessionFate::Uncertain,
+            _ => SessionFate::Known,
+        };
+        Self { fate, error: failure.error }
+    }
+
+    /// Returns the failure of a request whose successful HTTP response contains this message in place
+    /// of the response to the request.
+    pub(super) fn from_other_message(text: &[u8]) -> Self {
+        refused_session(text).unwrap_or_else(|| missing_response().into())
+    }
+}
+
+/// Returns the failure if the message says that the session is unknown.
+pub(super) fn refused_session(text: &[u8]) -> Option<ExchangeFailure> {
+    if text.len() > MAX_REFUSAL_BYTES {
+        return None;
+    }
+    let mut message: Value = serde_json::from_slice(text).ok()?;
+    if let Some([only]) = message.as_array_mut().map(Vec::as_mut_slice) {
+        message = only.take();
+    }
+    let error = message.get("error").filter(|_| message.get("method").is_none())?;
+    let words = error.get("message").unwrap_or(error).as_str()?;
+    let error_object = |code| {
+        let message = words.to_owned();
+        RequestError::ErrorResponse(ErrorObject { code, message, data: None })
+    };
+    names_unknown_session(words).then(|| ExchangeFailure {
+        fate: SessionFate::Forgotten,
+        error: error
+            .get("code")
+            .and_then(Value::as_i64)
+            .map_or_else(missing_response, error_object),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fate(status: u16, id: Option<u64>, code: Option<i64>, text: &str) -> SessionFate {
+        let error = match code {
+            Some(code) => RequestError::ErrorResponse(ErrorObject {
+                code,
+                message: text.to_owned(),
+                data: None,
+            }),
+            None => RequestError::Protocol(ProtocolError::HttpStatus { status, body: text.into() }),
+        };
+        ExchangeFailure::from_status(StatusFailure { status, id, error }, 7).fate
+    }
+
+    #[test]
+    fn a_refusal_that_can_only_mean_an_unknown_session_is_recognized() {
+        use SessionFate::{Forgotten, Known, Uncertain};
+        let own = Some(7);
+        for (expected, status, id, code, text) in [
+            (Forgotten, 404, None, None, "404 page not found"),
+            (Forgotten, 410, None, None, "gone"),
+            (Forgotten, 401, None, None, "unauthorized"),
+            (Forgotten, 400, None, None, "Invalid session ID"),
+            (Forgotten, 400, None, Some(-32_000), "Bad Request: Server not initialized"),
+            (Forgotten, 400, Some(0), Some(-32_600), "Bad Request"),
+            (Forgotten, 403, own, Some(-32_000), "Session expired"),
+            (Known, 400, None, Some(-32_602), "text too long"),
+            (Known, 400, own, Some(-32_000), "out of range"),
+            (Known, 400, None, None, "bad request"),
+            (Known, 403, None, None, "plan does not include MCP"),
+            (Uncertain, 500, None, None, "internal error"),
+            (Uncertain, 500, None, Some(-32_001), "Session not found"),
+            (Known, 500, own, Some(-32_603), "database down"),
+            (Known, 502, None, None, "session not found"),
+        ] {
+            assert_eq!(fate(status, id, code, text), expected, "{status} {text}");
+        }
+    }
+
+    #[test]
+    fn a_message_in_place_of_the_response_is_recognized_by_its_words() {
+        for text in [
+            r#"{"error":"Session not found"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"unknown session"}}"#,
+            r#"[{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Session not found"}}]"#,
+        ] {
+            assert!(refused_session(text.as_bytes()).is_some(), "{text}");
+        }
+        for text in [
+            r#"{"error":"boom"}"#,
+            r#"{"jsonrpc":"2.0","method":"x","error":"session not found"}"#,
+            "session not found",
+        ] {
+            assert!(refused_session(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+}
