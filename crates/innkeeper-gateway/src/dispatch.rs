@@ -15,6 +15,7 @@ mod operator_callback;
 mod resources;
 mod stored_results;
 mod telemetry;
+mod unavailable;
 
 pub(crate) use first_use::Need;
 pub(crate) use handshake::supported_versions;

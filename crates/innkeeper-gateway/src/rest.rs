@@ -20,6 +20,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::client::ClientIdentity;
 use crate::dispatch::{Caller, ClientRequest, Need, Reply, empty_object};
+use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::metrics::ClientTransport;
@@ -197,12 +198,13 @@ impl RestClient {
         let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
         let known = self.gateway().permitted_tool(&self.principal, &offering, name);
         if known.is_none() && !is_of_gateway {
+            let unknown = RpcError::unknown_item("tool", name);
+            let error = self.gateway().missing_item(&caller, &offering, Need::Tool(name), unknown);
+            if error.kind != ErrorKind::UnknownItem {
+                return Err(with_hints(Problem::from_error(error).with_tool(name)));
+            }
             self.gateway().audit_log.record_refused_tool(&self.principal, name);
-            let problem = match offering.not_started() {
-                Some(error) => Problem::from_error(error).with_tool(name),
-                None => Problem::unknown_tool(name),
-            };
-            return Err(with_hints(problem));
+            return Err(with_hints(Problem::unknown_tool(name)));
         }
         let read = async {
             if !is_json(&parts.headers) {

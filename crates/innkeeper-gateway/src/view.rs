@@ -78,6 +78,11 @@ impl View {
         });
     }
 
+    /// Returns the running hosts.
+    pub(crate) fn upstreams(&self) -> Arc<Vec<Arc<Upstream>>> {
+        self.upstreams.load_full()
+    }
+
     /// Returns whether the view can have servers that not all clients share.
     pub(crate) fn is_private(&self) -> bool {
         self.private_names.is_some()

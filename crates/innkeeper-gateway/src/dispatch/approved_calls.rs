@@ -205,7 +205,10 @@ impl GatewayInner {
         };
         let offering = self.offering_for(&caller, Need::Known).await?;
         let tool = offering.tool(&content.item);
-        let tool = tool.ok_or_else(|| RpcError::unknown_item("tool", &content.item))?;
+        let tool = tool.ok_or_else(|| {
+            let unknown = RpcError::unknown_item("tool", &content.item);
+            self.missing_item(&caller, &offering, Need::Tool(&content.item), unknown)
+        })?;
         self.run_tool(&request, &tool.with_use(in_use), &content.item).await
     }
 }

@@ -12,7 +12,7 @@ use super::forwarding::{CallTarget, cacheable_result, complete_result};
 use super::gateway_tools::text_result;
 use super::{Caller, CallerOffering, ClientRequest, Need, Reply};
 use crate::call_monitor::{CallInFlight, CallSubject};
-use crate::error::{RpcError, shown_name};
+use crate::error::{ErrorKind, RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::offering::{NamedItem, OfferedServer};
@@ -40,8 +40,12 @@ impl GatewayInner {
     ) -> Reply {
         let principal = &request.caller.principal;
         let Some(tool) = self.permitted_tool(principal, offering, name) else {
-            self.audit_log.record_refused_tool(principal, name);
-            return Err(offering.missing(RpcError::unknown_item("tool", name)));
+            let unknown = RpcError::unknown_item("tool", name);
+            let error = self.missing_item(request.caller, offering, Need::Tool(name), unknown);
+            if error.kind == ErrorKind::UnknownItem {
+                self.audit_log.record_refused_tool(principal, name);
+            }
+            return Err(error);
         };
         let questions = self.approval_of(tool);
         if let Some(questions) = questions
@@ -161,7 +165,9 @@ impl GatewayInner {
         let name = request.string_param("name")?;
         let offering = self.offering_for(request.caller, Need::Prompt(&name)).await?;
         let Some(prompt) = offering.prompt(&name) else {
-            return Err(offering.missing(RpcError::unknown_item("prompt", &name)));
+            let unknown = RpcError::unknown_item("prompt", &name);
+            let need = Need::Prompt(&name);
+            return Err(self.missing_item(request.caller, &offering, need, unknown));
         };
         let arguments = match request.param("arguments") {
             None | Some("null") => Map::new(),
@@ -193,7 +199,9 @@ impl GatewayInner {
         }
         let offering = self.offering_for(request.caller, Need::Resource(&uri)).await?;
         let Some(server) = offering.resource_server(&uri) else {
-            return Err(offering.missing(unknown_resource(request, &uri)));
+            let unknown = unknown_resource(request, &uri);
+            let need = Need::Resource(&uri);
+            return Err(self.missing_item(request.caller, &offering, need, unknown));
         };
         let target =
             CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
@@ -238,19 +246,22 @@ impl GatewayInner {
             _ => return Err(invalid("ref/type")),
         };
         let offering = self.offering_for(request.caller, referred.need()).await?;
+        let missing = |need, kind, name: &str| {
+            let unknown = RpcError::unknown_item(kind, name);
+            self.missing_item(request.caller, &offering, need, unknown)
+        };
         let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) = match referred {
             Referred::Prompt(name) => {
                 let prompt = offering
                     .prompt(&name)
-                    .ok_or_else(|| offering.missing(RpcError::unknown_item("prompt", &name)))?;
+                    .ok_or_else(|| missing(Need::Prompt(&name), "prompt", &name))?;
                 (&prompt.server, prompt.names.prefixed().into(), true)
             }
             Referred::Resource(uri) => {
                 let server = offering.template_server(&uri);
-                let server =
-                    server.or_else(|| offering.resource_server(&uri)).ok_or_else(|| {
-                        offering.missing(RpcError::unknown_item("resource template", &uri))
-                    })?;
+                let server = server
+                    .or_else(|| offering.resource_server(&uri))
+                    .ok_or_else(|| missing(Need::Resource(&uri), "resource template", &uri))?;
                 (server, uri.into(), false)
             }
         };

@@ -38,19 +38,6 @@ impl Need<'_> {
     }
 }
 
-impl CallerOffering {
-    /// Returns why a server that may have what the request needs did not start.
-    pub(crate) fn not_started(&self) -> Option<RpcError> {
-        self.not_started.first().cloned()
-    }
-
-    /// Returns the error of an item that is not offered: why a server that may have it did not start, else
-    /// `unknown`.
-    pub(crate) fn missing(&self, unknown: RpcError) -> RpcError {
-        self.not_started().unwrap_or(unknown)
-    }
-}
-
 impl GatewayInner {
     /// Returns everything that the endpoint of a caller offers. Starts the servers of the caller that no
     /// request has used. Those that do not start are left out.

@@ -28,7 +28,9 @@ impl GatewayInner {
         let need = if subscribed { Need::Resource(&uri) } else { Need::Known };
         let offering = self.offering_for(request.caller, need).await?;
         let Some(server) = offering.resource_server(&uri) else {
-            return Err(offering.missing(RpcError::unknown_item("resource", &uri)));
+            let unknown = RpcError::unknown_item("resource", &uri);
+            let need = Need::Resource(&uri);
+            return Err(self.missing_item(request.caller, &offering, need, unknown));
         };
         let Some(subscription) = &request.caller.subscription else {
             return Err(RpcError::new(
@@ -108,7 +110,10 @@ impl GatewayInner {
         );
         let owners = requested.resources.iter().map(|uri| {
             let server = offering.resource_server(uri);
-            server.cloned().ok_or_else(|| offering.missing(RpcError::unknown_item("resource", uri)))
+            server.cloned().ok_or_else(|| {
+                let unknown = RpcError::unknown_item("resource", uri);
+                self.missing_item(caller, &offering, Need::Resource(uri), unknown)
+            })
         });
         let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
         let subscription = self.subscribers.add(subscriber, self.endpoint(caller.endpoint));

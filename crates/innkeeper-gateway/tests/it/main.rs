@@ -26,6 +26,7 @@ mod question_pages;
 mod question_store;
 mod questions;
 mod rest;
+mod revival;
 mod rmcp_client;
 mod search;
 mod setup;

@@ -237,7 +237,7 @@ async fn a_server_that_does_not_respond_at_all_is_unavailable_after_a_timeout() 
     });
     unavailable.await.unwrap();
     let refused = client.respond("tools/call", call).await;
-    assert_eq!(refused["error"]["message"], "unknown tool `a.pid`");
+    assert_eq!(refused["error"]["message"], "server `a` is unavailable: a call timed out");
 }
 
 /// Attack: remote | a client sends many calls and reads no response | another client of the server
