@@ -46,7 +46,10 @@ fn configuration() -> Value {
     let mut file = mcp_json([
         fixture("a").with("--tools", tools).with("--stderr", "<b>ready</b>"),
         fixture("b").with("--progress", 1_000).with("--progress-delay", 60),
-        fixture("c").with("--exit-at-start", 3).config_key("required", false),
+        fixture("c")
+            .with("--exit-at-start", 3)
+            .config_key("required", false)
+            .config_key("restart", "never"),
     ]);
     file["serve"] = json!({
         "auth": { "apiKeys": [{ "principal": "ada", "sha256": ADA_SHA256 }] },
