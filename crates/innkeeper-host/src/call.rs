@@ -351,7 +351,12 @@ fn read_arguments<'a>(
         }
         vec![violation.problem]
     } else if values.is_object() {
-        route.argument_schema.check(&values)
+        let problems = route.argument_schema.check(&values);
+        if let Some(reason) = route.argument_schema.first_unusable_reason() {
+            let (server, tool) = (&*route.connection.server, &*route.name);
+            tracing::warn!(server, tool, reason, "unusable input schema");
+        }
+        problems
     } else {
         // The protocol requires an object, whatever the schema allows.
         let message = "expected object: tool arguments are named".to_owned();

@@ -260,6 +260,12 @@ impl Catalog {
         all_warnings
     }
 
+    /// Returns why the host sends arguments of a tool without a check: the input schema does not
+    /// compile. Compiles the schema.
+    pub fn unchecked_arguments_reason(&self, public_name: &str) -> Option<String> {
+        self.tools.get(public_name)?.argument_schema.unusable_reason()
+    }
+
     /// Returns the guard's findings in definitions and instructions that are not withheld
     /// (`guard.definitions` is `flag`). The host also reported each finding as
     /// [`HostEvent::GuardFinding`](crate::HostEvent::GuardFinding).
@@ -354,6 +360,14 @@ impl Catalog {
         });
         if let Some(reason) = withheld_reason {
             return exclusion_error(&server.into(), kind, item, reason);
+        }
+        if let Some(reason) = entry.and_then(|entry| entry.unusable_reason(kind, item)) {
+            return CallError::Routing(RoutingError::UnusableItem {
+                server: server.into(),
+                item_kind: kind.as_str(),
+                item: item.into(),
+                reason: reason.into(),
+            });
         }
         CallError::Routing(RoutingError::UnknownItem {
             server: server.into(),

@@ -2,8 +2,10 @@
 
 mod result_schema;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use innkeeper_protocol::skim;
-use innkeeper_schema::{Schema, Violation};
+use innkeeper_schema::{ANY_TYPE, CheckError, Schema, Violation, standard_type_name};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -11,7 +13,11 @@ pub(crate) use self::result_schema::ResultSchema;
 
 /// The JSON Schema of a tool's arguments, compiled once at the first use.
 #[derive(Debug)]
-pub(crate) struct ArgumentSchema(Schema);
+pub(crate) struct ArgumentSchema {
+    schema: Schema,
+    /// Whether the log has the reason why the schema is unusable.
+    is_reported: AtomicBool,
+}
 
 impl ArgumentSchema {
     /// Checks a schema without compiling the schema; an empty schema accepts any object.
@@ -23,7 +29,7 @@ impl ArgumentSchema {
     pub(crate) fn new(raw: &RawValue) -> Result<Self, String> {
         let reason = if describes_objects(raw) {
             match schema_within_limits(raw) {
-                Ok(schema) => return Ok(Self(schema)),
+                Ok(schema) => return Ok(Self { schema, is_reported: AtomicBool::new(false) }),
                 Err(reason) => reason,
             }
         } else {
@@ -35,13 +41,29 @@ impl ArgumentSchema {
     /// Returns the parts of `arguments` that do not match, sorted by pointer, at most 32; empty if
     /// all match.
     ///
-    /// Arguments that are too large or too deep for this schema, and a schema that fails to
-    /// compile, are one violation of the whole object.
+    /// Arguments that are too large or too deep for this schema are one violation of the whole
+    /// object. A schema that fails to compile checks nothing: the server decides, because a tool
+    /// with a mistake in its schema usually works.
     pub(crate) fn check(&self, arguments: &Value) -> Vec<Violation> {
-        let whole = |error: innkeeper_schema::CheckError| {
-            vec![Violation::of_whole_value(error.to_string())]
-        };
-        self.0.violations(arguments).unwrap_or_else(whole)
+        match self.schema.violations(arguments) {
+            Ok(violations) => violations,
+            Err(CheckError::UnusableSchema(_)) => Vec::new(),
+            Err(error @ (CheckError::TooDeep | CheckError::TooLarge | CheckError::Failed)) => {
+                vec![Violation::of_whole_value(error.to_string())]
+            }
+        }
+    }
+
+    /// Returns why arguments are not checked, if the schema fails to compile.
+    pub(crate) fn unusable_reason(&self) -> Option<String> {
+        let reason = self.schema.unusable_reason()?;
+        Some(format!("the arguments are not checked, because the input schema is {reason}"))
+    }
+
+    /// Returns the reason once, for the log.
+    pub(crate) fn first_unusable_reason(&self) -> Option<String> {
+        let reason = self.unusable_reason()?;
+        (!self.is_reported.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 }
 
@@ -60,10 +82,13 @@ fn describes_objects(schema: &RawValue) -> bool {
         return matches!(text, "true" | "null");
     }
     let declared = skim::member(text, "type").and_then(|kind| serde_json::from_str(kind).ok());
+    let is_object = |kind: &Value| {
+        matches!(kind.as_str().and_then(standard_type_name), Some("object" | ANY_TYPE))
+    };
     match declared {
-        None => true,
-        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
-        Some(kind) => kind == "object",
+        None | Some(Value::Null) => true,
+        Some(Value::Array(kinds)) => kinds.is_empty() || kinds.iter().any(is_object),
+        Some(kind) => is_object(&kind),
     }
 }
 
@@ -97,12 +122,32 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_schema_is_refused_with_its_reason_or_is_one_violation() {
+    fn a_schema_outside_the_limits_is_refused_with_its_reason() {
         let outside = json!({"$ref": "https://example.com/a"});
         let reason = read(&outside).unwrap_err();
         assert!(reason.starts_with("unusable input schema: reference `https:"), "{reason}");
-        let broken = read(&json!({"properties": {"a": {"type": "text"}}})).unwrap();
-        let message = "the schema is unusable: invalid at `/properties/a/type`".to_owned();
-        assert_eq!(broken.check(&json!({})), [Violation::of_whole_value(message)]);
+    }
+
+    #[test]
+    fn a_schema_that_does_not_compile_checks_nothing_and_says_why() {
+        for (schema, place) in [
+            (json!({"properties": {"a": {"type": "text"}}}), "invalid at `/properties/a/type`"),
+            (json!({"properties": {"a": {"pattern": "["}}}), "pattern `[` is invalid"),
+        ] {
+            let broken = read(&schema).unwrap();
+            assert_eq!(broken.check(&json!({"a": "x"})), [], "{schema}");
+            let reason = broken.unusable_reason().unwrap();
+            assert!(reason.contains(place), "{reason}");
+        }
+        assert_eq!(read(&json!({"required": null})).unwrap().unusable_reason(), None);
+    }
+
+    #[test]
+    fn the_root_is_an_object_in_any_spelling_of_the_type() {
+        for kind in
+            [json!("OBJECT"), json!("dict"), json!("any"), json!(""), json!(null), json!([])]
+        {
+            assert!(read(&json!({ "type": kind })).is_ok(), "{kind}");
+        }
     }
 }

@@ -232,6 +232,10 @@ impl<'py> Exception<'py> {
                 .with("server_name", &**server)?
                 .with("target", &**item)?
                 .with("reason", format!("{}_withheld", item_kind.replace(' ', "_"))),
+            RoutingError::UnusableItem { server, item_kind, item, .. } => exception
+                .with("server_name", &**server)?
+                .with("target", format!("{server}.{item}"))?
+                .with("reason", format!("{item_kind}_unusable")),
             RoutingError::UnknownResource { uri, suggestion } => exception
                 .with("target", &**uri)?
                 .with("reason", "resource_not_found")?

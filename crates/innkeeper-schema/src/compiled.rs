@@ -1,10 +1,13 @@
 //! A compiled schema, which rejects values that would cost too much.
 
+use std::borrow::Cow;
+
 use jsonschema::{Draft, Validator};
 use serde_json::Value;
 
+use crate::correction;
 use crate::cost::{self, NodeGroups, SchemaBounds};
-use crate::draft::detect_draft;
+use crate::draft::{self, detect_draft};
 use crate::error::{CheckError, SchemaError};
 use crate::eval_cost::{CostEstimator, EvalCost};
 use crate::graph::SchemaGraph;
@@ -100,6 +103,8 @@ impl SchemaOutline {
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct CompiledSchema {
+    /// The compiled schema, if it is a [correction](crate::correction) of the source.
+    corrected: Option<Value>,
     validator: Validator,
     graph: SchemaGraph,
     bounds: SchemaBounds,
@@ -109,12 +114,22 @@ pub(crate) struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Checks the limits of `schema` and compiles it.
+    /// Checks the limits of `schema` and compiles it, corrected if necessary.
     ///
     /// # Errors
     ///
     /// Returns the reason why the schema is unusable.
     pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
+        let compiled = Self::compile(schema);
+        if !matches!(compiled, Err(SchemaError::Invalid { .. })) && !draft::is_draft3(schema) {
+            return compiled;
+        }
+        let corrected = correction::correct(schema, detect_draft(schema)?);
+        let recompiled = Self::compile(&corrected);
+        recompiled.map(|schema| Self { corrected: Some(corrected), ..schema }).or(compiled)
+    }
+
+    fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let outline = SchemaOutline::new(schema)?;
         let (validator, match_cost) = match outline.build_with_small_patterns(schema) {
             Some(built) => built,
@@ -123,7 +138,7 @@ impl CompiledSchema {
         let SchemaOutline { graph, bounds, .. } = outline;
         let is_cheap =
             !bounds.recursive && bounds.cost <= MAX_UNCHECKED_COST && graph.patterns.is_empty();
-        Ok(Self { validator, graph, bounds, match_cost, is_cheap })
+        Ok(Self { corrected: None, validator, graph, bounds, match_cost, is_cheap })
     }
 
     /// Returns the violations of `value`, sorted by pointer, at most 32.
@@ -158,10 +173,16 @@ impl CompiledSchema {
             }
             None => {
                 let error = self.validator.validate(value).err();
-                let schema = schema.to_value().unwrap_or_default();
+                let schema = self.source_value(schema);
                 Ok(messages::violations(&schema, error.into_iter()).into_iter().next())
             }
         }
+    }
+
+    /// Returns the schema that was compiled.
+    fn source_value<'s>(&'s self, source: &'s SchemaSource) -> Cow<'s, Value> {
+        let corrected = self.corrected.as_ref().map(Cow::Borrowed);
+        corrected.unwrap_or_else(|| source.to_value().unwrap_or_default())
     }
 
     /// Returns why the schema must not be applied to `value`, if so.
@@ -205,7 +226,7 @@ impl CompiledSchema {
         if load.exceeds(limit) {
             return vec![Violation::of_whole_value(UNLOCATED_MESSAGE.to_owned())];
         }
-        let schema = schema.to_value().unwrap_or_default();
+        let schema = self.source_value(schema);
         if load.errors <= MAX_ERROR_COST {
             messages::violations(&schema, self.validator.iter_errors(value))
         } else {

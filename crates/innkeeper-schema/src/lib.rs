@@ -4,7 +4,8 @@
 //! bounded time and memory: its size, its references and its expanded cost have limits that are
 //! checked before compilation; the first use compiles the schema; and a value that would cost too
 //! much is rejected before validation. References stay within the schema, and nothing is fetched.
-//! `format` is an annotation, as in the specification: it is not checked.
+//! A keyword that violates the dialect but has only one possible meaning, such as
+//! `"required": null`, is corrected for the check. `format` is an annotation, as in the specification: it is not checked.
 //!
 //! ```
 //! use innkeeper_schema::Schema;
@@ -24,7 +25,9 @@ mod limits;
 mod number;
 mod quote;
 mod reference;
+mod type_name;
 
+mod correction;
 mod graph;
 mod keywords;
 
@@ -47,4 +50,5 @@ pub use messages::MAX_VIOLATIONS;
 pub use number::{MIN_ROUNDED_BYTES, parse_number};
 pub use quote::quote;
 pub use schema::Schema;
+pub use type_name::{ANY_TYPE, standard_type_name};
 pub use violation::Violation;

@@ -52,6 +52,11 @@ impl Schema {
         }
     }
 
+    /// Returns why no value can be checked, if the schema does not compile.
+    pub fn unusable_reason(&self) -> Option<&SchemaError> {
+        self.compiled().as_ref().err()
+    }
+
     /// Returns the parts of `value` that violate the schema, sorted by pointer, at most 32; empty if
     /// the value is valid.
     ///
@@ -78,13 +83,16 @@ impl Schema {
         &self,
         check: impl FnOnce(&CompiledSchema) -> Result<T, CheckError>,
     ) -> Result<T, CheckError> {
-        let compiled = self.compiled.get_or_init(|| {
+        let unusable = |reason: &SchemaError| CheckError::UnusableSchema(reason.clone());
+        let compiled = self.compiled().as_ref().map_err(unusable)?;
+        catch_panic(|| check(compiled)).unwrap_or(Err(CheckError::Failed))
+    }
+
+    fn compiled(&self) -> &Result<CompiledSchema, SchemaError> {
+        self.compiled.get_or_init(|| {
             catch_panic(|| CompiledSchema::new(&*self.source.to_value()?))
                 .unwrap_or(Err(SchemaError::CompilationFailed))
-        });
-        let unusable = |reason: &SchemaError| CheckError::UnusableSchema(reason.clone());
-        let compiled = compiled.as_ref().map_err(unusable)?;
-        catch_panic(|| check(compiled)).unwrap_or(Err(CheckError::Failed))
+        })
     }
 }
 

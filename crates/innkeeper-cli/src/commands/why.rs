@@ -158,7 +158,8 @@ fn explain(host: &Host, config: &Config, server: &str, (target, tool): (&str, &s
     let mut findings = catalog.warnings();
     findings.extend(catalog.guard_findings());
     findings.retain(|finding| *finding.server == *server && finding.tool.as_deref() == Some(tool));
-    let reasons: Vec<String> = findings.into_iter().map(|finding| finding.reason).collect();
+    let mut reasons: Vec<String> = findings.into_iter().map(|finding| finding.reason).collect();
+    reasons.extend(catalog.unchecked_arguments_reason(&format!("{server}.{tool}")));
     json!({
         "tool": target,
         "verdict": verdict,

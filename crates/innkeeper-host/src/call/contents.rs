@@ -52,7 +52,6 @@ pub(crate) async fn get_prompt(
     }
     let connection = &*route.connection;
     let meta = options.caller_meta(&connection.negotiated.client_meta, name)?;
-    let non_empty_arguments = (!arguments.is_empty()).then_some(arguments);
     let request = ContentRequest {
         method: method::PROMPTS_GET,
         item: &route.name,
@@ -63,7 +62,8 @@ pub(crate) async fn get_prompt(
     let params =
         |id, RoundTripParams { responses, state, trace_context }: RoundTripParams| ItemParams {
             name: &route.name,
-            arguments: non_empty_arguments,
+            // Many servers refuse a request without this optional member.
+            arguments: Some(arguments),
             meta: connection.negotiated.client_meta.meta_with_trace(
                 options.progress_token(id),
                 trace_context,

@@ -15,7 +15,7 @@ use super::security_warning::{self, SecurityWarning};
 use crate::arguments::ArgumentRules;
 use crate::catalog::{PinMismatch, WithheldTools};
 use crate::connection::Connection;
-use crate::connection::listing::{Definition, Quarantined, ServerListing};
+use crate::connection::listing::{Definition, Quarantined, ServerListing, UnusableItem};
 use crate::guard::{self, ItemKind, Scanner, SecretFingerprints};
 use crate::schema::{ArgumentSchema, ResultSchema};
 use innkeeper_config::{DenyReason, ServerConfig, TransportConfig};
@@ -33,6 +33,8 @@ pub(crate) struct CatalogEntry {
     pub(crate) prompts: Vec<Arc<PromptRoute>>,
     /// Tools that the configuration, an unusable schema, a pin or the guard excludes.
     pub(crate) excluded_tools: Vec<ExcludedTool>,
+    /// Tools and prompts with unusable definitions.
+    pub(crate) unusable_items: Vec<UnusableItem>,
     /// Tools and instructions with hidden text.
     pub(crate) warnings: Vec<SecurityWarning>,
     /// Prompts, resources and templates that the guard withholds.
@@ -89,6 +91,7 @@ impl CatalogEntry {
         quarantined: &mut Vec<Quarantined>,
     ) -> Self {
         let mut excluded_tools = Vec::new();
+        let mut unusable_items = listing.unusable.clone();
         let (mut definition_findings, mode) = (Vec::new(), config.guard.definitions);
         let mut tools = Vec::with_capacity(listing.tools.len());
         listing.tools.retain(|tool| {
@@ -112,7 +115,14 @@ impl CatalogEntry {
                 Ok(route) => tools.push(Arc::new(route)),
                 Err(reason) => {
                     excluded_tools.push(exclude(reason.clone(), false));
-                    quarantined.push(Quarantined { subject: format!("tool `{name}`"), reason });
+                    let unusable = UnusableItem {
+                        kind: ItemKind::Tool.as_str(),
+                        name: name.as_str().into(),
+                        reason: reason.as_str().into(),
+                    };
+                    unusable_items.push(unusable);
+                    let subject = format!("tool `{name}`");
+                    quarantined.push(Quarantined { subject, reason, name: None });
                     return false;
                 }
             }
@@ -142,6 +152,7 @@ impl CatalogEntry {
             tools,
             prompts,
             excluded_tools,
+            unusable_items,
             warnings,
             excluded_items,
             definition_findings,
@@ -201,6 +212,13 @@ impl CatalogEntry {
             .iter()
             .find(|excluded| excluded.withheld && excluded.tool.view.name == tool);
         excluded.map(|excluded| excluded.reason.as_str())
+    }
+
+    /// Returns why the definition of a tool or prompt is unusable.
+    pub(crate) fn unusable_reason(&self, kind: ItemKind, name: &str) -> Option<&str> {
+        let mut items = self.unusable_items.iter();
+        let item = items.find(|item| item.kind == kind.as_str() && *item.name == *name)?;
+        Some(&item.reason)
     }
 
     /// Returns the reason why the guard withholds a prompt.
@@ -299,7 +317,7 @@ fn output_schema(
     let raw = raw.filter(|_| connection.negotiated.revision.has_output_schema())?;
     let quarantine = |reason| {
         let subject = format!("output schema of tool `{}`", tool.view.name);
-        quarantined.push(Quarantined { subject, reason });
+        quarantined.push(Quarantined { subject, reason, name: None });
     };
     ResultSchema::new(raw).map_err(quarantine).ok().map(Arc::new)
 }

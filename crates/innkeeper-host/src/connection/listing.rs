@@ -8,7 +8,7 @@ use innkeeper_config::name;
 use innkeeper_protocol::view::{
     ListCapability, Page, Prompt, Resource, ResourceTemplate, ServerCapabilities, Tool,
 };
-use innkeeper_protocol::{ViewError, method};
+use innkeeper_protocol::{ViewError, method, skim};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -78,9 +78,30 @@ pub struct ServerListing {
     /// Lists that could not be read since the start of the server; these lists are empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingList>,
+    /// Items with a name and an unusable definition.
+    #[serde(skip)]
+    pub(crate) unusable: Vec<UnusableItem>,
+}
+
+/// A tool or prompt with an unusable definition, which is not part of the list.
+#[derive(Clone, Debug)]
+pub(crate) struct UnusableItem {
+    /// `tool` or `prompt`.
+    pub(crate) kind: &'static str,
+    pub(crate) name: Box<str>,
+    pub(crate) reason: Box<str>,
 }
 
 impl ServerListing {
+    /// Replaces the unusable items of one kind by those of a new list.
+    fn replace_unusable(&mut self, kind: &'static str, excluded: &[Quarantined]) {
+        self.unusable.retain(|item| item.kind != kind);
+        self.unusable.extend(excluded.iter().filter_map(|excluded| {
+            let (name, reason) = (excluded.name.clone()?, excluded.reason.as_str().into());
+            Some(UnusableItem { kind, name, reason })
+        }));
+    }
+
     /// Returns whether both listings have the same definitions, byte for byte, in any order: a
     /// rebuilt listing has excluded items at the end.
     pub(crate) fn has_same_items(&self, other: &Self) -> bool {
@@ -106,6 +127,8 @@ impl ServerListing {
 pub(crate) struct Quarantined {
     pub(crate) subject: String,
     pub(crate) reason: String,
+    /// The name of the item, if the item has one.
+    pub(crate) name: Option<Box<str>>,
 }
 
 /// Logs the excluded items and publishes an event for each.
@@ -114,7 +137,7 @@ pub(crate) fn report_quarantined(
     server: &Arc<str>,
     excluded: &[Quarantined],
 ) {
-    for Quarantined { subject: what, reason } in excluded {
+    for Quarantined { subject: what, reason, .. } in excluded {
         tracing::warn!(server = &**server, what, reason, "excluded from the catalog");
         events.publish(HostEvent::Quarantined {
             server: server.clone(),
@@ -220,11 +243,15 @@ pub(crate) async fn refresh(
     ];
     listing.missing.retain(|missing| !was_read.contains(&(missing.list, true)));
     if let Some(list) = tools {
+        let first = excluded.len();
         listing.tools = list.parse_items("tool", Tool::from_raw, |tool| &tool.name, excluded).await;
+        listing.replace_unusable("tool", &excluded[first..]);
     }
     if let Some(list) = prompts {
+        let first = excluded.len();
         listing.prompts =
             list.parse_items("prompt", Prompt::from_raw, |prompt| &prompt.name, excluded).await;
+        listing.replace_unusable("prompt", &excluded[first..]);
     }
     if let Some(list) = resources {
         listing.resources =
@@ -268,7 +295,8 @@ async fn fetch_list(
     let deadline = Instant::now() + timeout;
     let mut list = RawList::default();
     let mut cursors = HashSet::new();
-    let (mut bytes, mut cursor) = (0, None::<String>);
+    let mut bytes = 0;
+    let mut cursor = None::<Box<RawValue>>;
     for _ in 0..MAX_PAGES {
         let params = ListParams {
             cursor: cursor.as_deref(),
@@ -309,11 +337,11 @@ async fn fetch_list(
         }
         match page.next_cursor {
             None => return Ok(list),
-            Some(next) if next.len() > MAX_CURSOR_BYTES => {
+            Some(next) if next.get().len() > MAX_CURSOR_BYTES => {
                 list.issues.push(format!("cursor exceeds {MAX_CURSOR_BYTES} bytes"));
                 return Ok(list);
             }
-            Some(next) if !cursors.insert(next.clone()) => {
+            Some(next) if !cursors.insert(next.get().to_owned()) => {
                 list.issues.push("repeated cursor; further pages ignored".to_owned());
                 return Ok(list);
             }
@@ -337,7 +365,7 @@ fn shape_error(connection: &Connection, method: &'static str, error: ViewError) 
 #[derive(Serialize)]
 struct ListParams<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    cursor: Option<&'a str>,
+    cursor: Option<&'a RawValue>,
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     meta: Option<Meta<'a>>,
 }
@@ -355,31 +383,33 @@ impl RawList {
         let mut definitions = Vec::with_capacity(self.items.len());
         let mut budget = CoopBudget::default();
         for odd in self.issues {
-            excluded.push(Quarantined { subject: format!("{item_kind} list"), reason: odd });
+            let subject = format!("{item_kind} list");
+            excluded.push(Quarantined { subject, reason: odd, name: None });
         }
         for (index, raw) in self.items.into_iter().enumerate() {
             budget.consume(raw.get().len()).await;
             let view = match read(&raw) {
                 Ok(view) => view,
                 Err(error) => {
-                    let reason = error.to_string();
-                    excluded.push(Quarantined {
-                        subject: format!("{item_kind} number {index}"),
-                        reason,
-                    });
+                    let name = skim::member(raw.get(), "name").and_then(skim::decode_string);
+                    let subject = match &name {
+                        Some(name) => quote_item(item_kind, name),
+                        None => format!("{item_kind} number {index}"),
+                    };
+                    let name = name.map(|name| name.into_owned().into());
+                    excluded.push(Quarantined { subject, reason: error.to_string(), name });
                     continue;
                 }
             };
             let rejection = match item_kind {
-                "tool" | "prompt" => name::rejection_reason(key(&view)),
+                "tool" | "prompt" => name::name_problem(key(&view)),
                 _ => None,
             };
-            let doubled = || names.contains(key(&view)).then_some("duplicate name");
+            let rejection = rejection.map(|problem| format!("the name {problem}"));
+            let doubled = || names.contains(key(&view)).then(|| "duplicate name".to_owned());
             if let Some(reason) = rejection.or_else(doubled) {
-                let name: String = key(&view).chars().take(MAX_SHOWN_CHARS).collect();
-                let name = crate::text::display_safe(&name).replace('\n', "\\n");
-                let subject = format!("{item_kind} `{}`", name.replace('\t', "\\t"));
-                excluded.push(Quarantined { subject, reason: reason.to_owned() });
+                let subject = quote_item(item_kind, key(&view));
+                excluded.push(Quarantined { subject, reason, name: None });
                 continue;
             }
             names.insert(key(&view).to_owned());
@@ -387,6 +417,13 @@ impl RawList {
         }
         definitions
     }
+}
+
+/// Returns the kind and the name of an item for a message on one line.
+fn quote_item(kind: &str, name: &str) -> String {
+    let name: String = name.chars().take(MAX_SHOWN_CHARS).collect();
+    let name = crate::text::display_safe(&name).replace('\n', "\\n");
+    format!("{kind} `{}`", name.replace('\t', "\\t"))
 }
 
 #[cfg(test)]

@@ -50,6 +50,18 @@ pub enum RoutingError {
         /// Guard finding, with a hint.
         reason: Box<str>,
     },
+    /// The server lists an item of that name, but the definition is unusable.
+    #[error("{item_kind} `{item}` of server `{server}` is excluded: {reason}")]
+    UnusableItem {
+        /// Name of the server.
+        server: Arc<str>,
+        /// `tool` or `prompt`.
+        item_kind: &'static str,
+        /// Name after the server name.
+        item: Box<str>,
+        /// What is wrong with the definition.
+        reason: Box<str>,
+    },
     /// No server has the resource.
     #[error("no server has resource `{uri}`{}", Suggestion(suggestion))]
     UnknownResource {

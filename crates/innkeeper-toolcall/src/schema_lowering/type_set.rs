@@ -1,5 +1,6 @@
 //! The JSON types that a schema accepts.
 
+use innkeeper_schema::{ANY_TYPE, standard_type_name};
 use serde_json::Value;
 
 /// A set of JSON types. Integers and other numbers are separate types.
@@ -22,31 +23,18 @@ impl TypeSet {
     /// Returns the type of a name, and whether the name is from JSON Schema. Some programs and
     /// benchmarks use type names of Python and Java.
     pub(super) fn from_name(name: &str) -> Option<(Self, bool)> {
-        let standard = match name {
-            "null" => Some(Self::NULL),
-            "boolean" => Some(Self::BOOLEAN),
-            "integer" => Some(Self::INTEGER),
-            "number" => Some(Self::NUMBER),
-            "string" => Some(Self::STRING),
-            "array" => Some(Self::ARRAY),
-            "object" => Some(Self::OBJECT),
-            _ => None,
+        let standard = standard_type_name(name)?;
+        let types = match standard {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "integer" => Self::INTEGER,
+            "number" => Self::NUMBER,
+            "string" => Self::STRING,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            _ => Self::ANY,
         };
-        if let Some(standard) = standard {
-            return Some((standard, true));
-        }
-        let foreign = match name.to_ascii_lowercase().as_str() {
-            "null" | "none" | "nonetype" => Self::NULL,
-            "bool" | "boolean" => Self::BOOLEAN,
-            "int" | "integer" | "long" | "short" | "byte" => Self::INTEGER,
-            "number" | "float" | "double" | "decimal" => Self::NUMBER,
-            "string" | "str" | "char" => Self::STRING,
-            "array" | "list" | "arraylist" | "tuple" | "set" => Self::ARRAY,
-            "object" | "dict" | "map" | "hashmap" => Self::OBJECT,
-            "any" | "" => Self::ANY,
-            _ => return None,
-        };
-        Some((foreign, false))
+        Some((types, name == standard && standard != ANY_TYPE))
     }
 
     /// Returns the type of a value.

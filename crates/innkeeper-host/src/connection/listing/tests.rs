@@ -23,6 +23,7 @@ fn listing(lists: [Value; 4]) -> ServerListing {
         resources: definitions(resources, Resource::from_raw),
         resource_templates: definitions(templates, ResourceTemplate::from_raw),
         missing: Vec::new(),
+        unusable: Vec::new(),
     }
 }
 

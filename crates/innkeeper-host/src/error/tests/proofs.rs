@@ -57,6 +57,8 @@ fn call_errors() -> [ErrorTests; 4] {
                 a_changed_and_an_unknown_tool_are_refused_and_the_others_can_be_called,
             ItemWithheld => "tests/it/guard/contents.rs"
                 definitions_of_prompts_and_resources_are_reported_or_excluded_by_the_mode,
+            UnusableItem => "tests/it/calls/route.rs"
+                a_tool_without_a_usable_schema_is_excluded_by_name_and_a_call_says_why,
             UnknownResource => "tests/it/calls/resource.rs"
                 a_uri_nobody_offers_is_a_routing_error_with_a_suggestion,
             Ambiguous => "tests/it/calls/resource.rs"

@@ -151,3 +151,20 @@ async fn denied_arguments_are_not_sent_and_the_refusal_is_in_the_log_as_a_securi
     host.call_tool("one.echo", json!({"message": "rm -rf /"})).await.unwrap();
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_schema_that_does_not_compile_is_a_warning_and_its_tool_stays_callable() {
+    let test_env = TestEnv::new();
+    let log = LogCapture::capture();
+    let schema = json!({"properties": {"a": {"type": "text"}}});
+    let tools = json!([{"name": "odd", "inputSchema": schema}]).to_string();
+    let host = test_env.start([test_env.fixture("one").with("--tools", tools)]).await.unwrap();
+    for _ in 0..2 {
+        host.call_tool("one.odd", json!({"a": 1})).await.unwrap();
+    }
+    let lines = log.with_message("unusable input schema");
+    assert_eq!((lines.len(), &lines[0]["tool"]), (1, &json!("odd")));
+    let reason = host.catalog().unchecked_arguments_reason("one.odd").unwrap();
+    assert!(reason.contains("`/properties/a/type`"), "{reason}");
+    host.shutdown().await;
+}

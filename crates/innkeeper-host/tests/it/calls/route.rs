@@ -232,3 +232,35 @@ async fn a_tool_kept_out_by_the_configuration_cannot_be_called_and_the_status_sa
     assert_eq!(reason_of("echo"), None);
     host.shutdown().await;
 }
+
+#[tokio::test]
+async fn a_tool_without_a_usable_schema_is_excluded_by_name_and_a_call_says_why() {
+    let test_env = TestEnv::new();
+    let dangling = json!({"properties": {"a": {"$ref": "#/$defs/Nope"}}});
+    let tools =
+        json!([{"name": "missing"}, {"name": "dangling", "inputSchema": dangling}]).to_string();
+    let host = test_env.start([test_env.fixture("one").with("--tools", tools)]).await.unwrap();
+    for (tool, part) in [("missing", "`/inputSchema`"), ("dangling", "`#/$defs/Nope`")] {
+        let error = host.call_tool(&format!("one.{tool}"), json!({})).await.unwrap_err();
+        assert!(
+            matches!(error, CallError::Routing(RoutingError::UnusableItem { .. })),
+            "{error:?}"
+        );
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("tool `{tool}` of server `one` is excluded: ")));
+        assert!(message.contains(part), "{message}");
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn tools_and_prompts_with_spaces_in_their_names_can_be_used() {
+    let test_env = TestEnv::new();
+    let tools = json!([{"name": "with space", "inputSchema": {"required": null}}]).to_string();
+    let server = test_env.fixture("My Server").with("--tools", tools);
+    let host = test_env.start([server]).await.unwrap();
+    assert_eq!(host.catalog().tool_names().collect::<Vec<_>>(), ["My Server.with space"]);
+    host.call_tool("My Server.with space", json!({})).await.unwrap();
+    host.get_prompt("My Server.plain", &Map::new(), CallOptions::default()).await.unwrap();
+    host.shutdown().await;
+}
