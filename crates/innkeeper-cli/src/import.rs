@@ -12,6 +12,7 @@ mod codex;
 mod cursor;
 mod gemini;
 mod opencode;
+mod other;
 mod vscode;
 mod windsurf;
 mod zed;

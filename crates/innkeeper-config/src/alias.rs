@@ -13,9 +13,12 @@ pub(super) fn normalise(entry: &mut ServerEntry, report: &mut Diagnostics) {
     let path = std::mem::take(&mut entry.path);
     let foreign = entry.foreign;
     if let NodeKind::Object(members) = &mut entry.node.kind {
-        let milliseconds =
-            members.iter().any(|member| dialect::MILLISECOND_KEYS.contains(&member.key.as_str()));
+        let milliseconds = entry.milliseconds
+            || members
+                .iter()
+                .any(|member| dialect::MILLISECOND_KEYS.contains(&member.key.as_str()));
         let key_path = KeyPath::from_prefix(&path);
+        flatten_transport(members);
         normalize_timeout(members, &key_path, TimeoutUnits { foreign, milliseconds }, report);
         rename_foreign_keys(members, &key_path, report);
         for member in members {
@@ -25,11 +28,22 @@ pub(super) fn normalise(entry: &mut ServerEntry, report: &mut Diagnostics) {
     entry.path = path;
 }
 
+/// Moves the keys of a nested `transport` into the entry.
+fn flatten_transport(members: &mut Vec<JsonMember>) {
+    let nested =
+        members.iter().position(|member| member.key == "transport" && member.value.is_object());
+    if let Some(index) = nested
+        && let NodeKind::Object(inner) = members.remove(index).value.kind
+    {
+        members.splice(index..index, inner);
+    }
+}
+
 #[derive(Clone, Copy)]
 struct TimeoutUnits {
     /// Whether the entry is under `mcpServers`.
     foreign: bool,
-    /// Whether the entry has a key of a host that uses milliseconds.
+    /// Whether the entry has a key, or is in a file, of a host that uses milliseconds.
     milliseconds: bool,
 }
 
@@ -96,12 +110,85 @@ fn rename_foreign_keys(
             Some(KeyMapping::Nested(outer, key)) => {
                 insert_nested(&mut canonical, outer, with_key(member, key), key_path, report);
             }
+            Some(KeyMapping::Milliseconds(key)) => {
+                let member = with_key(in_seconds(member), key);
+                insert_member(&mut canonical, "", member, key_path, report);
+            }
+            Some(KeyMapping::BearerVariable) => {
+                let header =
+                    variable_member(&member, "Authorization", |name| format!("Bearer ${{{name}}}"));
+                insert_nested(&mut canonical, "headers", header, key_path, report);
+            }
+            Some(KeyMapping::HeaderVariables) => {
+                if !member.value.is_object() {
+                    report.error(at, member.key_path(key_path), "expected object");
+                }
+                for header in member.value.members() {
+                    let header = variable_member(header, &header.key, reference);
+                    insert_nested(&mut canonical, "headers", header, key_path, report);
+                }
+            }
+            Some(KeyMapping::InheritedVariables) => {
+                inherit_variables(&mut canonical, &member, key_path, report);
+            }
         }
     }
     if canonical.iter().all(|member| member.key != "type") {
         canonical.extend(implied);
     }
     *members = canonical;
+}
+
+fn reference(variable: &str) -> String {
+    format!("${{{variable}}}")
+}
+
+/// Returns a member with a text that contains the variable that `member` names. The schema rejects
+/// another value than a name.
+fn variable_member(member: &JsonMember, key: &str, text: impl Fn(&str) -> String) -> JsonMember {
+    let mut renamed = with_key(member.clone(), key);
+    if let NodeKind::String(variable) = &member.value.kind {
+        renamed.value.kind = NodeKind::String(text(variable));
+    }
+    renamed
+}
+
+/// Adds the variables that a server inherits to `env`. An item is a name, or an object with the
+/// name and the machine that has the variable. A value in `env` takes precedence.
+fn inherit_variables(
+    members: &mut Vec<JsonMember>,
+    member: &JsonMember,
+    key_path: &KeyPath<'_>,
+    report: &mut Diagnostics,
+) {
+    if !matches!(member.value.kind, NodeKind::Array(_)) {
+        report.error(member.at, member.key_path(key_path), "expected array");
+    }
+    for item in member.value.items() {
+        let source = item.get("source").map(|source| source.value.as_str());
+        let named =
+            item.get("name").filter(|_| source.is_none_or(|source| source == Some("local")));
+        let name = item.as_str().or_else(|| named.and_then(|name| name.value.as_str()));
+        let Some(name) = name else {
+            let message = "not the name of a local variable; ignored";
+            report.warning(item.at, member.key_path(key_path), message);
+            continue;
+        };
+        let env = members.iter().find(|existing| existing.key == "env");
+        if env.is_some_and(|env| env.value.get(name).is_some()) {
+            continue;
+        }
+        let value = JsonNode { at: item.at, kind: NodeKind::String(reference(name)) };
+        let variable = with_key(JsonMember { value, ..member.clone() }, name);
+        insert_nested(members, "env", variable, key_path, report);
+    }
+}
+
+fn in_seconds(mut member: JsonMember) -> JsonMember {
+    if let Some(milliseconds) = member.value.as_f64() {
+        member.value.kind = NodeKind::Number((milliseconds / 1000.0).to_string());
+    }
+    member
 }
 
 fn opposite(mut member: JsonMember) -> JsonMember {

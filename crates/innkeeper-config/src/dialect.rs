@@ -9,23 +9,45 @@ pub(super) enum KeyMapping {
     AliasWithTransport(&'static str, &'static str),
     /// Negation of one of our booleans.
     Negated(&'static str),
-    /// A list that our format stores in a nested object.
+    /// A key that our format stores in a nested object.
     Nested(&'static str, &'static str),
+    /// Milliseconds for one of our keys.
+    Milliseconds(&'static str),
+    /// The name of the variable with the bearer token.
+    BearerVariable,
+    /// Names of variables by the header that has their value.
+    HeaderVariables,
+    /// Names of variables that the server inherits.
+    InheritedVariables,
 }
 
 /// Server keys in other hosts' files.
 pub(super) const KEY_MAPPINGS: &[(&str, KeyMapping)] = &[
     ("transport", KeyMapping::Alias("type")),
+    ("transportType", KeyMapping::Alias("type")),
+    ("baseUrl", KeyMapping::Alias("url")),
+    ("base_url", KeyMapping::Alias("url")),
     ("httpUrl", KeyMapping::AliasWithTransport("url", "http")),
     ("serverUrl", KeyMapping::Alias("url")),
     ("http_headers", KeyMapping::Alias("headers")),
     ("env_file", KeyMapping::Alias("envFile")),
     ("enabled", KeyMapping::Negated("disabled")),
+    ("env_vars", KeyMapping::InheritedVariables),
+    ("env_http_headers", KeyMapping::HeaderVariables),
+    ("bearerTokenEnv", KeyMapping::BearerVariable),
+    ("bearer_token_env", KeyMapping::BearerVariable),
+    ("bearer_token_env_var", KeyMapping::BearerVariable),
+    ("oauthRedirectUrl", KeyMapping::Nested("oauth", "redirectUri")),
+    ("startup_timeout_ms", KeyMapping::Milliseconds("initTimeout")),
     ("startup_timeout_sec", KeyMapping::Alias("initTimeout")),
     ("tool_timeout_sec", KeyMapping::Alias("timeout")),
     ("includeTools", KeyMapping::Nested("tools", "allow")),
     ("enabledTools", KeyMapping::Nested("tools", "allow")),
     ("enabled_tools", KeyMapping::Nested("tools", "allow")),
+    ("allowedTools", KeyMapping::Nested("tools", "allow")),
+    ("allowed_tools", KeyMapping::Nested("tools", "allow")),
+    ("blockedTools", KeyMapping::Nested("tools", "deny")),
+    ("blocked_tools", KeyMapping::Nested("tools", "deny")),
     ("excludeTools", KeyMapping::Nested("tools", "deny")),
     ("disabledTools", KeyMapping::Nested("tools", "deny")),
     ("disabled_tools", KeyMapping::Nested("tools", "deny")),
@@ -47,15 +69,15 @@ pub(super) const VSCODE_SANDBOX: &str = "sandbox of VS Code";
 pub(super) const IGNORED_KEYS: &[&str] = &[
     "alwaysAllow",
     "alwaysLoad",
+    "auth",
     "authProviderType",
     "autoApprove",
-    "bearer_token_env_var",
     "description",
     "dev",
-    "env_http_headers",
-    "env_vars",
     "gallery",
     "inputs",
+    "lifecycle",
+    "logging",
     "modernLogLevel",
     "protocolEra",
     "roots",
@@ -117,6 +139,9 @@ pub(super) const MILLISECOND_KEYS: &[&str] = &[
     "headersHelper",
 ];
 
+/// Files of hosts with `timeout` in milliseconds (Claude Code).
+pub(super) const MILLISECOND_FILES: &[&str] = &[".mcp.json", ".claude.json"];
+
 /// Settings files with many keys beside servers: unknown keys in them are not reported.
 pub(super) const SETTINGS_FILES: &[&str] =
     &["settings.json", ".claude.json", "claude_desktop_config.json"];
@@ -140,6 +165,15 @@ pub(super) fn canonical_transport(spelling: &str) -> Option<&'static str> {
             spellings.iter().any(|known_spelling| known_spelling.eq_ignore_ascii_case(spelling))
         })
         .and_then(|spellings| spellings.first().copied())
+}
+
+/// Returns whether an unknown key seems to restrict what the server may do. Without it the server
+/// could do more than its file allows.
+pub(super) fn is_restriction(key: &str) -> bool {
+    let lower = key.to_ascii_lowercase();
+    let contains = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
+    contains(&["tool"])
+        && contains(&["allow", "block", "den", "disable", "enable", "exclude", "filter", "include"])
 }
 
 /// Returns the meaning of another host's key.

@@ -4,7 +4,7 @@ use super::dialect;
 use super::key_path::KeyPath;
 use super::raw;
 use super::source_text::{Diagnostics, SourceOffset, SourceText};
-use super::tree::{self, JsonMember, JsonNode, NodeKind};
+use super::tree::{self, JsonMember, JsonNode, NodeKind, SourceKey};
 use super::unknown_keys;
 
 /// A file split into its sections.
@@ -26,6 +26,8 @@ pub(super) struct ServerEntry {
     pub(super) path: String,
     /// Whether the entry is under `mcpServers`, the key of most other hosts.
     pub(super) foreign: bool,
+    /// Whether the file is of a host with `timeout` in milliseconds.
+    pub(super) milliseconds: bool,
     pub(super) node: JsonNode,
     /// Unknown keys.
     pub(super) extra: Vec<JsonMember>,
@@ -60,30 +62,28 @@ pub(super) fn parse_document(root: JsonNode, report: &mut Diagnostics) -> Option
     // Unknown keys in a settings file are not mistakes.
     let settings =
         is_settings_file(report.source().name()) || members.iter().any(is_settings_section);
+    let switched_off = switched_off(&members);
     let mut document = ConfigDocument::default();
     let mut has_servers = false;
     for member in members {
-        let key_path = KeyPath::root();
+        if let Some((keys, servers)) = server_section(&member) {
+            has_servers = true;
+            let path = keys
+                .iter()
+                .fold(String::new(), |path, key| KeyPath::from_prefix(&path).key(key).to_string());
+            let foreign = matches!(keys, ["mcpServers" | "amp.mcpServers"]);
+            let servers = servers.clone();
+            document.add_servers(servers, &KeyPath::from_prefix(&path), foreign, report);
+            continue;
+        }
         match member.key.as_str() {
-            "servers" | "mcpServers" => {
-                has_servers = true;
-                let foreign = member.key == "mcpServers";
-                document.add_servers(member.value, &key_path.key(&member.key), foreign, report);
-            }
-            "mcp" | "mcp.servers" if is_settings_section(&member) => {
-                has_servers = true;
-                let (outer, servers) = (member.key.clone(), inner_servers(member));
-                let outer_trail = key_path.key(&outer);
-                let inner_trail = outer_trail.key("servers");
-                let key_path = if outer == "mcp" { &inner_trail } else { &outer_trail };
-                document.add_servers(servers, key_path, false, report);
-            }
             "host" => document.host = Some(member.value),
             "serve" => document.serve = Some(member),
             "$schema" => {}
             _ => document.add_extra_key(member, settings, report),
         }
     }
+    document.servers.iter_mut().filter(|entry| switched_off(&entry.name)).for_each(disable);
     if !has_servers {
         report.error(at, "servers", "missing");
         report.hint("put the servers into `servers` or `mcpServers`");
@@ -100,17 +100,23 @@ impl ConfigDocument {
         foreign: bool,
         report: &mut Diagnostics,
     ) {
-        let NodeKind::Object(members) = node.kind else {
-            report.error(node.at, key_path, "expected object");
-            return;
+        let milliseconds = has_name(report.source().name(), dialect::MILLISECOND_FILES);
+        let members = match node.kind {
+            NodeKind::Object(members) => members,
+            NodeKind::Array(items) if foreign => named_servers(items, key_path, report),
+            _ => {
+                report.error(node.at, key_path, "expected object");
+                return;
+            }
         };
         for member in members {
-            let path = key_path.key(&member.key).to_string();
+            let path = member.key_path(key_path).to_string();
             self.servers.push(ServerEntry {
                 name: member.key,
                 at: member.at,
                 path,
                 foreign,
+                milliseconds,
                 node: member.value,
                 extra: Vec::new(),
                 has_valid_name: true,
@@ -142,24 +148,84 @@ fn is_server_map(members: &[JsonMember]) -> bool {
         && members.iter().all(|member| !is_top_level(member) && is_server(&member.value))
 }
 
-/// Returns whether this is the server section of an editor's settings.
-fn is_settings_section(member: &JsonMember) -> bool {
-    member.key == "mcp.servers" || (member.key == "mcp" && member.value.get("servers").is_some())
+/// Returns the servers of a top-level member, with the keys that lead to them.
+fn server_section(member: &JsonMember) -> Option<(&'static [&'static str], &JsonNode)> {
+    let keys: &[&str] = match member.key.as_str() {
+        "servers" => &["servers"],
+        "mcpServers" => &["mcpServers"],
+        "amp.mcpServers" => &["amp.mcpServers"],
+        "mcp.servers" => &["mcp.servers"],
+        "mcp" => &["mcp", "servers"],
+        // devcontainer.json
+        "customizations" => &["customizations", "vscode", "mcp", "servers"],
+        _ => return None,
+    };
+    let inner = |node, key: &&str| JsonNode::get(node, key).map(|member| &member.value);
+    Some((keys, keys[1..].iter().try_fold(&member.value, inner)?))
 }
 
-fn inner_servers(member: JsonMember) -> JsonNode {
-    if member.key == "mcp.servers" {
-        return member.value;
-    }
-    let at = member.value.at;
-    let NodeKind::Object(members) = member.value.kind else {
-        return JsonNode { at, kind: NodeKind::Null };
+/// Returns whether this is the server section of an editor's settings.
+fn is_settings_section(member: &JsonMember) -> bool {
+    server_section(member).is_some() && !matches!(member.key.as_str(), "servers" | "mcpServers")
+}
+
+/// Returns whether the settings of Gemini CLI, `mcp.allowed` and `mcp.excluded`, turn a server off.
+fn switched_off(members: &[JsonMember]) -> impl Fn(&str) -> bool + use<> {
+    let mcp = members.iter().find(|member| member.key == "mcp");
+    let names = |key| {
+        let list = &mcp?.value.get(key)?.value;
+        Some(list.items().iter().filter_map(JsonNode::as_str).map(str::to_owned).collect())
     };
-    let inner = members.into_iter().find(|inner| inner.key == "servers");
-    inner.map_or(JsonNode { at, kind: NodeKind::Null }, |inner| inner.value)
+    let allowed: Option<Vec<String>> = names("allowed");
+    let excluded: Vec<String> = names("excluded").unwrap_or_default();
+    move |name| {
+        let is_in = |names: &Vec<String>| names.iter().any(|listed| listed == name);
+        is_in(&excluded) || allowed.as_ref().is_some_and(|allowed| !is_in(allowed))
+    }
+}
+
+fn disable(entry: &mut ServerEntry) {
+    let at = entry.at;
+    if let NodeKind::Object(members) = &mut entry.node.kind {
+        members.retain(|member| !matches!(member.key.as_str(), "disabled" | "enabled"));
+        let value = JsonNode { at, kind: NodeKind::Bool(true) };
+        let key = "disabled".to_owned();
+        members.push(JsonMember { key, source_key: SourceKey::Absent, at, value });
+    }
+}
+
+/// Returns the servers of a list, whose entries have a `name`.
+fn named_servers(
+    items: Vec<JsonNode>,
+    key_path: &KeyPath<'_>,
+    report: &mut Diagnostics,
+) -> Vec<JsonMember> {
+    let mut servers = Vec::with_capacity(items.len());
+    for (index, mut item) in items.into_iter().enumerate() {
+        let at = item.at;
+        let mut name = None;
+        if let NodeKind::Object(members) = &mut item.kind {
+            let named = members.iter().position(|member| member.key == "name");
+            name = named.map(|named| members.remove(named).value);
+        }
+        match name.as_ref().and_then(JsonNode::as_str) {
+            Some(name) => servers.push(JsonMember {
+                key: name.to_owned(),
+                source_key: SourceKey::Element(index),
+                at,
+                value: item,
+            }),
+            None => report.error(at, key_path.index(index), "expected an object with a `name`"),
+        }
+    }
+    servers
 }
 
 fn is_settings_file(source: &str) -> bool {
+    has_name(source, dialect::SETTINGS_FILES)
+}
+
+fn has_name(source: &str, names: &[&str]) -> bool {
     let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
-    dialect::SETTINGS_FILES.contains(&name)
+    names.contains(&name)
 }

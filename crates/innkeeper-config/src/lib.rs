@@ -19,6 +19,7 @@ mod alias;
 mod dialect;
 mod document;
 
+pub mod foreign;
 mod raw;
 mod raw_value;
 mod schema;

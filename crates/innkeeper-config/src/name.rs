@@ -7,6 +7,9 @@ pub const SEPARATOR: char = '.';
 /// specification for tool names since 2025-11-25).
 pub const MAX_NAME_CHARS: usize = 128;
 
+/// Maximum length of a name in bytes.
+const MAX_NAME_BYTES: usize = MAX_NAME_CHARS * 4;
+
 /// Returns the public name: `{server}.{item}`.
 pub fn public_name(server: &str, item: &str) -> Box<str> {
     let mut name = String::with_capacity(server.len() + 1 + item.len());
@@ -19,7 +22,7 @@ pub fn public_name(server: &str, item: &str) -> Box<str> {
 /// Splits a public name at the longest known server name; the rest is the item, with its dots.
 pub fn split_name(name: &str, is_known: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     // The length limit of server names bounds the cost of a name with many dots.
-    let mut end = name.floor_char_boundary(MAX_NAME_CHARS + SEPARATOR.len_utf8());
+    let mut end = name.floor_char_boundary(MAX_NAME_BYTES + SEPARATOR.len_utf8());
     while let Some(dot) = name[..end].rfind(SEPARATOR) {
         let (server, item) = (&name[..dot], &name[dot + 1..]);
         if !item.is_empty() && is_known(server) {
@@ -30,17 +33,31 @@ pub fn split_name(name: &str, is_known: impl Fn(&str) -> bool) -> Option<(&str, 
     None
 }
 
-/// Returns why a server's name for a tool, prompt or template is invalid.
-pub fn rejection_reason(item: &str) -> Option<&'static str> {
-    if item.is_empty() {
-        Some("the name is empty")
-    } else if item.chars().count() > MAX_NAME_CHARS {
-        Some("the name is longer than 128 characters")
-    } else if item.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        Some("the name contains control characters or whitespace")
+/// Returns what is wrong with a server's name for a tool, prompt or template: the rest of a sentence
+/// that starts with "the name".
+pub fn name_problem(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.chars().count() > MAX_NAME_CHARS {
+        Some("is longer than 128 characters")
+    } else if name.chars().all(char::is_whitespace) {
+        Some("contains only whitespace")
+    } else if name.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        Some("contains control characters or line breaks")
     } else {
         None
     }
+}
+
+/// Returns what is wrong with the name of a server. A file of a project chooses it, and a user
+/// approves the server by it, so it must not look like another name.
+pub fn server_name_problem(name: &str) -> Option<&'static str> {
+    let is_invisible = |c| {
+        matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}')
+            || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    };
+    let invisible = || name.contains(is_invisible).then_some("contains invisible characters");
+    name_problem(name).or_else(invisible)
 }
 
 /// Maximum length of a compared text in bytes: two names at their limit.
@@ -77,19 +94,36 @@ mod tests {
 
     #[test]
     fn a_server_name_at_the_limit_is_found_before_its_dot() {
-        let server = "s".repeat(MAX_NAME_CHARS);
-        let name = format!("{server}.{}", "tool.".repeat(100));
-        assert_eq!(split_name(&name, |s| s == server).map(|(found, _)| found), Some(&*server));
+        for letter in ["s", "ü", "\u{1f980}"] {
+            let server = letter.repeat(MAX_NAME_CHARS);
+            let name = format!("{server}.{}", "tool.".repeat(500));
+            assert_eq!(split_name(&name, |s| s == server).map(|(found, _)| found), Some(&*server));
+        }
         assert_eq!(split_name(&"ü".repeat(MAX_NAME_CHARS), |_| true), None);
     }
 
     #[test]
     fn a_name_at_the_limit_is_used_and_one_past_it_is_refused() {
-        assert_eq!(rejection_reason(&"a".repeat(MAX_NAME_CHARS)), None);
-        assert!(rejection_reason(&"a".repeat(MAX_NAME_CHARS + 1)).is_some());
-        assert!(rejection_reason("").is_some());
-        assert!(rejection_reason("a\u{1b}b").is_some());
-        assert_eq!(rejection_reason("müßig.tool"), None);
+        assert_eq!(name_problem(&"ü".repeat(MAX_NAME_CHARS)), None);
+        for name in ["", " ", "a\u{1b}b", "a\u{2028}b", &"a".repeat(MAX_NAME_CHARS + 1)] {
+            assert!(name_problem(name).is_some(), "{name:?}");
+        }
+        for name in ["müßig.tool", "User Summary", "a/b", "日本語"] {
+            assert_eq!(name_problem(name), None);
+            assert_eq!(server_name_problem(name), None);
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_server_has_no_invisible_characters() {
+        for name in ["git\u{200b}", "\u{202e}tig", "a\u{e0041}"] {
+            assert_eq!(server_name_problem(name), Some("contains invisible characters"));
+        }
+        assert_eq!(
+            server_name_problem("\u{1f469}\u{200d}\u{1f4bb}"),
+            None,
+            "an emoji with a joiner"
+        );
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::diagnostic::Position;
 use super::load::ParsedSource;
-use crate::name::MAX_NAME_CHARS;
+use crate::name::server_name_problem;
 
 /// The hint for an invalid server name.
-pub(super) const NAME_HINT: &str = "use letters, digits, `_`, `-` and `.`";
+pub(super) const NAME_HINT: &str = "use 1 to 128 visible characters";
 
 /// Reports invalid names; later checks skip their entries.
 pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
@@ -45,14 +45,5 @@ pub(super) fn check(sources: &mut [ParsedSource<'_>]) {
 
 /// Returns the reason why a server name is invalid.
 pub(super) fn rejection_reason(name: &str) -> Option<String> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    if name.is_empty() {
-        Some("the server name is empty".to_owned())
-    } else if name.chars().count() > MAX_NAME_CHARS {
-        Some(format!("the server name is longer than {MAX_NAME_CHARS} characters"))
-    } else if !name.bytes().all(plain) {
-        Some("the server name has an invalid character".to_owned())
-    } else {
-        None
-    }
+    server_name_problem(name).map(|problem| format!("the server name {problem}"))
 }

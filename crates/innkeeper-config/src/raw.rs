@@ -35,11 +35,11 @@ pub(super) struct File {
     /// URL of this schema, for editors.
     #[schemars(rename = "$schema")]
     schema: Option<String>,
-    /// Servers by name: letters, digits, `_`, `-` and `.`, at most 128 characters.
-    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_.-]{1,128}$"}))]
+    /// Servers by name: at most 128 visible characters.
+    #[schemars(extend("propertyNames" = {"pattern": "^[^\\u0000-\\u001F\\u007F-\\u009F\\u2028\\u2029]{1,128}$"}))]
     servers: Option<IndexMap<String, Server>>,
     /// Alias of `servers`, as in other hosts.
-    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_.-]{1,128}$"}))]
+    #[schemars(extend("propertyNames" = {"pattern": "^[^\\u0000-\\u001F\\u007F-\\u009F\\u2028\\u2029]{1,128}$"}))]
     mcp_servers: Option<IndexMap<String, Server>>,
     /// Host settings and defaults for servers.
     host: Option<Host>,

@@ -144,7 +144,9 @@ pub(super) fn helper(
         raw::HeadersHelper::Program(line) if line.contains(char::is_whitespace) => {
             checker
                 .error(&segments, "contains whitespace; a command with arguments must be a list");
-            let words: Vec<&str> = line.split_whitespace().collect();
+            // Other hosts give the line to a shell.
+            let words = shlex::split(&line)
+                .unwrap_or_else(|| line.split_whitespace().map(str::to_owned).collect());
             checker.report.hint(format!("write a list, such as `{}`", serde_json::json!(words)));
             return None;
         }

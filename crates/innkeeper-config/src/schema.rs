@@ -98,7 +98,17 @@ fn add_foreign_keys(properties: &mut Map<String, Value>) {
             | KeyMapping::Negated(canonical) => {
                 properties.get(*canonical).cloned().unwrap_or(Value::Bool(true))
             }
-            KeyMapping::Nested(..) => json!({"type": "array", "items": {"type": "string"}}),
+            KeyMapping::Nested("tools", _) => {
+                json!({"type": "array", "items": {"type": "string"}})
+            }
+            KeyMapping::Nested(..) | KeyMapping::BearerVariable => json!({"type": "string"}),
+            KeyMapping::Milliseconds(_) => json!({"type": "number"}),
+            KeyMapping::HeaderVariables => {
+                json!({"type": "object", "additionalProperties": {"type": "string"}})
+            }
+            KeyMapping::InheritedVariables => {
+                json!({"type": "array", "items": {"type": ["string", "object"]}})
+            }
         };
         if let Value::Object(schema) = &mut schema {
             schema.insert("deprecated".to_owned(), Value::Bool(true));
@@ -118,6 +128,16 @@ fn describe(meaning: KeyMapping) -> String {
         KeyMapping::Nested(outer, canonical) => {
             format!("Another host's name for `{outer}.{canonical}`.")
         }
+        KeyMapping::Milliseconds(canonical) => {
+            format!("Another host's name for `{canonical}`, in milliseconds.")
+        }
+        KeyMapping::BearerVariable => {
+            "Another host's name for the variable with the bearer token.".to_owned()
+        }
+        KeyMapping::HeaderVariables => {
+            "Another host's names of variables with the values of headers.".to_owned()
+        }
+        KeyMapping::InheritedVariables => "Another host's names of variables for `env`.".to_owned(),
     }
 }
 

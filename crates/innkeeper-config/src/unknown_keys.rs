@@ -29,8 +29,19 @@ pub(super) fn report_unknown_key(
     known_keys: &[impl AsRef<str>],
     report: &mut Diagnostics,
 ) {
+    if member.key == "sandboxEnabled" && matches!(member.value.kind, NodeKind::Bool(true)) {
+        report.error(member.at, key_path, "this host has another sandbox");
+        report.hint("remove the key, or write `sandbox` with `read`, `write` and `network`");
+        return;
+    }
     if dialect::IGNORED_KEYS.contains(&member.key.as_str()) {
         report.warning(member.at, key_path, "not supported by this host; ignored");
+        return;
+    }
+    if dialect::is_restriction(&member.key) {
+        // Without the restriction, the server could do more than its file allows.
+        report.error(member.at, key_path, "unknown key");
+        report.hint("restrict the tools with `tools.allow` and `tools.deny`");
         return;
     }
     report.warning(member.at, key_path, "unknown key");

@@ -110,7 +110,8 @@ fn report_failure(
         }
         kind => report.error(at, key, describe_failure(kind)),
     }
-    if let Some(hint) = milliseconds_hint(error).or_else(|| value_hint(error, &segments)) {
+    let hint = milliseconds_hint(error).or_else(|| duration_hint(error));
+    if let Some(hint) = hint.or_else(|| value_hint(error, &segments)) {
         report.hint(hint);
     }
 }
@@ -250,6 +251,27 @@ fn milliseconds_hint(error: &ValidationError<'_>) -> Option<String> {
     let is_time_out = error.instance_path().as_str().to_ascii_lowercase().ends_with("timeout");
     (is_time_out && seconds <= limit)
         .then(|| format!("the unit is seconds; write `{seconds}` for {number} milliseconds"))
+}
+
+/// Returns a hint if a text is a number, or a time with its unit, where a number of seconds is
+/// expected.
+fn duration_hint(error: &ValidationError<'_>) -> Option<String> {
+    let ValidationErrorKind::Type { kind: TypeKind::Single(JsonType::Number) } = error.kind()
+    else {
+        return None;
+    };
+    let text = error.instance().as_str()?.trim();
+    let unit_start = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_start);
+    let in_seconds = match unit.trim() {
+        "ms" | "msec" | "millis" | "milliseconds" => 0.001,
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hr" | "hour" | "hours" => 3600.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * in_seconds;
+    Some(format!("write the number of seconds: `{seconds}`"))
 }
 
 /// Removes the invalid parts, so that the rest can be deserialized.

@@ -1,5 +1,7 @@
 //! The configuration: servers, transports, and diagnostics with their positions.
 
+pub use innkeeper_config::foreign::{self, ForeignDefinition};
+pub use innkeeper_config::name;
 pub use innkeeper_config::{
     ApiKeyConfig, ApprovalConfig, BindingConfig, CacheConfig, Config, ConfigError, ConfigOrigin,
     ConsoleConfig, DenyReason, Diagnostic, EndpointConfig, EnterpriseConfig, Environment,

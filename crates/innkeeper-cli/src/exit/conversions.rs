@@ -17,10 +17,12 @@ impl From<ImportError> for CliError {
             ImportError::Unreadable { source, .. } => failure.with_source(source),
             ImportError::Malformed { source, .. } => failure.with_source(source),
             ImportError::UnknownFormat { .. } => failure.with_hint(
-                "the file needs the key `mcpServers`, `servers`, `context_servers`, `mcp` or \
-                 `mcp_servers`",
+                "the file needs the key `mcpServers`, `servers`, `context_servers`, `mcp`, \
+                 `amp.mcpServers` or `mcp_servers`",
             ),
-            ImportError::TooLarge { .. } | ImportError::NotAnObject { .. } => failure,
+            ImportError::TooLarge { .. }
+            | ImportError::Yaml { .. }
+            | ImportError::NotAnObject { .. } => failure,
         }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::collect::{ParsedServers, note_unknown_keys, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::{BaseDirectories, ConfigScope, SourceFile};
-use super::{ImportError, transport, variables};
+use super::{ImportError, variables};
 
 pub(super) fn parse_servers(
     file: &SourceFile,
@@ -45,18 +45,24 @@ fn disable_servers(servers: &mut Map<String, Value>, names: Option<&Value>) {
     }
 }
 
-pub(super) fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
-    let reachable = transport::convert_transport(entry);
-    entry.convert_disabled();
+pub(super) fn translate(scope: ConfigScope, entry: &mut ServerEntry) {
     if scope == ConfigScope::ClaudeDesktop {
-        return reachable;
+        return;
     }
-    entry.convert_duration("timeout", 1000, "timeout");
-    entry.convert("oauth", "oauth");
-    entry.skip(
-        "headersHelper",
-        "header helpers run without a shell; write the program and its arguments as a list",
-    );
+    split_helper(entry);
     entry.skip("alwaysLoad", "all servers are always loaded");
-    reachable
+}
+
+/// Converts a helper for headers, which the host gives to a shell. Innkeeper starts programs without
+/// a shell.
+fn split_helper(entry: &mut ServerEntry) {
+    let Some(line) = entry.take_string("headersHelper") else { return };
+    let needs_shell = line.contains(['$', '`', '|', '&', ';', '<', '>', '*', '?', '(', '~']);
+    match shlex::split(&line).filter(|words| !needs_shell && !words.is_empty()) {
+        Some(words) => entry.put_back("headersHelper", words.into()),
+        None => entry.add_note(
+            "`headersHelper` is not imported: it needs a shell; write the program and its \
+             arguments as a list",
+        ),
+    }
 }

@@ -1,12 +1,13 @@
 //! Adds the servers of a file to the import result under unique names.
 
+use innkeeper_host::config::name;
 use serde_json::{Map, Value};
 
 use super::entry::ServerEntry;
 use super::source_file::{BaseDirectories, ConfigScope, SourceFile};
 use super::{
-    ImportError, ImportNote, ImportResult, claude, codex, cursor, gemini, opencode, vscode,
-    windsurf, zed,
+    ImportError, ImportNote, ImportResult, claude, codex, cursor, gemini, opencode, other,
+    transport, vscode, windsurf, zed,
 };
 
 /// The servers of a parsed file.
@@ -36,6 +37,7 @@ pub(super) fn collect_file(
         ConfigScope::Windsurf => windsurf::parse_servers(file, document),
         ConfigScope::Opencode => opencode::parse_servers(file, document),
         ConfigScope::Zed => zed::parse_servers(file, document),
+        ConfigScope::Other => other::parse_servers(file, document),
     }?;
     let say = |server: Option<&str>, text: String| ImportNote {
         file: file.display_path.clone(),
@@ -61,7 +63,7 @@ pub(super) fn collect_file(
 fn inherits_environment(scope: ConfigScope) -> bool {
     match scope {
         ConfigScope::ClaudeLocal | ConfigScope::ClaudeProject | ConfigScope::ClaudeUser => true,
-        ConfigScope::Vscode | ConfigScope::Cursor => true,
+        ConfigScope::Vscode | ConfigScope::Cursor | ConfigScope::Other => true,
         ConfigScope::Opencode | ConfigScope::Zed => true,
         ConfigScope::ClaudeDesktop
         | ConfigScope::Gemini
@@ -84,29 +86,42 @@ fn collect_server(
     let Value::Object(definition) = definition else {
         return vec!["not imported: the definition is not an object".to_owned()];
     };
-    let mut entry = ServerEntry::new(definition.clone());
-    if !translate(file.scope, &mut entry) {
-        return vec![format!("not imported: {}", missing_transport(&definition))];
-    }
-    let (converted, mut notes) = entry.finish();
+    let (converted, mut notes) = match convert(file.scope, definition) {
+        Ok(converted) => converted,
+        Err(reason) => return vec![format!("not imported: {reason}")],
+    };
     notes.extend(insert_unique(&mut imported.servers, name, converted.into(), file));
     imported.origins.push(origin);
     notes
 }
 
-/// Returns why a definition has no transport.
-fn missing_transport(definition: &Map<String, Value>) -> String {
-    let find =
-        |keys: &[&'static str]| keys.iter().find_map(|key| Some((*key, definition.get(*key)?)));
-    let (command, url) = (find(&["command"]), find(&["url", "httpUrl", "serverUrl"]));
-    let wrong_type = command.iter().chain(&url).find(|(_, value)| !value.is_string());
-    if let Some((key, _)) = wrong_type {
-        return format!("`{key}` is not a string");
+/// Converts one server. Returns the definition with its notes, or why it cannot be imported.
+fn convert(
+    scope: ConfigScope,
+    definition: Map<String, Value>,
+) -> Result<(Map<String, Value>, Vec<String>), String> {
+    let mut entry = ServerEntry::new(definition);
+    translate(scope, &mut entry);
+    if let Some(problem) = entry.rename_keys(uses_milliseconds(scope)).into_iter().next() {
+        return Err(problem);
     }
-    let stated = find(&["type", "transport"]).and_then(|(_, value)| value.as_str());
+    let reason = missing_transport(&entry);
+    if !transport::convert_transport(&mut entry) {
+        return Err(reason);
+    }
+    entry.note_disabled();
+    entry.finish()
+}
+
+/// Returns why a definition has no transport.
+fn missing_transport(entry: &ServerEntry) -> String {
+    let (command, url) = (entry.get("command"), entry.get("url"));
+    let stated = entry.get("type").and_then(Value::as_str);
     match (stated, command, url) {
-        (Some(kind), None, Some((key, _))) => {
-            format!("the type is `{kind}`, but the definition has `{key}` and no `command`")
+        (_, Some(command), _) if !command.is_string() => "`command` is not a string".to_owned(),
+        (_, _, Some(url)) if !url.is_string() => "`url` is not a string".to_owned(),
+        (Some(kind), None, Some(_)) => {
+            format!("the type is `{kind}`, but the definition has `url` and no `command`")
         }
         (Some(kind), Some(_), None) => {
             format!("the type is `{kind}`, but the definition has `command` and no `url`")
@@ -115,8 +130,8 @@ fn missing_transport(definition: &Map<String, Value>) -> String {
     }
 }
 
-/// Converts one server; returns false if the definition has no transport.
-fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
+/// Converts what only this host writes.
+fn translate(scope: ConfigScope, entry: &mut ServerEntry) {
     match scope {
         ConfigScope::ClaudeLocal
         | ConfigScope::ClaudeProject
@@ -129,6 +144,25 @@ fn translate(scope: ConfigScope, entry: &mut ServerEntry) -> bool {
         ConfigScope::Windsurf => windsurf::translate(entry),
         ConfigScope::Opencode => opencode::translate(entry),
         ConfigScope::Zed => zed::translate(entry),
+        ConfigScope::Other => cursor::translate(entry),
+    }
+}
+
+/// Whether the host writes `timeout` in milliseconds.
+fn uses_milliseconds(scope: ConfigScope) -> bool {
+    match scope {
+        ConfigScope::ClaudeLocal
+        | ConfigScope::ClaudeProject
+        | ConfigScope::ClaudeUser
+        | ConfigScope::Gemini => true,
+        ConfigScope::ClaudeDesktop
+        | ConfigScope::Vscode
+        | ConfigScope::Cursor
+        | ConfigScope::Codex
+        | ConfigScope::Windsurf
+        | ConfigScope::Opencode
+        | ConfigScope::Zed
+        | ConfigScope::Other => false,
     }
 }
 
@@ -153,8 +187,8 @@ fn insert_unique(
             1 => format!("-{}", file.host.as_str()),
             number => format!("-{}-{number}", file.host.as_str()),
         };
-        // The name is ASCII, so a byte index is a character index.
-        unique = format!("{}{suffix}", &fit[..fit.len().min(MAX_NAME_CHARS - suffix.len())]);
+        let start: String = fit.chars().take(name::MAX_NAME_CHARS - suffix.len()).collect();
+        unique = format!("{start}{suffix}");
         number += 1;
     }
     let text = match (unique == name, unique == fit) {
@@ -170,17 +204,14 @@ fn insert_unique(
     text
 }
 
-/// Maximum number of characters in a server name.
-pub(super) const MAX_NAME_CHARS: usize = 128;
-
-/// Returns a valid server name; replaces each invalid character with `-`.
+/// Returns a valid server name.
 fn sanitize_name(name: &str) -> String {
-    let plain = |letter: char| match letter {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' | '.' => letter,
-        _ => '-',
-    };
-    let sanitized: String = name.chars().map(plain).take(MAX_NAME_CHARS).collect();
-    if sanitized.is_empty() { "server".to_owned() } else { sanitized }
+    if name::server_name_problem(name).is_none() {
+        return name.to_owned();
+    }
+    let visible = name.chars().filter(|c| name::server_name_problem(&format!("a{c}")).is_none());
+    let sanitized: String = visible.take(name::MAX_NAME_CHARS).collect();
+    if sanitized.trim().is_empty() { "server".to_owned() } else { sanitized }
 }
 
 /// Returns the servers under any of the given keys of a document.
@@ -197,11 +228,21 @@ pub(super) fn servers_under(
     for key in keys {
         match document.get(*key) {
             Some(Value::Object(entries)) => servers.extend(entries.clone()),
+            Some(Value::Array(entries)) => {
+                servers.extend(entries.iter().filter_map(named_definition));
+            }
             Some(Value::Null) | None => {}
             Some(_) => return Err(not_an_object(format!("`{key}`"))),
         }
     }
     Ok(servers)
+}
+
+/// Returns the name and the definition of a server in a list of servers.
+fn named_definition(entry: &Value) -> Option<(String, Value)> {
+    let mut definition = entry.as_object()?.clone();
+    let name = definition.shift_remove("name")?.as_str()?.to_owned();
+    Some((name, definition.into()))
 }
 
 /// Returns notes on unknown keys of a file that only contains servers.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::collect::{ParsedServers, note_unknown_keys, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::SourceFile;
-use super::{ImportError, transport, variables, vscode};
+use super::{ImportError, variables, vscode};
 
 pub(super) fn parse_servers(
     file: &SourceFile,
@@ -21,16 +21,13 @@ pub(super) fn parse_servers(
     Ok(ParsedServers { servers, notes })
 }
 
-pub(super) fn translate(entry: &mut ServerEntry) -> bool {
-    let reachable = transport::convert_transport(entry);
-    entry.convert_disabled();
+pub(super) fn translate(entry: &mut ServerEntry) {
     if let Some(auth) = entry.take("auth") {
         convert_oauth(entry, auth);
     }
     for key in ["autoApprove", "alwaysAllow"] {
         entry.skip(key, "the application decides which calls need an approval");
     }
-    reachable
 }
 
 fn convert_oauth(entry: &mut ServerEntry, auth: Value) {

@@ -30,6 +30,8 @@ pub(crate) enum ImportError {
     Malformed { file: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("`{file}` is not a configuration of a known host")]
     UnknownFormat { file: String },
+    #[error("`{file}` is YAML, which innkeeper does not read; convert the file to JSON first")]
+    Yaml { file: String },
     #[error("`{file}`: {subject} must be an object")]
     NotAnObject {
         file: String,
@@ -83,6 +85,9 @@ pub(super) fn read_path(path: &Path) -> Result<(Value, Vec<SourceFile>), ImportE
         path: path.to_owned(),
         display_path: display_path.clone(),
     };
+    if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+        return Err(ImportError::Yaml { file: display_path });
+    }
     // The scope decides only between TOML and JSON here.
     let syntax = match format::is_toml(path) {
         true => (SourceHost::Codex, ConfigScope::Codex),

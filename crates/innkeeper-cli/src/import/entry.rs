@@ -1,5 +1,6 @@
 //! Converts one server definition and notes every key that is not imported.
 
+use innkeeper_host::config::{Diagnostic, ForeignDefinition, foreign};
 use serde_json::{Map, Value};
 
 /// A server definition during conversion.
@@ -25,11 +26,6 @@ impl ServerEntry {
         self.remaining.insert(key.to_owned(), value);
     }
 
-    /// Removes the first of several spellings; other spellings stay and get a note.
-    pub(super) fn take_any(&mut self, keys: &[&str]) -> Option<Value> {
-        keys.iter().find_map(|key| self.take(key))
-    }
-
     /// Removes a key with a string value; adds a note for any other type.
     pub(super) fn take_string(&mut self, key: &str) -> Option<String> {
         match self.take(key)? {
@@ -39,6 +35,10 @@ impl ServerEntry {
                 None
             }
         }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Value> {
+        self.remaining.get(key)
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -62,13 +62,6 @@ impl ServerEntry {
         }
     }
 
-    /// Copies a value to a key of the converted definition.
-    pub(super) fn convert(&mut self, from: &str, to: &str) {
-        if let Some(value) = self.take(from) {
-            self.set(to, value);
-        }
-    }
-
     /// Converts a duration to seconds; the number of source units per second is given.
     pub(super) fn convert_duration(&mut self, from: &str, units_per_second: u32, to: &str) {
         let Some(value) = self.take(from) else { return };
@@ -78,23 +71,30 @@ impl ServerEntry {
         }
     }
 
-    /// Copies a list of tool names to a member of `tools`.
-    pub(super) fn convert_tools(&mut self, from: &str, member: &str) {
-        let Some(value) = self.take(from) else { return };
-        let names = value.as_array().filter(|names| names.iter().all(Value::is_string));
-        match names {
-            Some(_) => self.set_member("tools", member, value),
-            None => self.add_note(format!("`{from}` is not a list of names; not imported")),
+    /// Converts the spellings of other hosts to the keys of `mcp.json`, as the reader of `mcp.json`
+    /// does. Returns what is unclear, which is a reason not to import the server.
+    pub(super) fn rename_keys(&mut self, milliseconds: bool) -> Vec<String> {
+        let definition = std::mem::take(&mut self.remaining);
+        let read = ForeignDefinition::read(definition, milliseconds);
+        self.remaining = read.keys;
+        for key in read.unknown_keys {
+            let reason =
+                if foreign::is_ignored(&key) { "has no meaning here" } else { "is unknown" };
+            self.add_note(format!("`{key}` {reason}; not imported"));
         }
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            read.problems.into_iter().partition(Diagnostic::is_error);
+        let text = |problem: Diagnostic| format!("`{}`: {}", problem.key, problem.message);
+        self.notes.extend(warnings.into_iter().filter(|_| !milliseconds).map(text));
+        errors.into_iter().map(text).collect()
     }
 
-    /// Converts `disabled` or `enabled`.
-    pub(super) fn convert_disabled(&mut self) {
-        let disabled = self.take("disabled").and_then(|value| value.as_bool());
-        let enabled = self.take("enabled").and_then(|value| value.as_bool());
-        if disabled == Some(true) || enabled == Some(false) {
-            self.set("disabled", true);
+    /// Notes that the server is disabled.
+    pub(super) fn note_disabled(&mut self) {
+        if self.remaining.get("disabled") == Some(&Value::Bool(true)) {
             self.add_note("imported with `\"disabled\": true`, as in the file");
+        } else {
+            self.remaining.shift_remove("disabled");
         }
     }
 
@@ -109,15 +109,32 @@ impl ServerEntry {
         self.notes.push(text.into());
     }
 
-    /// Returns the converted definition and its notes; adds a note for each unused key.
-    pub(super) fn finish(mut self) -> (Map<String, Value>, Vec<String>) {
-        let unknown: Vec<_> = self.remaining.keys().cloned().collect();
-        for key in unknown {
-            self.add_note(format!("`{key}` is unknown; not imported"));
+    /// Returns the converted definition and its notes, with a note for each part that does not match
+    /// the schema.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with a part that restricts the server.
+    pub(super) fn finish(mut self) -> Result<(Map<String, Value>, Vec<String>), String> {
+        for (key, value) in std::mem::take(&mut self.remaining) {
+            match (self.converted.get_mut(&key), value) {
+                (Some(Value::Object(existing)), Value::Object(members)) => existing.extend(members),
+                (_, value) => drop(self.converted.insert(key, value)),
+            }
         }
-        (self.converted, self.notes)
+        for problem in foreign::remove_invalid_parts(&mut self.converted) {
+            let text = format!("`{}`: {}", problem.key, problem.message);
+            if RESTRICTIONS.iter().any(|key| problem.key.starts_with(key)) {
+                return Err(text);
+            }
+            self.notes.push(format!("{text}; not imported"));
+        }
+        Ok((self.converted, self.notes))
     }
 }
+
+/// Keys that restrict what a server may do.
+const RESTRICTIONS: [&str; 4] = ["disabled", "guard", "sandbox", "tools"];
 
 /// Returns a number of seconds; a whole number has no fraction.
 fn seconds_value(time: f64) -> Value {

@@ -5,15 +5,13 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::SourceHost;
+use super::other;
 use super::source_file::ConfigScope;
 
 /// Returns the host and the parts of a file to import; empty if no host writes such a file.
 pub(super) fn detect(path: &Path, document: &Value) -> Vec<(SourceHost, ConfigScope)> {
     if is_toml(path) {
-        return match document.get("mcp_servers") {
-            Some(_) => vec![(SourceHost::Codex, ConfigScope::Codex)],
-            None => Vec::new(),
-        };
+        return vec![(SourceHost::Codex, ConfigScope::Codex)];
     }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if name == ".claude.json" {
@@ -65,8 +63,13 @@ fn from_keys(document: &Value) -> Option<(SourceHost, ConfigScope)> {
         } else if servers.to_string().contains("${env:") {
             (SourceHost::Cursor, ConfigScope::Cursor)
         } else {
-            (SourceHost::Claude, ConfigScope::ClaudeProject)
+            (SourceHost::Claude, ConfigScope::Other)
         });
+    }
+    if object.contains_key("amp.mcpServers")
+        || document.pointer(other::DEVCONTAINER_SERVERS).is_some()
+    {
+        return Some((SourceHost::Vscode, ConfigScope::Other));
     }
     if object.contains_key("servers") {
         return Some((SourceHost::Vscode, ConfigScope::Vscode));
@@ -85,7 +88,7 @@ mod tests {
     fn the_path_and_the_keys_of_a_file_give_its_host() {
         let plain = json!({"mcpServers": {"a": {"command": "x"}}});
         for (path, document, expected) in [
-            ("x.json", plain.clone(), &[ConfigScope::ClaudeProject][..]),
+            ("x.json", plain.clone(), &[ConfigScope::Other][..]),
             ("a/.cursor/mcp.json", plain.clone(), &[ConfigScope::Cursor]),
             ("a/mcp_config.json", plain.clone(), &[ConfigScope::Windsurf]),
             ("claude_desktop_config.json", plain.clone(), &[ConfigScope::ClaudeDesktop]),
@@ -96,7 +99,13 @@ mod tests {
             ("x.json", json!({"context_servers": {}}), &[ConfigScope::Zed]),
             ("x.json", json!({"mcp": {}}), &[ConfigScope::Opencode]),
             ("x.toml", json!({"mcp_servers": {}}), &[ConfigScope::Codex]),
-            ("x.toml", json!({"a": 1}), &[]),
+            ("x.toml", json!({"a": 1}), &[ConfigScope::Codex]),
+            ("x.json", json!({"amp.mcpServers": {}}), &[ConfigScope::Other]),
+            (
+                "devcontainer.json",
+                json!({"customizations": {"vscode": {"mcp": {"servers": {}}}}}),
+                &[ConfigScope::Other],
+            ),
             ("a/.cursor/other.json", json!({"a": 1}), &[]),
             ("x.json", json!([]), &[]),
         ] {

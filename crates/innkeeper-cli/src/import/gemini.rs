@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use super::ImportError;
 use super::collect::{ParsedServers, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::SourceFile;
-use super::{ImportError, transport};
 
 pub(super) fn parse_servers(
     file: &SourceFile,
@@ -28,29 +28,20 @@ pub(super) fn parse_servers(
     Ok(ParsedServers { servers, notes: Vec::new() })
 }
 
-pub(super) fn translate(entry: &mut ServerEntry) -> bool {
-    let streams = entry.has("httpUrl");
-    if streams {
+pub(super) fn translate(entry: &mut ServerEntry) {
+    if entry.has("httpUrl") {
         entry.skip("url", "`httpUrl` has precedence");
-    }
-    let stated = entry.has("type") || entry.has("transport") || entry.has("command");
-    let reachable = transport::convert_transport(entry);
-    let over_http = entry.converted("type").is_some_and(|kind| kind == "http");
-    if over_http && !streams && !stated {
+    } else if entry.has("url") && !["type", "transport", "command"].iter().any(|key| entry.has(key))
+    {
         // Gemini CLI uses SSE for a `url` without a type; innkeeper would infer HTTP.
-        entry.set("type", "sse");
+        entry.put_back("type", "sse".into());
     }
-    entry.convert_disabled();
-    entry.convert_duration("timeout", 1000, "timeout");
-    entry.convert_tools("includeTools", "allow");
-    entry.convert_tools("excludeTools", "deny");
     if let Some(oauth) = entry.take("oauth") {
         convert_oauth(entry, oauth);
     }
     entry.skip("trust", "the application decides which calls need an approval");
     entry.skip("description", "innkeeper shows the server's own description");
     entry.skip("authProviderType", "innkeeper does not support this sign-in provider");
-    reachable
 }
 
 fn convert_oauth(entry: &mut ServerEntry, oauth: Value) {

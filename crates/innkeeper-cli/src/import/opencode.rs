@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::collect::{ParsedServers, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::SourceFile;
-use super::{ImportError, transport, variables};
+use super::variables::VariableRewrite;
+use super::{ImportError, variables};
 
 /// Keys of a server; the map of servers of the second version has none of these keys.
 const SERVER_KEYS: [&str; 4] = ["type", "command", "url", "enabled"];
@@ -21,6 +22,11 @@ pub(super) fn parse_servers(
     };
     let mut notes = Vec::new();
     for definition in servers.values_mut() {
+        // The form of VS Code stands in many files, although opencode does not read it.
+        variables::rewrite(definition, &mut |inside| match inside.strip_prefix("env:") {
+            Some(name) => VariableRewrite::Replace(format!("{{env:{name}}}")),
+            None => VariableRewrite::Keep,
+        });
         variables::escape(definition);
         rewrite_references(definition, &mut notes);
     }
@@ -36,13 +42,11 @@ fn has_server_map(mcp: &Value) -> bool {
     })
 }
 
-pub(super) fn translate(entry: &mut ServerEntry) -> bool {
+pub(super) fn translate(entry: &mut ServerEntry) {
     split_command_list(entry);
     if let Some(environment) = entry.take("environment") {
         entry.put_back("env", environment);
     }
-    let reachable = transport::convert_transport(entry);
-    entry.convert_disabled();
     convert_timeout(entry);
     match entry.take("oauth") {
         Some(Value::Object(oauth)) => convert_oauth(entry, oauth),
@@ -50,7 +54,6 @@ pub(super) fn translate(entry: &mut ServerEntry) -> bool {
         Some(Value::Bool(_)) | None => {}
         Some(_) => entry.add_note("`oauth` is not an object; not imported"),
     }
-    reachable
 }
 
 /// Converts `command`, a list of the program and its arguments.

@@ -41,6 +41,8 @@ pub(super) enum ConfigScope {
     Windsurf,
     Opencode,
     Zed,
+    /// A file with `mcpServers` of a program without files that innkeeper looks for.
+    Other,
 }
 
 /// A program with configuration files; servers in earlier files hide servers of the same name.
@@ -73,7 +75,8 @@ impl SourceFile {
             | ConfigScope::Codex
             | ConfigScope::Windsurf
             | ConfigScope::Opencode
-            | ConfigScope::Zed => SourceProgram::Other(self.host),
+            | ConfigScope::Zed
+            | ConfigScope::Other => SourceProgram::Other(self.host),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Tests of the import with files as each host writes them.
 
+mod other_programs;
+
 use std::fs;
 
+use innkeeper_host::config::name::MAX_NAME_CHARS;
 use innkeeper_host::{Config, Environment};
 use serde_json::{Value, json};
 
-use super::collect::MAX_NAME_CHARS;
 use super::*;
 
 struct ImportFixture {
@@ -59,7 +61,7 @@ const VSCODE_CONFIG: &str = r#"{
       "env": {"KEY": "${input:api-key}", "REGION": "${input:region}", "N": 1, "OFF": null,
               "HOME_DIR": "${userHome}${/}x", "TOKEN": "${env:TOKEN}"},
       "envFile": "${workspaceFolder}/.env",
-      "sandboxEnabled": true, "dev": {"watch": "**"}, "gallery": "x"
+      "sandboxEnabled": false, "dev": {"watch": "**"}, "gallery": "x"
     },
     "api": {"type": "http", "url": "https://example.com/mcp", "headers": {"X-A": "b"},
             "oauth": {"clientId": "me"}},
@@ -89,9 +91,9 @@ fn vscode_inputs_become_variables_and_all_else_is_converted_or_noted() {
     `.vscode/mcp.json`: `${workspaceFolder}` refers to the directory of the new file
     `.vscode/mcp.json`: `${input:api-key}` became `${API_KEY}`: set `API_KEY` in the environment (The key)
     `.vscode/mcp.json`: `${input:region}` became `${REGION}`: set `REGION` in the environment
-    `.vscode/mcp.json`: server `search`: `sandboxEnabled` is not imported: set `sandbox` with `read`, `write` and `network`
     `.vscode/mcp.json`: server `search`: `dev` is not imported: innkeeper does not watch or debug servers
-    `.vscode/mcp.json`: server `search`: `gallery` is unknown; not imported
+    `.vscode/mcp.json`: server `search`: `sandboxEnabled` has no meaning here; not imported
+    `.vscode/mcp.json`: server `search`: `gallery` has no meaning here; not imported
     `.vscode/mcp.json`: server `empty`: not imported: the definition has neither `command` nor `url`
     ");
 }
@@ -145,11 +147,12 @@ fn claude_code_reads_local_before_project_before_user() {
     assert_eq!(servers["a"]["command"], "local");
     assert_eq!(servers["b"]["command"], "project");
     assert_eq!(servers.as_object().unwrap().len(), 4);
-    assert_eq!(servers["c"], json!({"type": "http", "url": "http://x", "timeout": 1.5}));
+    let expected =
+        json!({"type": "http", "url": "http://x", "timeout": 1.5, "headersHelper": ["x"]});
+    assert_eq!(servers["c"], expected);
     assert_eq!(servers["d"]["disabled"], true);
     assert_eq!(servers["d"]["args"], json!(["${X:-y}"]));
     let notes = note_texts(&imported);
-    assert!(notes.iter().any(|note| note.contains("headersHelper")), "{notes:?}");
     assert_eq!(
         notes
             .iter()
@@ -162,7 +165,7 @@ fn claude_code_reads_local_before_project_before_user() {
         notes.iter().any(|note| note.contains("imported with `\"disabled\": true`")),
         "{notes:?}"
     );
-    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert_eq!(notes.len(), 3, "{notes:?}");
 }
 
 const CURSOR_CONFIG: &str = r#"{"mcpServers": {
@@ -458,8 +461,8 @@ fn the_environment_that_servers_no_longer_get_is_mentioned_once_a_file() {
 fn an_invalid_server_name_is_replaced_and_noted() {
     let long = "x".repeat(MAX_NAME_CHARS + 1);
     let servers = json!({
-        "c d": {"url": "http://a"}, "c-d": {"url": "http://b"}, "": {"url": "http://c"},
-        "ü": {"url": "http://d"}, long: {"url": "http://e"},
+        "c\nd": {"url": "http://a"}, "cd": {"url": "http://b"}, "": {"url": "http://c"},
+        "@scope/ü d": {"url": "http://d"}, long: {"url": "http://e"},
     });
     let file = json!({ "servers": servers }).to_string();
     let machine = ImportFixture::new(&[(".vscode/mcp.json", &*file)]);
@@ -467,13 +470,10 @@ fn an_invalid_server_name_is_replaced_and_noted() {
     let document = imported.document();
     let names: Vec<_> = document["servers"].as_object().unwrap().keys().cloned().collect();
     let truncated = "x".repeat(MAX_NAME_CHARS);
-    assert_eq!(names, ["c-d", "c-d-vscode", "server", "-", &*truncated]);
+    assert_eq!(names, ["cd", "cd-vscode", "server", "@scope/ü d", &*truncated]);
     let notes = note_texts(&imported).join("\n");
-    assert!(notes.contains("server `c d`: renamed to `c-d`: the name is not valid"), "{notes}");
-    assert!(
-        notes.contains("renamed to `c-d`") && notes.contains("renamed to `c-d-vscode`"),
-        "{notes}"
-    );
+    assert!(notes.contains("renamed to `cd`: the name is not valid"), "{notes}");
+    assert!(notes.contains("renamed to `cd-vscode`: an earlier server"), "{notes}");
     let env = Environment::default();
     Config::from_value(&document, "mcp.json", &machine.places.cwd, &env).unwrap();
 }

@@ -4,33 +4,27 @@ use serde_json::{Map, Value};
 
 use super::entry::ServerEntry;
 
-/// Converts all transport keys; returns false if there is no transport.
+/// Converts all transport keys, which have the names of `mcp.json`; returns false if there is no
+/// transport.
 pub(super) fn convert_transport(entry: &mut ServerEntry) -> bool {
-    let stated = entry.take_any(&["type", "transport"]);
+    let stated = entry.take("type");
     let kind = stated.as_ref().and_then(|value| transport_type(value.as_str()?));
     if let (Some(stated), None) = (&stated, kind) {
         entry.add_note(format!(
             "unknown transport {stated}; the other keys determine the transport"
         ));
     }
-    let has_url = ["url", "httpUrl", "serverUrl"].iter().any(|key| entry.has(key));
     match kind {
         Some("stdio") => convert_stdio(entry),
         Some(kind) => convert_remote(entry, Some(kind)),
         None if entry.has("command") => convert_stdio(entry),
-        None if has_url => convert_remote(entry, None),
+        None if entry.has("url") => convert_remote(entry, None),
         None => false,
     }
 }
 
 fn transport_type(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "stdio" | "local" => "stdio",
-        "http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote" => "http",
-        "sse" => "sse",
-        "ws" | "websocket" => "websocket",
-        _ => return None,
-    })
+    ["stdio", "http", "sse", "websocket"].into_iter().find(|kind| *kind == name)
 }
 
 fn convert_stdio(entry: &mut ServerEntry) -> bool {
@@ -49,11 +43,9 @@ fn convert_stdio(entry: &mut ServerEntry) -> bool {
     if !args.is_empty() {
         entry.set("args", args);
     }
-    entry.convert("cwd", "cwd");
     if let Some(env) = entry.take("env") {
         convert_env(entry, env);
     }
-    entry.convert("envFile", "envFile");
     true
 }
 
@@ -103,45 +95,17 @@ fn convert_env(entry: &mut ServerEntry, env: Value) {
 }
 
 fn convert_remote(entry: &mut ServerEntry, kind: Option<&str>) -> bool {
-    let Some(url) = ["url", "httpUrl", "serverUrl"].iter().find_map(|key| entry.take_string(key))
-    else {
-        return false;
-    };
+    let Some(url) = entry.take_string("url") else { return false };
     let kind = kind.unwrap_or_else(|| infer_transport_type(&url));
     if url.starts_with("pipe:") {
         entry.add_note("`url` is a named pipe; innkeeper does not support named pipes");
     }
     entry.set("type", kind);
     entry.set("url", url);
-    if let Some(value) = entry.take("headers") {
-        match parse_headers(value) {
-            Some(headers) => entry.set("headers", headers),
-            None => entry.add_note(
-                "`headers` is neither an object nor a list of `Name: value`; not imported",
-            ),
-        }
-    }
     true
 }
 
 fn infer_transport_type(url: &str) -> &'static str {
     let socket = url.starts_with("ws://") || url.starts_with("wss://");
     if socket { "websocket" } else { "http" }
-}
-
-/// Parses headers from an object, or from a list of `Name: value`.
-fn parse_headers(value: Value) -> Option<Map<String, Value>> {
-    match value {
-        Value::Object(headers) => {
-            headers.into_iter().map(|(name, value)| Some((name, to_string_value(value)?))).collect()
-        }
-        Value::Array(lines) => lines
-            .into_iter()
-            .map(|line| {
-                let (name, value) = line.as_str()?.split_once(':')?;
-                Some((name.trim().to_owned(), value.trim().into()))
-            })
-            .collect(),
-        _ => None,
-    }
 }

@@ -3,11 +3,11 @@
 use indexmap::IndexMap;
 use serde_json::Value;
 
+use super::ImportError;
 use super::collect::{ParsedServers, note_unknown_keys, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::SourceFile;
 use super::variables::{self, VariableRewrite};
-use super::{ImportError, transport};
 
 pub(super) fn parse_servers(
     file: &SourceFile,
@@ -30,15 +30,8 @@ pub(super) fn parse_servers(
     Ok(ParsedServers { servers, notes })
 }
 
-pub(super) fn translate(entry: &mut ServerEntry) -> bool {
-    let reachable = transport::convert_transport(entry);
-    entry.convert_disabled();
-    entry.convert("oauth", "oauth");
-    entry.skip("sandbox", "set `sandbox` with `read`, `write` and `network`");
-    entry.skip("sandboxEnabled", "set `sandbox` with `read`, `write` and `network`");
+pub(super) fn translate(entry: &mut ServerEntry) {
     entry.skip("dev", "innkeeper does not watch or debug servers");
-    entry.convert_tools("tools", "allow");
-    reachable
 }
 
 /// Rewrites the variables that Visual Studio Code and Cursor share; most have the same meaning

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::collect::{ParsedServers, servers_under};
 use super::entry::ServerEntry;
 use super::source_file::SourceFile;
-use super::{ImportError, transport, variables};
+use super::{ImportError, variables};
 
 pub(super) fn parse_servers(
     file: &SourceFile,
@@ -16,16 +16,13 @@ pub(super) fn parse_servers(
     Ok(ParsedServers { servers, notes: Vec::new() })
 }
 
-pub(super) fn translate(entry: &mut ServerEntry) -> bool {
+pub(super) fn translate(entry: &mut ServerEntry) {
     flatten_command(entry);
     // `source` says who added the server.
     drop(entry.take("source"));
     if entry.has("settings") {
         entry.skip("settings", "an extension of Zed defines the command of the server");
     }
-    let reachable = transport::convert_transport(entry);
-    entry.convert_disabled();
-    entry.convert_duration("timeout", 1, "timeout");
     if entry.take("remote") == Some(Value::Bool(true)) {
         entry.add_note("`remote` is not imported: innkeeper runs servers on this machine");
     }
@@ -34,7 +31,6 @@ pub(super) fn translate(entry: &mut ServerEntry) -> bool {
         Some(_) => entry.add_note("`oauth` is not an object; not imported"),
         None => {}
     }
-    reachable
 }
 
 /// Converts the earlier form of `command`: an object with `path`, `args` and `env`.

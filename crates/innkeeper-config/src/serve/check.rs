@@ -57,6 +57,7 @@ fn section(member: JsonMember, servers: &[String], source: &mut ParsedSource<'_>
         at: member.at,
         path: "serve".to_owned(),
         foreign: false,
+        milliseconds: false,
         node: member.value,
         extra: Vec::new(),
         has_valid_name: true,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 
 use super::super::{ServerConfig, TransportConfig};
-use super::{diagnostics, load, server, server_diagnostics};
+use super::{diagnostics, load, load_with, server, server_diagnostics};
 
 fn address(server: &ServerConfig) -> &str {
     match &server.transport {
@@ -167,4 +167,61 @@ fn problems_are_reported_by_the_key_that_stands_in_the_file() {
     mcp.json:5:3 mcpServers.d: same server as `c` under another name
     mcp.json:5:25 mcpServers.d.sandbox: not supported by this host; ignored
     ");
+}
+
+#[test]
+fn a_nested_transport_is_part_of_its_server() {
+    let nested =
+        server(r#""transport": {"type": "stdio", "command": "x", "timeout": 60}"#).unwrap();
+    assert_eq!((nested.transport.kind(), nested.timeout), ("stdio", Duration::from_secs(60)));
+    let remote = server(r#""transport": {"type": "streamableHttp", "url": "http://a"}"#).unwrap();
+    assert_eq!((remote.transport.kind(), address(&remote)), ("http", "http://a"));
+}
+
+#[test]
+fn variables_that_other_hosts_name_become_headers_and_env() {
+    let text = r#"{"servers": {
+        "a": {"baseUrl": "http://a", "bearerTokenEnv": "TOKEN", "env_http_headers": {"X": "KEY"}},
+        "b": {"command": "x", "env": {"KEY": "own"}, "env_vars": ["KEY", {"name": "TOKEN"}]}}}"#;
+    let config = load_with(text, &[("TOKEN", "t"), ("KEY", "k")]).unwrap();
+    let TransportConfig::Http { headers, .. } = &config.servers["a"].transport else { panic!() };
+    let headers: Vec<_> =
+        headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(headers, [("Authorization", "Bearer t"), ("X", "k")]);
+    let TransportConfig::Stdio { env, .. } = &config.servers["b"].transport else { panic!() };
+    let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(env, [("KEY", "own"), ("TOKEN", "t")]);
+}
+
+#[test]
+fn an_unknown_restriction_is_an_error_and_not_a_warning() {
+    for key in ["toolFilter", "toolsDenied", "allowed_tool_names", "blockedToolNames"] {
+        let text = format!(r#""command": "x", "{key}": ["a"]"#);
+        assert!(server(&text).is_err(), "{key}");
+    }
+    assert!(server(r#""command": "x", "sandboxEnabled": true"#).is_err());
+    assert!(server(r#""command": "x", "sandboxEnabled": false, "toolchain": "a""#).is_ok());
+}
+
+#[test]
+fn servers_are_found_where_other_programs_have_them() {
+    for text in [
+        r#"{"amp.mcpServers": {"a": {"command": "x"}}}"#,
+        r#"{"mcpServers": [{"name": "a", "command": "x"}]}"#,
+        r#"{"customizations": {"vscode": {"mcp": {"servers": {"a": {"command": "x"}}}}}}"#,
+        r#"{"mcp": {"servers": {"a": {"command": "x"}}}}"#,
+    ] {
+        assert!(load(text).unwrap().servers.contains_key("a"), "{text}");
+    }
+    let text = r#"{"mcpServers": [{"command": "x"}]}"#;
+    assert!(diagnostics(text).contains("mcpServers[0]: expected an object with a `name`"));
+}
+
+#[test]
+fn servers_that_gemini_turns_off_stay_off() {
+    let text = r#"{"mcp": {"excluded": ["a"], "allowed": ["a", "b"]},
+        "mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"command": "z"}}}"#;
+    let config = load(text).unwrap();
+    assert_eq!(config.servers.keys().collect::<Vec<_>>(), ["b"]);
+    assert_eq!(config.disabled.keys().collect::<Vec<_>>(), ["a", "c"]);
 }

@@ -64,6 +64,7 @@ fn each_type_has_its_message() {
     mcp.json:1:87 servers.fs.inheritEnv: expected `false`, `true` or `strict`
     mcp.json:2:18 servers.fs.maxConcurrent: expected integer
     mcp.json:2:34 servers.fs.timeout: expected number
+        hint: write the number of seconds: `30`
     mcp.json:2:50 servers.fs.tools: expected object
     mcp.json:2:64 servers.fs.restart: expected `never` or object
     mcp.json:2:83 servers.fs.retry: expected object
@@ -168,11 +169,12 @@ fn text_that_is_not_json_is_reported_with_the_position_of_the_error() {
 
 #[test]
 fn columns_are_counted_in_characters() {
-    let text = "\u{feff}{\"servers\": {\"ä\": 1, \"fs\": {\"command\": \"müßig\", \"args\": 5}}}";
+    let text =
+        "\u{feff}{\"servers\": {\"ä\u{200b}\": 1, \"fs\": {\"command\": \"müßig\", \"args\": 5}}}";
     assert_snapshot!(diagnostics(text), @r#"
-    mcp.json:1:14 servers["ä"]: the server name has an invalid character
-        hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:1:57 servers.fs.args: expected array
+    mcp.json:1:14 servers["ä\u{200b}"]: the server name contains invisible characters
+        hint: use 1 to 128 visible characters
+    mcp.json:1:58 servers.fs.args: expected array
     "#);
 }
 
@@ -236,4 +238,17 @@ fn a_transport_needs_its_keys_and_has_no_use_for_others() {
 fn at_least_one_server_starts_at_a_time() {
     let text = r#"{"host": {"concurrentStarts": 0}, "servers": {"a": {"command": "x"}}}"#;
     assert_snapshot!(diagnostics(text), @"mcp.json:1:31 host.concurrentStarts: expected 1 or more");
+}
+
+#[test]
+fn a_time_with_a_unit_gets_the_number_of_seconds_as_a_hint() {
+    for (text, seconds) in
+        [("30s", "30"), ("1500ms", "1.5"), ("2 min", "120"), ("1h", "3600"), ("0.5", "0.5")]
+    {
+        let file = format!(r#"{{"servers": {{"a": {{"command": "x", "timeout": "{text}"}}}}}}"#);
+        let hint = format!("hint: write the number of seconds: `{seconds}`");
+        assert!(diagnostics(&file).contains(&hint), "{}", diagnostics(&file));
+    }
+    let file = r#"{"servers": {"a": {"command": "x", "timeout": "soon"}}}"#;
+    assert!(!diagnostics(file).contains("hint"));
 }

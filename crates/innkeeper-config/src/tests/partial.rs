@@ -26,7 +26,7 @@ const INVALID_SERVERS: &str = r#"{"host": {"timeout": 5}, "servers": {
   "twice": {"command": "a", "command": "b"},
   "self": {"url": "http://a", "dependencies": ["self"]},
   "nobody": {"url": "ws://a", "dependencies": ["nothing"]},
-  "bad name": {"command": "a"},
+  "bad\tname": {"command": "a"},
   "number": 7,
   "off": {"command": 7, "disabled": true},
   "dependent": {"command": "b", "dependencies": ["unset"]}
@@ -59,6 +59,7 @@ fn a_server_with_an_error_is_set_aside_with_its_problems_and_the_others_are_usab
     mcp.json:6:14 servers.neither: has neither `command` nor `url`
     type (stdio, required: true)
     mcp.json:7:39 servers.type.timeout: expected number
+        hint: write the number of seconds: `1`
     twice (stdio, required: true)
     mcp.json:8:3 servers.twice: same server as `type` under another name
     mcp.json:8:29 servers.twice.command: duplicate key, first at mcp.json:8:13
@@ -66,9 +67,9 @@ fn a_server_with_an_error_is_set_aside_with_its_problems_and_the_others_are_usab
     mcp.json:9:48 servers.self.dependencies[0]: depends on itself
     nobody (websocket, required: true)
     mcp.json:10:48 servers.nobody.dependencies[0]: no server `nothing`
-    bad name (?, required: true)
-    mcp.json:11:3 servers["bad name"]: the server name has an invalid character
-        hint: use letters, digits, `_`, `-` and `.`
+    bad	name (?, required: true)
+    mcp.json:11:3 servers["bad\tname"]: the server name contains control characters or line breaks
+        hint: use 1 to 128 visible characters
     number (?, required: true)
     mcp.json:12:13 servers.number: expected object
     "#);

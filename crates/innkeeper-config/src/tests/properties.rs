@@ -88,9 +88,20 @@ fn entry() -> impl Strategy<Value = Map<String, Value>> {
     )
 }
 
+/// Generates names as registries, galleries and people write them: with a scope, spaces, letters
+/// of any language. Lower case, because two names must not differ only in case.
+fn server_name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z0-9_.-]{1,12}",
+        "(@[a-z]{1,8}/|[a-z]{2,3}\\.[a-z]{1,8}/)[a-z0-9.-]{1,12}",
+        "[a-z0-9]{1,6}( [a-z0-9()&:+#'-]{1,6}){1,3}",
+        "[\\p{Ll}\\p{Lo}\\p{So}]{1,12}",
+    ]
+}
+
 /// Generates a whole file; each server may depend on earlier servers.
 fn file() -> impl Strategy<Value = Value> {
-    let entries = btree_map("[a-z0-9_.-]{1,12}", entry(), 0..5);
+    let entries = btree_map(server_name(), entry(), 0..5);
     (entries, vec(any::<prop::sample::Index>(), 0..8)).prop_map(|(entries, picks)| {
         let mut servers = Map::new();
         let mut names: Vec<String> = Vec::new();
@@ -152,6 +163,7 @@ fn whole_files() -> ProptestConfig {
 proptest! {
     #![proptest_config(whole_files())]
 
+    /// Proves: TR8.1
     #[test]
     fn what_the_required_schema_accepts_and_can_be_started_is_accepted(file in file()) {
         prop_assert!(REQUIRED_VALIDATOR.is_valid(&file), "{file}");

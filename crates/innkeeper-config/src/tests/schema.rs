@@ -93,7 +93,7 @@ fn the_schema_refuses_what_the_host_refuses() {
     for rejected in [
         json!({}),
         json!({"servers": []}),
-        json!({"servers": {"a b": {"command": "x"}}}),
+        json!({"servers": {"a\nb": {"command": "x"}}}),
         json!({"servers": {"a": {"command": 1}}}),
         json!({"servers": {"a": {"command": "x", "args": [1]}}}),
         json!({"servers": {"a": {"command": "x", "timeout": 0}}}),

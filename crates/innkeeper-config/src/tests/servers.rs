@@ -291,18 +291,24 @@ fn names_are_one_name_under_either_key_and_in_any_case() {
 }
 
 #[test]
-fn a_name_has_letters_digits_and_three_signs() {
-    let text = r#"{"servers": {"a.b-c_D9": {"command": "a"}, "": {"command": "b"}, "a b": {"command": "c"},
-"a/b": {"command": "d"}, "é": {"command": "e"}}}"#;
+fn a_name_is_any_visible_text() {
+    let names =
+        ["a.b-c_D9", "microsoft/playwright-mcp", "My Server", "größe", "@scope/pkg", "-x", "日本"];
+    let servers = names.map(|name| (name.to_owned(), serde_json::json!({"command": "a"})));
+    let servers = serde_json::Map::from_iter(servers);
+    let config = load(&serde_json::json!({ "servers": servers }).to_string()).unwrap();
+    assert!(config.servers.keys().eq(names));
+    let text = r#"{"servers": {"": {"command": "b"}, " ": {"command": "c"}, "a\nb": {"command": "d"},
+"a\u202eb": {"command": "e"}}}"#;
     assert_snapshot!(diagnostics(text), @r#"
-    mcp.json:1:44 servers[""]: the server name is empty
-        hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:1:66 servers["a b"]: the server name has an invalid character
-        hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:2:1 servers["a/b"]: the server name has an invalid character
-        hint: use letters, digits, `_`, `-` and `.`
-    mcp.json:2:26 servers["é"]: the server name has an invalid character
-        hint: use letters, digits, `_`, `-` and `.`
+    mcp.json:1:14 servers[""]: the server name is empty
+        hint: use 1 to 128 visible characters
+    mcp.json:1:36 servers[" "]: the server name contains only whitespace
+        hint: use 1 to 128 visible characters
+    mcp.json:1:59 servers["a\nb"]: the server name contains control characters or line breaks
+        hint: use 1 to 128 visible characters
+    mcp.json:2:1 servers["a\u{202e}b"]: the server name contains invisible characters
+        hint: use 1 to 128 visible characters
     "#);
 }
 

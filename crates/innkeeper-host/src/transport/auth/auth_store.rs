@@ -41,6 +41,21 @@ enum StoreBackend {
     Custom(Arc<dyn TokenStore>, Option<PathBuf>),
 }
 
+/// Maximum length of the name of a server in the name of a file, in bytes.
+const MAX_FILE_NAME_BYTES: usize = 64;
+
+/// Returns a name for a file from the name of a server, which may contain any visible characters. A
+/// name that is not a file name as it is gets a digest, so that two servers have two files.
+fn file_name(server: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if server.chars().all(is_plain) {
+        return server.to_owned();
+    }
+    let mut plain: String = server.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    plain.truncate(MAX_FILE_NAME_BYTES);
+    format!("{plain}-{:.16x}", Sha256::digest(server.as_bytes()))
+}
+
 impl AuthStore {
     /// Creates a store, or returns `None` if tokens stay in memory.
     pub(super) fn new(
@@ -55,7 +70,7 @@ impl AuthStore {
             (None, None) => return None,
         };
         let hash = format!("{:.16x}", Sha256::digest(url.as_bytes()));
-        Some(Self { backend, file_stem: format!("{server}-{hash}") })
+        Some(Self { backend, file_stem: format!("{}-{hash}", file_name(server)) })
     }
 
     fn path(&self, directory: &Path, extension: &str) -> PathBuf {
@@ -173,6 +188,18 @@ fn create_private_dir(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Attack: data | the name of a server in a project's file is a path | the token stays in the
+    /// directory for tokens | Foreign text stays text
+    #[test]
+    fn the_name_of_a_server_is_no_path_of_its_token() {
+        for name in ["../../etc/x", "a/b", "/abs", "größe", "a b", "C:\\x"] {
+            let file = file_name(name);
+            assert!(!file.contains(['/', '\\', ':', ' ']) && file.is_ascii(), "{file}");
+        }
+        assert_ne!(file_name("a/b"), file_name("a b"));
+        assert_eq!(file_name("plain.Name-1_x"), "plain.Name-1_x");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_lock_that_another_store_holds_is_waited_for_within_the_limit() {
