@@ -139,6 +139,8 @@ struct SessionState {
     revision: OnceLock<Revision>,
     /// Notified when the server reports a changed task.
     task_changed: Notify,
+    /// Notified of an error response that belongs to no request.
+    unattributed_error: Notify,
     active_tasks: watch::Sender<ActiveTasks>,
     /// Notified of the first response after a timeout.
     responded: Notify,
@@ -199,6 +201,7 @@ impl Session {
             multiline_detector: Mutex::default(),
             revision: OnceLock::new(),
             task_changed: Notify::new(),
+            unattributed_error: Notify::new(),
             active_tasks: watch::Sender::default(),
             responded: Notify::new(),
         });
@@ -296,6 +299,11 @@ impl Session {
     pub(crate) async fn tasks_cancelled(&self) {
         // `self` holds the sender, so the wait cannot fail.
         drop(self.0.active_tasks.subscribe().wait_for(|active| active.cancelled).await);
+    }
+
+    /// Resolves when the server sent an error response whose id is that of no request, or no id.
+    pub(crate) fn unattributed_error(&self) -> Notified<'_> {
+        self.0.unattributed_error.notified()
     }
 
     /// Waits for the next notification of a changed task, counted from the first poll or from

@@ -2,9 +2,12 @@
 
 pub(crate) mod auth;
 mod client;
+mod cookies;
 mod http;
+mod no_proxy;
 mod sent_secrets;
 mod sse;
+mod target;
 mod websocket;
 
 use std::fmt;
@@ -14,19 +17,18 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use indexmap::IndexMap;
+use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use crate::audit::AuditEvent;
 use crate::remote_session::RemoteSession;
-use crate::session::{RequestError, Session, SessionContext, SessionLimits};
+use crate::session::{Session, SessionContext, SessionLimits};
 use crate::telemetry::NetworkAttributes;
-use auth::{AuthManager, BearerAuth, HeadersHelper};
+use auth::{AuthManager, HeadersHelper};
 use innkeeper_config::{Environment, OauthConfig, Secret, TransportConfig};
 use innkeeper_process::ProcessSpec;
-use sent_secrets::SentSecrets;
+use target::HttpTarget;
 
 pub(crate) use auth::HelperLaunchContext;
 pub use client::{HttpClientError, http_client};
@@ -172,7 +174,12 @@ impl RemoteEndpoint {
         let (session, inbound, outbound) = Session::over_transport(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
         let (url, headers) = (self.url.clone(), self.headers.clone());
-        let target = Arc::new(HttpTarget { server, client, url, headers, helper, bearer_auth });
+        let target = Arc::new(HttpTarget {
+            helper,
+            bearer_auth,
+            proxies: if self.socket.is_some() { Default::default() } else { self.proxies.clone() },
+            ..HttpTarget::new(server, client, url, headers)
+        });
         let mut http_session = None;
         match self.kind {
             TransportKind::Http => {
@@ -238,64 +245,4 @@ fn parse_unix_url(url: &str) -> Option<(PathBuf, &str)> {
     let rest = url.strip_prefix("unix://")?;
     let (path, inner) = rest.split_once('#').unwrap_or((rest, "/"));
     Some((PathBuf::from(path), inner))
-}
-
-/// An HTTP client with the URL and headers of its server.
-#[derive(Debug)]
-struct HttpTarget {
-    server: Arc<str>,
-    client: reqwest::Client,
-    url: Url,
-    headers: HeaderMap,
-    /// The source of additional headers.
-    helper: Option<HeadersHelper>,
-    /// The source of bearer tokens; `None` if the headers contain the credentials.
-    bearer_auth: Option<Arc<BearerAuth>>,
-}
-
-impl HttpTarget {
-    /// Sends a request with headers from the helper or with a bearer token. If the server rejects
-    /// the token, the request did not run and is sent again with another token.
-    async fn send(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        self.send_with(request, false).await
-    }
-
-    /// Like [`Self::send`], but returns a 401 without a challenge to a request without a token: an
-    /// unknown session is a reason, too.
-    async fn send_in_session(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        self.send_with(request, true).await
-    }
-
-    async fn send_with(
-        &self,
-        request: RequestBuilder,
-        is_in_session: bool,
-    ) -> Result<Response, RequestError> {
-        let mut response = match (&self.helper, &self.bearer_auth) {
-            (Some(helper), _) => helper.send(request).await?,
-            (None, Some(access)) => access.send(request, is_in_session).await?,
-            (None, None) => request.send().await.map_err(|error| http::send_error(&error))?,
-        };
-        match response.status() {
-            status if status.is_redirection() => {
-                AuditEvent::AddressRefused { reason: "redirects are not followed" }
-                    .emit(&self.server);
-            }
-            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                AuditEvent::AccessDenied { status: status.as_u16() }.emit(&self.server);
-            }
-            _ => {}
-        }
-        SentSecrets::attach_headers(&mut response, &self.headers);
-        Ok(response)
-    }
-
-    /// Sends a request once, without a helper run or a sign-in; for requests during a disconnect.
-    async fn send_once(&self, request: RequestBuilder) -> Result<Response, RequestError> {
-        match (&self.helper, &self.bearer_auth) {
-            (Some(helper), _) => helper.send_once(request).await,
-            (None, Some(access)) => access.send_once(request).await,
-            (None, None) => request.send().await.map_err(|error| http::send_error(&error)),
-        }
-    }
 }

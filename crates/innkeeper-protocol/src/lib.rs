@@ -12,6 +12,7 @@
 pub mod framing;
 pub mod sse;
 
+mod base64_text;
 pub mod envelope;
 mod id;
 mod json_string;
@@ -31,6 +32,7 @@ pub mod request_meta;
 mod request_params;
 pub mod view;
 
+pub use base64_text::decode_base64;
 pub use envelope::{ErrorObject, Incoming, MalformedKind, MalformedMessage, Message};
 pub use framing::{Frame, LineFramer};
 pub use id::RequestId;

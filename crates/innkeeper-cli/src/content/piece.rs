@@ -1,15 +1,6 @@
 //! One piece of a result, in the form in which people read it.
 
-use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use innkeeper_protocol::skim;
-
-/// Decodes base64 with and without padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+use innkeeper_protocol::{decode_base64, skim};
 
 /// A piece of a result.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,8 +35,7 @@ fn text_member(object: &str, key: &str) -> Option<String> {
 impl Blob {
     fn new(contents: &str, base64: &str) -> Self {
         let text = |key: &str| text_member(contents, key);
-        let base64: String = base64.split_ascii_whitespace().collect();
-        Self { mime_type: text("mimeType"), uri: text("uri"), data: BASE64.decode(base64).ok() }
+        Self { mime_type: text("mimeType"), uri: text("uri"), data: decode_base64(base64) }
     }
 
     /// Returns the address, the type and the size.

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Utc};
 use innkeeper_host::is_deceptive_char;
+use innkeeper_protocol::decode_base64;
 
 /// Maximum number of characters of one text; the rest is left out, with its length.
 pub(crate) const MAX_TEXT_CHARS: usize = 20_000;
@@ -248,7 +249,7 @@ impl ImageUrl {
             return None;
         }
         // Encoded again, so that the text of the server is not used.
-        Some(Self { kind, data: STANDARD.encode(STANDARD.decode(data).ok()?) })
+        Some(Self { kind, data: STANDARD.encode(decode_base64(data)?) })
     }
 }
 

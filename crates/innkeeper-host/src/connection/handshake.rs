@@ -10,7 +10,7 @@ use std::time::Duration;
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::request_meta::{DiscoverResult, EXTENSION_TASKS, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
-use innkeeper_protocol::{Era, ErrorObject, Revision, method};
+use innkeeper_protocol::{Era, ErrorObject, Revision, method, skim};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -99,7 +99,7 @@ pub(crate) async fn continue_session(
         revision,
         meta: None,
         capabilities: initialized.capabilities.clone(),
-        server_info: Some(initialized.server_info_raw.clone()),
+        server_info: initialized.server_info_raw.clone(),
         instructions: initialized.instructions.clone(),
         initialize_result: None,
     })
@@ -194,6 +194,10 @@ impl Handshake<'_> {
                     }
                     Err(fault) => return Err((fault, method::INITIALIZE)),
                 },
+                // A server that does not know the method may answer without the id of the request.
+                () = self.session.unattributed_error(), if matches!(legacy, ProbeState::NotSent) => {
+                    legacy = ProbeState::Pending;
+                }
                 () = &mut silence, if matches!(legacy, ProbeState::NotSent) => legacy = ProbeState::Pending,
             }
             if let (ProbeState::Rejected(_), ProbeState::Rejected(_)) = (&modern, &legacy) {
@@ -227,9 +231,19 @@ impl Handshake<'_> {
         }
     }
 
+    /// Sends `initialize`, and once more if the server rejects the revision and names another one
+    /// that this host knows: no session exists yet.
     async fn initialize(&self) -> RequestResult {
+        let response = self.initialize_with(Revision::LATEST_LEGACY).await;
+        match response.as_ref().err().and_then(offered_revision) {
+            Some(revision) => self.initialize_with(revision).await,
+            None => response,
+        }
+    }
+
+    async fn initialize_with(&self, revision: Revision) -> RequestResult {
         let params = json!({
-            "protocolVersion": Revision::LATEST_LEGACY,
+            "protocolVersion": revision,
             "capabilities": self.client.capabilities,
             "clientInfo": { "name": self.client.info.name, "version": self.client.info.version },
         });
@@ -281,7 +295,7 @@ impl Handshake<'_> {
             revision,
             meta: None,
             capabilities: discovered.capabilities,
-            server_info: Some(discovered.server_info_raw),
+            server_info: discovered.server_info_raw,
             instructions: discovered.instructions,
             initialize_result: Some(raw.to_owned()),
         })
@@ -324,6 +338,29 @@ fn supports_revision(error: &ErrorObject, revision: Revision) -> bool {
     let supported = data.as_ref().and_then(|data| data.get("supported")?.as_array());
     is_unsupported_revision(error)
         && supported.is_some_and(|all| all.iter().any(|version| *version == revision.as_str()))
+}
+
+/// Returns the newest legacy revision, other than the latest one, that the server names in the
+/// rejection of `initialize`: in `data.supported`, in other data, or in the text of a gateway.
+fn offered_revision(rejection: &RequestError) -> Option<Revision> {
+    let text = match rejection {
+        RequestError::ErrorResponse(error) => {
+            let data = error.data.as_deref().map(RawValue::get).unwrap_or_default();
+            let supported = skim::member(data, "supported").unwrap_or(data);
+            if supported.is_empty() { error.message.as_str() } else { supported }
+        }
+        RequestError::Protocol(ProtocolError::HttpStatus { status: 400, body }) => body,
+        RequestError::Protocol(_)
+        | RequestError::TooLarge { .. }
+        | RequestError::Unavailable { .. }
+        | RequestError::Timeout => return None,
+    };
+    let mut known = Revision::ALL.iter().rev().copied();
+    known.find(|revision| {
+        revision.era() == Era::Legacy
+            && *revision != Revision::LATEST_LEGACY
+            && text.contains(revision.as_str())
+    })
 }
 
 fn rejected_revision_error(error: &ErrorObject) -> RequestError {

@@ -149,6 +149,9 @@ impl SessionState {
             let id = id.to_string();
             let id = &*display_prefix(&id, MAX_SHOWN_CHARS);
             tracing::debug!(server = &*self.server, id, "response to unknown or cancelled request");
+            if outcome.is_err() {
+                self.unattributed_error.notify_one();
+            }
             return MessageClass::Unsolicited;
         };
         let response = match outcome {
@@ -264,6 +267,9 @@ impl SessionState {
             .and_then(RequestId::as_client_id)
             .and_then(|id| self.pending.take_responder(id));
         self.log_unusable("malformed message", Some(&malformed));
+        if waiter.is_none() && response {
+            self.unattributed_error.notify_one();
+        }
         if waiter.is_none()
             && self.consecutive_invalid_lines.fetch_add(1, Ordering::Relaxed) >= MAX_INVALID_LINES
         {

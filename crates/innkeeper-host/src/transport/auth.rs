@@ -12,6 +12,7 @@ mod headers_helper;
 mod manager;
 mod oauth;
 mod stored_auth;
+mod token_response;
 
 use std::fmt;
 use std::future::Future;

@@ -1,13 +1,16 @@
 //! HTTP clients: TLS, proxies, timeouts; no redirects and no retries.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_config::Environment;
 use reqwest::dns::Resolve;
-use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url, redirect};
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::{Client, ClientBuilder, Proxy, Url, redirect};
 use rustls_platform_verifier::Verifier;
 
+use super::no_proxy::NoProxyList;
 use super::{RemoteEndpoint, TransportKind};
 
 /// Timeout for a connection, including TLS. The timeout of the call may end the connection attempt
@@ -16,6 +19,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time that an idle connection stays open: longer than most pauses between two calls of a model.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The program in the `User-Agent` of requests without another one: common firewalls refuse requests
+/// without this header.
+const USER_AGENT_VALUE: &str = concat!("innkeeper/", env!("CARGO_PKG_VERSION"));
+
+/// The accepted coding of bodies. Without this header a server may choose any coding, and the client
+/// decodes none.
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
 /// The HTTP client cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +50,14 @@ pub enum HttpClientError {
 pub(super) struct ProxySettings {
     http: Option<(&'static str, String)>,
     https: Option<(&'static str, String)>,
-    no_proxy: Option<String>,
+    no_proxy: NoProxyList,
+}
+
+impl fmt::Debug for ProxySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The addresses may contain credentials.
+        f.debug_struct("ProxySettings").finish_non_exhaustive()
+    }
 }
 
 impl ProxySettings {
@@ -54,14 +72,30 @@ impl ProxySettings {
             // `HTTP_PROXY` may be a header of a CGI request.
             http: proxy_variable("http_proxy", "http_proxy").or_else(all),
             https: proxy_variable("https_proxy", "HTTPS_PROXY").or_else(all),
-            no_proxy: proxy_variable("no_proxy", "NO_PROXY").map(|(_, hosts)| hosts),
+            no_proxy: proxy_variable("no_proxy", "NO_PROXY")
+                .map(|(_, hosts)| NoProxyList::parse(&hosts))
+                .unwrap_or_default(),
         }
+    }
+
+    /// Returns the variable and the value with the proxy for a URL.
+    fn proxy_for(&self, url: &Url) -> Option<&(&'static str, String)> {
+        let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
+        proxy.as_ref().filter(|_| !self.no_proxy.contains(url))
+    }
+
+    /// Describes the proxy for a URL without its credentials.
+    pub(super) fn describe(&self, url: &Url) -> Option<String> {
+        let (variable, value) = self.proxy_for(url)?;
+        let proxy = parse_proxy(value)?;
+        let (host, port) = (proxy.host_str()?, proxy.port_or_known_default()?);
+        Some(format!("`{host}:{port}` of `{variable}`"))
     }
 
     /// Returns the host names of the proxies.
     pub(super) fn hosts(&self) -> Vec<String> {
         let proxies = [&self.http, &self.https].into_iter().flatten();
-        let host = |(_, proxy): &(_, String)| Url::parse(proxy).ok()?.host_str().map(str::to_owned);
+        let host = |(_, proxy): &(_, String)| parse_proxy(proxy)?.host_str().map(str::to_owned);
         proxies.filter_map(host).collect()
     }
 }
@@ -101,6 +135,8 @@ pub fn http_client(environment: &Environment, tls: bool) -> Result<Client, HttpC
 
 fn base_builder(tls: rustls::ClientConfig) -> ClientBuilder {
     Client::builder()
+        .user_agent(USER_AGENT_VALUE)
+        .default_headers(HeaderMap::from_iter([(ACCEPT_ENCODING, IDENTITY)]))
         .tls_backend_preconfigured(tls)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -112,24 +148,35 @@ fn base_builder(tls: rustls::ClientConfig) -> ClientBuilder {
 }
 
 fn with_proxies(
-    mut builder: ClientBuilder,
+    builder: ClientBuilder,
     proxies: &ProxySettings,
 ) -> Result<ClientBuilder, HttpClientError> {
-    let none = proxies.no_proxy.as_deref().and_then(NoProxy::from_string);
     if let Some((variable, proxy)) = &proxies.http {
-        let proxy = Proxy::http(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
-        builder = builder.proxy(proxy.no_proxy(none.clone()));
+        Proxy::http(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
     }
     if let Some((variable, proxy)) = &proxies.https {
-        let proxy = Proxy::https(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
-        builder = builder.proxy(proxy.no_proxy(none));
+        Proxy::https(proxy).map_err(|_| HttpClientError::Proxy { variable })?;
     }
-    Ok(builder)
+    if proxies.http.is_none() && proxies.https.is_none() {
+        return Ok(builder);
+    }
+    let proxies = proxies.clone();
+    let proxy = Proxy::custom(move |url| parse_proxy(&proxies.proxy_for(url)?.1));
+    Ok(builder.proxy(proxy))
+}
+
+/// Parses the address of a proxy; the scheme is `http` if there is none.
+fn parse_proxy(text: &str) -> Option<Url> {
+    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    Url::parse(&text).ok()
 }
 
 fn client_builder(remote: &RemoteEndpoint) -> Result<ClientBuilder, HttpClientError> {
     let websocket = remote.kind == TransportKind::WebSocket;
     let mut builder = base_builder(tls_config(remote.url.scheme() == "https", websocket)?);
+    if let Some(program) = remote.headers.get(USER_AGENT) {
+        builder = builder.user_agent(program.clone());
+    }
     if websocket {
         builder = builder.http1_only();
     }
@@ -183,10 +230,22 @@ mod tests {
         assert!(hosts(&[("HTTP_PROXY", "http://b:1")]).is_empty());
         assert_eq!(hosts(&[("http_proxy", "http://a:1"), ("all_proxy", "http://c:1")]), ["a", "c"]);
         assert_eq!(hosts(&[("ALL_PROXY", "http://c:1")]), ["c", "c"]);
-        let excluded = |variables| settings(variables).no_proxy;
-        assert_eq!(excluded(&[("no_proxy", "x"), ("NO_PROXY", "y")]).as_deref(), Some("x"));
-        assert_eq!(excluded(&[("NO_PROXY", "y")]).as_deref(), Some("y"));
-        assert_eq!(excluded(&[("no_proxy", "")]), None);
+        let is_direct = |variables: &[(&'static str, &'static str)]| {
+            settings(variables).no_proxy.contains(&Url::parse("http://x/").unwrap())
+        };
+        assert!(is_direct(&[("no_proxy", "x"), ("NO_PROXY", "y")]));
+        assert!(!is_direct(&[("no_proxy", "y"), ("NO_PROXY", "x")]));
+        assert!(is_direct(&[("NO_PROXY", "x")]) && !is_direct(&[("no_proxy", "")]));
+    }
+
+    #[test]
+    fn a_proxy_is_described_without_its_credentials_for_the_urls_that_use_it() {
+        let settings =
+            settings(&[("http_proxy", "http://me:secret@p:3128"), ("NO_PROXY", "direct:80")]);
+        let describe = |url: &str| settings.describe(&Url::parse(url).unwrap());
+        assert_eq!(describe("http://a/").as_deref(), Some("`p:3128` of `http_proxy`"));
+        assert_eq!(describe("http://direct/"), None);
+        assert_eq!(describe("https://a/"), None);
     }
 
     #[test]

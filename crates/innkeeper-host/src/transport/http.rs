@@ -27,6 +27,7 @@ use crate::tasks::TaskGroup;
 use events::StreamEnd;
 use session::{HttpSession, NegotiatedEra};
 
+pub(super) use events::last_words;
 pub(super) use response_error::{describe_error, send_error, status_error};
 pub(crate) use session_state::HttpSessionState;
 

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use super::HttpTarget;
-use super::http::{cancelled_notification, describe_error, status_error};
+use super::http::{cancelled_notification, describe_error, last_words, status_error};
 use crate::audit::AuditEvent;
 use crate::error::UnavailableReason;
 use crate::session::{
@@ -74,17 +74,23 @@ async fn receive(
         return UnavailableReason::ConnectionRejected("no SSE stream at the URL".into());
     }
     match read_events(target, inbound, response, endpoint_sender).await {
-        Ok(()) => UnavailableReason::ConnectionLost("the SSE stream ended".into()),
+        Ok(None) => UnavailableReason::ConnectionLost("the SSE stream ended".into()),
+        Ok(Some(words)) => {
+            let text = format!("the SSE stream ended; the server said: {words}");
+            UnavailableReason::ConnectionLost(text.into())
+        }
         Err(reason) => reason,
     }
 }
 
+/// Reads the events to the end of the stream. Returns what the server said about the end.
 async fn read_events(
     target: &HttpTarget,
     inbound: &InboundSink,
     mut response: Response,
     endpoint_sender: &watch::Sender<Option<Url>>,
-) -> Result<(), UnavailableReason> {
+) -> Result<Option<Box<str>>, UnavailableReason> {
+    let mut words = None;
     let mut decoder = SseDecoder::new(inbound.max_message_bytes());
     let mut budget = CoopBudget::default();
     while let Some(chunk) = response
@@ -106,6 +112,7 @@ async fn read_events(
                 SseEvent::Message { name: "message", data, .. } => {
                     inbound.receive_message(data).await;
                 }
+                SseEvent::Message { name: "error", data, .. } => words = last_words(data),
                 SseEvent::Message { .. } => {}
                 SseEvent::TooLong { head } => inbound.receive_too_long(head).await,
             }
@@ -115,7 +122,7 @@ async fn read_events(
         }
         budget.consume(chunk.len()).await;
     }
-    Ok(())
+    Ok(words)
 }
 
 /// Parses the POST endpoint. Another origin would receive the headers for this origin.

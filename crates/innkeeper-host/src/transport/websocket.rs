@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::HttpTarget;
@@ -96,6 +96,17 @@ async fn connect(
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
 }
 
+/// Returns the reason with the words of the server's close frame, which has at most 123 bytes.
+fn closed_by_server(frame: Option<&CloseFrame>) -> UnavailableReason {
+    let reason = match frame {
+        Some(CloseFrame { code, reason }) if !reason.is_empty() => format!(": {code} {reason}"),
+        Some(CloseFrame { code, .. }) => format!(" with {code}"),
+        None => String::new(),
+    };
+    let text = format!("WebSocket closed by the server{reason}");
+    UnavailableReason::ConnectionLost(display_safe(&text).into())
+}
+
 /// Sends and receives concurrently. Returns `None` after the session closed.
 async fn exchange_messages(
     socket: WebSocketStream<Upgraded>,
@@ -107,11 +118,8 @@ async fn exchange_messages(
         let mut budget = CoopBudget::default();
         loop {
             let message = match stream.next().await {
-                Some(Ok(Message::Close(_))) | None => {
-                    return UnavailableReason::ConnectionLost(
-                        "WebSocket closed by the server".into(),
-                    );
-                }
+                Some(Ok(Message::Close(frame))) => return closed_by_server(frame.as_ref()),
+                None => return closed_by_server(None),
                 Some(Err(error)) => {
                     return UnavailableReason::ConnectionLost(
                         display_safe(&error.to_string()).into(),

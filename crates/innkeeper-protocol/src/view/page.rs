@@ -15,8 +15,9 @@ pub const MAX_PAGE_ITEMS: usize = 16 * 1024;
 pub struct Page {
     /// The items as raw JSON; each item is an object.
     pub items: Vec<Box<RawValue>>,
-    /// The cursor of the next page. Any string is valid, also the empty string.
-    pub next_cursor: Option<String>,
+    /// The cursor of the next page as raw JSON: a string, which may be empty, or another value of a
+    /// server that expects this value back. `null` and `false` end the list.
+    pub next_cursor: Option<Box<RawValue>>,
     /// Number of omitted items: items that are not objects, and items after the first
     /// [`MAX_PAGE_ITEMS`].
     pub left_out: usize,
@@ -30,7 +31,8 @@ impl Page {
     /// Returns an error if the result is not an object or `member` is not an array.
     pub fn from_raw(result: &RawValue, member: &'static str) -> Result<Self, ViewError> {
         let list = ObjectView::from_raw(result, [member, "nextCursor"])?;
-        let mut page = Self { next_cursor: list.string("nextCursor"), ..Self::default() };
+        let mut page = Self { next_cursor: list.raw("nextCursor"), ..Self::default() };
+        page.next_cursor.take_if(|cursor| cursor.get() == "false");
         for item in skim::elements(list.required_array(member)?) {
             let accepted = item.starts_with('{') && page.items.len() < MAX_PAGE_ITEMS;
             match if accepted { boxed_raw(item) } else { None } {

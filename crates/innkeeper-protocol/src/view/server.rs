@@ -50,12 +50,12 @@ pub struct TasksCapability {
 }
 
 /// The name and version that a server declares; unverified.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerInfo {
     /// The name of the program.
-    pub name: String,
+    pub name: Option<String>,
     /// The version of the program.
-    pub version: String,
+    pub version: Option<String>,
     /// The display name.
     pub title: Option<String>,
 }
@@ -69,8 +69,8 @@ pub struct InitializeResult {
     pub capabilities: ServerCapabilities,
     /// The server's name and version.
     pub server_info: ServerInfo,
-    /// The raw JSON of `server_info`.
-    pub server_info_raw: Box<RawValue>,
+    /// The raw JSON of `server_info`, if the server sent an object.
+    pub server_info_raw: Option<Box<RawValue>>,
     /// Instructions for the model.
     pub instructions: Option<String>,
 }
@@ -80,39 +80,42 @@ impl InitializeResult {
     ///
     /// # Errors
     ///
-    /// Returns an error if `protocolVersion` is not a string, if `capabilities` or `serverInfo` is
-    /// not an object, or if `serverInfo` has no `name` or `version`.
+    /// Returns an error if `protocolVersion` is not a string. Members that only inform, such as
+    /// `serverInfo`, may be missing or malformed.
     pub fn from_raw(raw: &RawValue) -> Result<Self, ViewError> {
         let members = ["protocolVersion", "capabilities", "serverInfo", "instructions"];
         let result = ObjectView::from_raw(raw, members)?;
-        let server_info = result.pointer_to("serverInfo");
         Ok(Self {
             protocol_version: result.required_string("protocolVersion")?,
             capabilities: ServerCapabilities::from_object(&result)?,
-            server_info: ServerInfo::from_raw_at(server_info, result.get("serverInfo"))?,
-            server_info_raw: result.required_object("serverInfo")?,
+            server_info: ServerInfo::from_raw(result.get("serverInfo")).unwrap_or_default(),
+            server_info_raw: result.raw_object("serverInfo"),
             instructions: result.string("instructions"),
         })
     }
 }
 
 impl ServerInfo {
-    fn from_raw_at(pointer: String, raw: Option<&str>) -> Result<Self, ViewError> {
-        let info = ObjectView::from_raw_at(pointer, raw, ["name", "version", "title"])?;
-        Ok(Self {
-            name: info.required_string("name")?,
-            version: info.required_string("version")?,
+    fn from_raw(raw: Option<&str>) -> Option<Self> {
+        let info =
+            ObjectView::from_raw_at(String::new(), raw, ["name", "version", "title"]).ok()?;
+        Some(Self {
+            name: info.string("name"),
+            version: info.string("version"),
             title: info.string("title"),
         })
     }
 }
 
 impl ServerCapabilities {
-    /// Reads the member `capabilities` of a result.
+    /// Reads the member `capabilities` of a result. A server without this object is expected to have
+    /// tools: the list of tools shows whether it has any.
     pub(crate) fn from_object<const N: usize>(
         result: &ObjectView<'_, N>,
     ) -> Result<Self, ViewError> {
-        let raw = result.required_object("capabilities")?;
+        let Some(raw) = result.raw_object("capabilities") else {
+            return Ok(Self { tools: Some(ListCapability::default()), ..Self::default() });
+        };
         let members = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
         let declared_members = ObjectView::from_raw(&raw, members)?;
         let declared = |name| declared_members.get(name).filter(|raw| *raw != "false");

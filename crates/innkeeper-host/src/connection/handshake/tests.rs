@@ -259,3 +259,41 @@ async fn a_server_that_rejects_the_revision_that_it_supports_is_asked_once_more(
         .await;
     assert_eq!(handshake.unwrap().revision, Revision::V2026_07_28);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_names_its_revisions_is_asked_once_more_with_the_newest_known_one() {
+    let data = json!({"supported": ["2024-11-05", "2025-06-18", "2020-01-01"], "requested": "x"});
+    let message = "Unsupported (supported versions: 2025-06-18, 2024-11-05)";
+    for (data, message) in [(data, "Invalid version"), (Value::Null, message)] {
+        let (handshake, ..) =
+            handshake_with(HandshakeProbe::Initialize, async |mut peer: InMemoryServer| {
+                let request = peer.expect(method::INITIALIZE).await;
+                let error = json!({"code": -32602, "message": message, "data": data});
+                let id = &request["id"];
+                peer.send(&json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+                let result = initialize_result("2025-06-18");
+                let request = peer.respond_to(method::INITIALIZE, result).await;
+                assert_eq!(request["params"]["protocolVersion"], "2025-06-18");
+                peer
+            })
+            .await;
+        assert_eq!(handshake.unwrap().revision, Revision::V2025_06_18, "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_without_the_id_of_the_request_starts_the_legacy_handshake_at_once() {
+    for id in [json!(null), json!("server-error"), json!(77)] {
+        let (handshake, _, elapsed) =
+            handshake_with(HandshakeProbe::Discover, async |mut peer: InMemoryServer| {
+                peer.expect(method::SERVER_DISCOVER).await;
+                let error = json!({"code": -32600, "message": "Invalid Request"});
+                peer.send(&json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
+                peer.respond_to(method::INITIALIZE, initialize_result("2025-11-25")).await;
+                peer
+            })
+            .await;
+        assert_eq!(handshake.unwrap().revision, Revision::V2025_11_25);
+        assert!(elapsed < DISCOVER_TIMEOUT, "{id}: {elapsed:?}");
+    }
+}

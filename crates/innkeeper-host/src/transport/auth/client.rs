@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::address_policy::AddressPolicy;
+use super::token_response;
 use crate::transport::RemoteEndpoint;
 use crate::transport::client::{self, HttpClientError};
 use crate::transport::http::describe_error;
@@ -95,6 +96,7 @@ impl AuthHttpClient {
         if !self.allows(request.url()) {
             return Err(AuthRequestError::AddressDenied);
         }
+        let is_token_request = token_response::is_token_request(&request);
         // Only the headers matter, and the body may be an endless stream.
         let probe = *request.method() == Method::GET && *request.url() == self.remote.url;
         let mut http_response = self.client()?.execute(request).await.map_err(to_request_error)?;
@@ -109,6 +111,9 @@ impl AuthHttpClient {
                 return Err(AuthRequestError::BodyTooLarge);
             }
             response.body_mut().extend_from_slice(&chunk);
+        }
+        if is_token_request {
+            token_response::normalize(&mut response);
         }
         Ok(response)
     }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use innkeeper_protocol::skim;
 use innkeeper_protocol::sse::{SseDecoder, SseEvent};
 use reqwest::Response;
 use tokio::time::timeout;
@@ -11,9 +12,13 @@ use super::response_error::describe_error;
 use super::session_fate::{ExchangeFailure, refused_session};
 use crate::backoff::{self, INITIAL_BACKOFF, MAX_BACKOFF};
 use crate::session::{CoopBudget, InboundSink};
+use crate::text::display_safe;
 
 /// Time to wait for the end of the stream after the response, so that the connection is reusable.
 const STREAM_END_GRACE: Duration = Duration::from_millis(250);
+
+/// Maximum number of characters shown of the reason that a server gives.
+const MAX_WORDS_CHARS: usize = 200;
 
 /// Number of remembered event ids: more than a server is likely to repeat.
 const MAX_SEEN_EVENT_IDS: usize = 256;
@@ -45,6 +50,8 @@ pub(super) struct ResumeState {
     pub(super) had_data: bool,
     /// The number of consecutive streams without a message.
     empty_streams: u32,
+    /// What the server said about the end of the stream.
+    pub(super) last_words: Option<Box<str>>,
     /// Whether the current stream resumes another stream.
     is_resumed: bool,
     seen_event_ids: VecDeque<Box<str>>,
@@ -109,6 +116,10 @@ pub(super) async fn read_events(
                     if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
                     resume.empty_streams = 0;
+                    if let Some(words) = error_text(data) {
+                        resume.last_words = Some(words);
+                        continue;
+                    }
                     inbound.receive_http_message(data, request_id).await;
                     let is_first = std::mem::take(&mut may_refuse);
                     if is_first
@@ -117,6 +128,9 @@ pub(super) async fn read_events(
                     {
                         return StreamEnd::SessionRefused(Box::new(failure));
                     }
+                }
+                SseEvent::Message { name: "error", data, .. } => {
+                    resume.last_words = last_words(data);
                 }
                 SseEvent::Message { .. } => {}
                 SseEvent::TooLong { head } => inbound.receive_too_long(head).await,
@@ -136,6 +150,27 @@ pub(super) async fn read_events(
         }
         budget.consume(chunk.len()).await;
     }
+}
+
+/// Returns the text of a message that is an error, but not a message of JSON-RPC: a gateway tells
+/// in this way why the stream ends.
+fn error_text(data: &[u8]) -> Option<Box<str>> {
+    let text = std::str::from_utf8(data).ok()?.trim();
+    let has = |key| skim::member(text, key).is_some();
+    let is_error = text.starts_with('{') && has("error") && !has("jsonrpc") && !has("id");
+    is_error.then(|| last_words(data)).flatten()
+}
+
+/// Returns the reason that a server gives, for display: the message in a JSON object, or the text.
+pub(in crate::transport) fn last_words(data: &[u8]) -> Option<Box<str>> {
+    let text = String::from_utf8_lossy(data);
+    let text = text.trim();
+    let message = ["message", "error", "detail"].iter().find_map(|key| {
+        let value = skim::member(text, key)?;
+        skim::decode_string(skim::member(value, "message").unwrap_or(value))
+    });
+    let shown: String = message.as_deref().unwrap_or(text).chars().take(MAX_WORDS_CHARS).collect();
+    (!shown.is_empty()).then(|| display_safe(&shown).replace('\n', " ").into())
 }
 
 #[cfg(test)]
@@ -162,6 +197,20 @@ mod tests {
         assert_eq!(in_a_row(500), [500, 500, 500, 500, 800, 1000, 1000]);
         assert_eq!(in_a_row(5000), [5000; 7]);
         assert_eq!(backoff_millis(Some(0), u32::MAX), 1000);
+    }
+
+    #[test]
+    fn the_reason_of_a_server_is_found_in_its_event() {
+        let words = |text: &str| last_words(text.as_bytes()).map(String::from);
+        assert_eq!(words(r#"{"message":"gone"}"#).as_deref(), Some("gone"));
+        assert_eq!(words(r#"{"error":{"code":1,"message":"gone"}}"#).as_deref(), Some("gone"));
+        assert_eq!(words("gone\nfor good ").as_deref(), Some("gone for good"));
+        assert_eq!(words(" "), None);
+        assert_eq!(words(&"x".repeat(1000)).unwrap().len(), MAX_WORDS_CHARS);
+        assert_eq!(error_text(br#"{"error":"boom"}"#).as_deref(), Some("boom"));
+        for message in [r#"{"jsonrpc":"2.0","error":{}}"#, r#"{"id":1,"error":{}}"#, r#"{"a":1}"#] {
+            assert_eq!(error_text(message.as_bytes()), None, "{message}");
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub(super) fn unused_target() -> Arc<HttpTarget> {
     });
     let (client, url) = (client.clone(), url.clone());
     let (server, headers) = ("fuzz".into(), Default::default());
-    Arc::new(HttpTarget { server, client, url, headers, helper: None, bearer_auth: None })
+    Arc::new(HttpTarget::new(server, client, url, headers))
 }
 
 #[cfg(test)]

@@ -228,6 +228,10 @@ async fn read_stream(
             StreamEnd::Closed => "the stream ended without the response".into(),
             StreamEnd::Broken(cause) => cause,
         };
+        let cause = match &resume.last_words {
+            Some(words) => format!("{cause}; the server said: {words}").into(),
+            None => cause,
+        };
         let connection_lost = RequestError::Unavailable {
             reason: UnavailableReason::ConnectionLost(cause),
             sent: true,

@@ -27,7 +27,7 @@ fn target(server: &RemoteServer) -> Arc<HttpTarget> {
     let remote = remote.unwrap();
     let client = client::build_client(&remote).unwrap();
     let (server, url, headers) = ("a".into(), remote.url, remote.headers);
-    Arc::new(HttpTarget { server, client, url, headers, helper: None, bearer_auth: None })
+    Arc::new(HttpTarget::new(server, client, url, headers))
 }
 
 /// Returns the numbers of the received notifications.
