@@ -96,7 +96,7 @@ pub(crate) fn apply_timeout(config: &mut Config, context: &CommandContext) {
 /// Returns the part of the configuration that `name` (`SERVER.ITEM`) needs, with the server's name.
 /// Errors name the kind of the item, such as `tool`.
 /// If bare names are allowed, returns the whole configuration with optional servers, because any
-/// server may have the item.
+/// server may have the item. An only server is required.
 pub(crate) fn config_for_item(
     config: &Config,
     name: &str,
@@ -114,7 +114,14 @@ pub(crate) fn config_for_item(
         return Ok((config_for_server(config, server)?, Some(server.to_owned())));
     }
     if config.host.allow_bare_names {
-        return Ok((config.clone().with_optional_servers(), None));
+        let mut config = config.clone();
+        // The only server must have the item, so its failure is that of the command.
+        if config.servers.len() + config.invalid.len() == 1 {
+            config.servers.values_mut().for_each(|server| server.required = true);
+            check_entries(&config)?;
+            return Ok((config, None));
+        }
+        return Ok((config.with_optional_servers(), None));
     }
     if config.servers.contains_key(name) || config.invalid.contains_key(name) {
         return Err(server_instead_of_item(name, item_kind));

@@ -1,7 +1,7 @@
 //! Browser sign-in: prints the authorization URL and receives the redirect.
 
-use std::io::Write;
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{IsTerminal as _, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,6 +21,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of open connections; further connections wait.
 const MAX_CONNECTIONS: usize = 128;
 
+/// Help for a browser on another machine.
+const PASTE_HINT: &str =
+    "If the browser then shows an error, paste the address of that page here.\n\n";
+
 /// Page shown after the sign-in.
 const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can close this page.\n";
 
@@ -28,17 +32,31 @@ const SUCCESS_PAGE: &str = "<!doctype html><title>Innkeeper</title><p>You can cl
 #[derive(Debug)]
 pub(crate) struct RedirectListener {
     listener: TcpListener,
-    port: u16,
+    redirect_uri: String,
+    /// The path of the redirect.
+    path: String,
+    /// Whether a person may paste the redirect on stdin.
+    reads_stdin: bool,
     was_redirected: Arc<AtomicBool>,
 }
 
 impl RedirectListener {
-    /// Listens on a free local port.
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    /// Listens where a redirect to the configured URI goes, or on a free local port. A URI of another
+    /// machine or scheme cannot be listened on: the person then pastes the redirect.
+    pub(crate) fn listen(redirect_uri: Option<&str>) -> std::io::Result<Self> {
+        let local = redirect_uri.and_then(|uri| Some((uri, local_address(uri)?)));
+        let address = local.as_ref().map_or((Ipv4Addr::LOCALHOST, 0).into(), |(_, local)| *local);
+        let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, port, was_redirected: Arc::default() })
+        let redirect_uri = match redirect_uri {
+            Some(uri) => uri.to_owned(),
+            None => format!("http://127.0.0.1:{port}/callback"),
+        };
+        let path = url::Url::parse(&redirect_uri)
+            .map_or_else(|_| "/callback".to_owned(), |uri| uri.path().to_owned());
+        let reads_stdin = std::io::stdin().is_terminal();
+        Ok(Self { listener, redirect_uri, path, reads_stdin, was_redirected: Arc::default() })
     }
 
     /// Returns whether a browser was redirected; the value changes while the server starts.
@@ -47,14 +65,28 @@ impl RedirectListener {
     }
 }
 
+/// Returns the address of a redirect URI on this machine.
+fn local_address(redirect_uri: &str) -> Option<SocketAddr> {
+    let uri = url::Url::parse(redirect_uri).ok().filter(|uri| uri.scheme() == "http")?;
+    let address: IpAddr = match uri.host()? {
+        url::Host::Ipv4(address) => address.into(),
+        url::Host::Ipv6(address) => address.into(),
+        url::Host::Domain(name) if name == "localhost" => Ipv4Addr::LOCALHOST.into(),
+        url::Host::Domain(_) => return None,
+    };
+    address.is_loopback().then(|| (address, uri.port_or_known_default().unwrap_or(80)).into())
+}
+
 impl UserAgent for RedirectListener {
     fn redirect_uri(&self) -> String {
-        format!("http://127.0.0.1:{}/callback", self.port)
+        self.redirect_uri.clone()
     }
 
     fn authorize(&self, visit: AuthorizationRequest) -> RedirectFuture {
         let listener = self.listener.try_clone();
-        let origin = format!("http://127.0.0.1:{}", self.port);
+        let origin = self.redirect_uri.strip_suffix(&self.path).unwrap_or(&self.redirect_uri);
+        let (origin, path) = (origin.to_owned(), self.path.clone());
+        let reads_stdin = self.reads_stdin;
         let was_redirected = self.was_redirected();
         Box::pin(async move {
             let describe_error = |error: std::io::Error| error.to_string();
@@ -63,12 +95,49 @@ impl UserAgent for RedirectListener {
             let (server, page) = (display_safe(&visit.server), display_safe(&visit.url));
             let prompt = format!("Sign in at `{server}` with a browser:\n\n    {page}\n\n");
             std::io::stderr().write_all(prompt.as_bytes()).map_err(describe_error)?;
-            let state = state_param(&visit.url).ok_or("the authorization URL has no `state`")?;
-            let state = state.into();
-            let target = accept_callback(&listener, &state).await.map_err(describe_error)?;
+            let state: Arc<str> =
+                state_param(&visit.url).ok_or("the authorization URL has no `state`")?.into();
+            let redirect = Redirect { path: path.into(), state };
+            if reads_stdin {
+                std::io::stderr().write_all(PASTE_HINT.as_bytes()).map_err(describe_error)?;
+            }
+            let url = tokio::select! {
+                target = accept_callback(&listener, &redirect) => {
+                    format!("{origin}{}", target.map_err(describe_error)?)
+                }
+                Some(url) = pasted_redirect(&redirect.state), if reads_stdin => url,
+            };
             was_redirected.store(true, Ordering::Relaxed);
-            Ok(format!("{origin}{target}"))
+            Ok(url)
         })
+    }
+}
+
+/// The redirect that a sign-in waits for.
+#[derive(Clone, Debug)]
+struct Redirect {
+    path: Arc<str>,
+    state: Arc<str>,
+}
+
+/// Returns the first line of stdin that is a redirect with the right state, or `None` at the end of
+/// stdin. On a remote machine, the browser of the user cannot reach the listener.
+async fn pasted_redirect(state: &str) -> Option<String> {
+    let (sender, mut lines) = tokio::sync::mpsc::channel(1);
+    // A blocked read must not delay the end of the program.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    loop {
+        let line = lines.recv().await?;
+        let url = line.trim();
+        if state_param(url).as_deref() == Some(state) {
+            return Some(url.to_owned());
+        }
     }
 }
 
@@ -76,16 +145,16 @@ impl UserAgent for RedirectListener {
 /// an icon, and other programs may connect: a silent connection times out and delays no other.
 async fn accept_callback(
     listener: &tokio::net::TcpListener,
-    state: &Arc<str>,
+    redirect: &Redirect,
 ) -> std::io::Result<String> {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                 let (stream, _) = accepted?;
-                let state = Arc::clone(state);
+                let redirect = redirect.clone();
                 connections.spawn(timeout(REQUEST_TIMEOUT, async move {
-                    read_callback(stream, &state).await
+                    read_callback(stream, &redirect).await
                 }));
             }
             Some(ended) = connections.join_next() => {
@@ -105,7 +174,10 @@ fn state_param(url: &str) -> Option<String> {
 }
 
 /// Reads a request; returns the path and query of the redirect, or `None` for any other request.
-async fn read_callback(mut stream: TcpStream, state: &str) -> std::io::Result<Option<String>> {
+async fn read_callback(
+    mut stream: TcpStream,
+    redirect: &Redirect,
+) -> std::io::Result<Option<String>> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST_BYTES {
         if stream.read_buf(&mut request).await? == 0 {
@@ -115,7 +187,8 @@ async fn read_callback(mut stream: TcpStream, state: &str) -> std::io::Result<Op
     let request = String::from_utf8_lossy(&request);
     let target = request.strip_prefix("GET ").and_then(|rest| rest.split(' ').next());
     let is_callback = |target: &&str| {
-        target.starts_with("/callback?") && state_param(target).as_deref() == Some(state)
+        let path = target.split('?').next();
+        path == Some(&*redirect.path) && state_param(target).as_deref() == Some(&*redirect.state)
     };
     let target = target.filter(is_callback).map(str::to_owned);
     let (status, page) =
@@ -133,6 +206,15 @@ async fn read_callback(mut stream: TcpStream, state: &str) -> std::io::Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn listen(redirect_uri: Option<&str>) -> RedirectListener {
+        let listener = RedirectListener::listen(redirect_uri).unwrap();
+        RedirectListener { reads_stdin: false, ..listener }
+    }
+
+    fn port(listener: &RedirectListener) -> u16 {
+        listener.listener.local_addr().unwrap().port()
+    }
 
     /// Starts a sign-in that accepts the state `right`.
     fn sign_in(listener: &RedirectListener) -> RedirectFuture {
@@ -157,9 +239,9 @@ mod tests {
     /// rejected, and the right one is accepted | Secrets stay with their owner
     #[tokio::test]
     async fn only_the_redirect_with_the_right_state_is_accepted() {
-        let browser = RedirectListener::listen().unwrap();
+        let browser = listen(None);
         assert!(!browser.was_redirected().load(Ordering::Relaxed));
-        let port = browser.port;
+        let port = port(&browser);
         let requests = async {
             assert!(get(port, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
             assert!(get(port, "/callback?code=x&state=wrong").await.starts_with("HTTP/1.1 404"));
@@ -175,8 +257,8 @@ mod tests {
     /// browser is accepted in time | No unbounded wait
     #[tokio::test]
     async fn silent_connections_do_not_delay_the_browser() {
-        let browser = RedirectListener::listen().unwrap();
-        let port = browser.port;
+        let browser = listen(None);
+        let port = port(&browser);
         let mut silent = Vec::new();
         for _ in 0..20 {
             silent.push(connect(port).await);
@@ -190,8 +272,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_beyond_the_maximum_waits_for_the_end_of_another() {
-        let browser = RedirectListener::listen().unwrap();
-        let port = browser.port;
+        let browser = listen(None);
+        let port = port(&browser);
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS {
             silent.push(connect(port).await);
@@ -206,5 +288,39 @@ mod tests {
         };
         let (target, page) = tokio::join!(sign_in(&browser), requests);
         assert!(target.is_ok() && page.contains("close this page"), "{target:?} {page}");
+    }
+
+    #[tokio::test]
+    async fn a_configured_redirect_is_received_at_its_port_and_path() {
+        let free = port(&listen(None));
+        for uri in [
+            format!("http://localhost:{free}/callback"),
+            format!("http://127.0.0.1:{free}/oauth/cb"),
+        ] {
+            let browser = listen(Some(&uri));
+            assert_eq!((browser.redirect_uri(), port(&browser)), (uri.clone(), free));
+            let path = uri.rsplit_once(&free.to_string()).unwrap().1;
+            let target = format!("{path}?code=x&state=right");
+            let requests = async {
+                assert!(get(free, "/other?code=x&state=right").await.contains("404"));
+                get(free, &target).await
+            };
+            let (received, _) = tokio::join!(sign_in(&browser), requests);
+            assert_eq!(received, Ok(format!("{uri}?code=x&state=right")));
+        }
+    }
+
+    #[test]
+    fn a_redirect_to_another_machine_is_not_listened_on() {
+        for uri in [
+            "https://a.example/callback",
+            "http://a.example/cb",
+            "app://callback",
+            "http://10.0.0.1/",
+        ] {
+            assert_eq!(local_address(uri), None, "{uri}");
+            assert_eq!(listen(Some(uri)).redirect_uri(), uri);
+        }
+        assert_eq!(local_address("http://[::1]:8080/cb"), "[::1]:8080".parse().ok());
     }
 }

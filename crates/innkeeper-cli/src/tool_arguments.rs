@@ -2,6 +2,7 @@
 
 mod duplicate_keys;
 mod expected_type;
+mod nested;
 mod parameter;
 mod source;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use expected_type::{ExpectedType, PropertyLookup};
+use nested::NestedArguments;
 use source::ArgumentValue;
 
 /// Arguments in their order, each as JSON text, so that numbers keep all digits.
@@ -45,7 +47,8 @@ pub(crate) enum ArgumentError {
 impl ArgumentInput {
     /// Converts all arguments to the types of the input schema; returns all errors.
     ///
-    /// A pair adds to the JSON object or replaces its member. A repeated key, or one text that is
+    /// A pair adds to the JSON object or replaces its member. A key with dots is a member of nested
+    /// objects if the schema has no argument of this name. A repeated key, or one text that is
     /// no list, becomes a list if the schema allows a list; arrays among repeated values are joined. If all pairs are valid, missing
     /// arguments are not reported here but by the call.
     pub(crate) fn convert(mut self, schema: &Value) -> Result<ArgumentMap, Vec<ArgumentError>> {
@@ -54,42 +57,64 @@ impl ArgumentInput {
             values.entry(key).or_default().push(value);
         }
         let mut arguments = ArgumentMap::new();
+        let mut nested = NestedArguments::default();
         let mut problems = Vec::new();
         for (key, values) in &values {
-            match convert_values(schema, key, values) {
-                Ok(value) => drop(arguments.insert(key.clone(), value)),
-                Err(problem) => problems.push(problem),
+            let (path, expected) = match expected_type::find_property(schema, key) {
+                PropertyLookup::Known(expected) => (vec![key.as_str()], expected),
+                PropertyLookup::Unknown { known_keys } => {
+                    match expected_type::find_nested(schema, key) {
+                        Some(found) => found,
+                        None => {
+                            problems.push(unknown_argument(key, known_keys));
+                            continue;
+                        }
+                    }
+                }
+            };
+            match (convert_values(&expected, key, values), &path[..]) {
+                (Ok(value), [_]) => drop(arguments.insert(key.clone(), value)),
+                (Ok(value), path) => {
+                    if !nested.insert(path, value) {
+                        problems.push(ArgumentError::DuplicateKey { key: key.clone() });
+                    }
+                }
+                (Err(problem), _) => problems.push(problem),
+            }
+        }
+        for (key, value) in nested.into_members() {
+            if arguments.contains_key(&key) || self.object.contains_key(&key) {
+                problems.push(ArgumentError::DuplicateKey { key });
+            } else {
+                arguments.insert(key, value);
             }
         }
         if problems.is_empty() {
             self.object.extend(arguments);
             return Ok(self.object);
         }
-        let is_there = |key: &str| self.object.contains_key(key) || values.contains_key(key);
+        let is_there = |key: &str| {
+            let is_part = |given: &String| given.split('.').next() == Some(key);
+            self.object.contains_key(key) || values.keys().any(is_part)
+        };
         let missing = expected_type::required_keys(schema).into_iter().filter(|key| !is_there(key));
         problems.extend(missing.map(|key| ArgumentError::Missing { key: key.to_owned() }));
         Err(problems)
     }
 }
 
+fn unknown_argument(key: &str, known_keys: Vec<String>) -> ArgumentError {
+    let nearest = nearest_name(key, known_keys.iter().map(String::as_str));
+    let suggestion = nearest.map(str::to_owned);
+    ArgumentError::Unknown { key: key.to_owned(), suggestion, known_keys }
+}
+
 /// Converts the values of one key.
 fn convert_values(
-    schema: &Value,
+    expected: &ExpectedType,
     key: &str,
     values: &[ArgumentValue],
 ) -> Result<Box<RawValue>, ArgumentError> {
-    let expected = match expected_type::find_property(schema, key) {
-        PropertyLookup::Known(expected) => expected,
-        PropertyLookup::Unknown { known_keys: keys } => {
-            let nearest = nearest_name(key, keys.iter().map(String::as_str));
-            let suggestion = nearest.map(str::to_owned);
-            return Err(ArgumentError::Unknown {
-                key: key.to_owned(),
-                suggestion,
-                known_keys: keys,
-            });
-        }
-    };
     let invalid = |expected: &ExpectedType| ArgumentError::InvalidValue {
         key: key.to_owned(),
         expected: expected.describe(key),
@@ -102,14 +127,14 @@ fn convert_values(
             ArgumentValue::FileText(text) => expected.parse(text),
             ArgumentValue::Json(json) => Some(json.clone()),
         };
-        return converted.ok_or_else(|| invalid(&expected));
+        return converted.ok_or_else(|| invalid(expected));
     }
     let Some(item) = expected.items() else {
         return Err(ArgumentError::DuplicateKey { key: key.to_owned() });
     };
     let items: Option<Vec<_>> = values.iter().map(|value| convert_items(item, value)).collect();
     let items = items.ok_or_else(|| invalid(item))?.concat();
-    serde_json::value::to_raw_value(&items).map_err(|_| invalid(&expected))
+    serde_json::value::to_raw_value(&items).map_err(|_| invalid(expected))
 }
 
 /// Converts one of several values of a list: the items of an array, or one item. An array is one

@@ -76,7 +76,20 @@ async fn call_with_progress(
     let subject = format!("calling {}", escape_inline(target));
     let call = host.call_tool_with(target, arguments, options);
     let result = ActivityLine::show(output, &subject).follow(&subject, progress, call).await;
-    result.map_err(|error| call_error(&error, target))
+    result.map_err(|error| with_failed_servers(host, &error, call_error(&error, target)))
+}
+
+/// Adds the servers that failed to the error of a name that no ready server has: one of them may
+/// have the item.
+fn with_failed_servers(host: &Host, error: &CallError, report: CliError) -> CliError {
+    if !matches!(error, CallError::Routing(RoutingError::UnknownServer { .. })) {
+        return report;
+    }
+    let status = host.status();
+    let failed = status.iter().filter_map(|(name, status)| {
+        Some(format!("server `{name}` is unavailable: {}", status.reason.as_ref()?))
+    });
+    failed.fold(report, CliError::with_detail)
 }
 
 /// Prints the result in the chosen form, or in the form for this stdout.
@@ -189,7 +202,9 @@ pub(super) fn tool_owners(host: &Host, target: &str) -> Vec<(String, String)> {
 pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
     match error {
         CallError::Routing(
-            RoutingError::ToolWithheld { .. } | RoutingError::ItemWithheld { .. },
+            RoutingError::ToolWithheld { .. }
+            | RoutingError::ItemWithheld { .. }
+            | RoutingError::UnusableItem { .. },
         ) => CliError::usage(error.to_string()),
         CallError::Routing(RoutingError::Ambiguous { .. }) => CliError::usage(error.to_string()),
         CallError::Routing(_) => CliError::usage(error.to_string())

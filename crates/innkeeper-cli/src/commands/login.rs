@@ -35,7 +35,10 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
         }
         (server.init_timeout, server.required) = (LOGIN_TIMEOUT, true);
     }
-    let browser = RedirectListener::listen().map_err(|error| {
+    let oauth = config.servers.get(&name).and_then(|server| server.oauth.as_ref());
+    let redirect_uri = oauth.and_then(|oauth| oauth.redirect_uri.as_ref());
+    let redirect_uri = redirect_uri.map(|uri| uri.expose().as_str());
+    let browser = RedirectListener::listen(redirect_uri).map_err(|error| {
         CliError::failure("cannot listen for the browser redirect").with_source(error)
     })?;
     let was_redirected = browser.was_redirected();

@@ -22,9 +22,33 @@ pub(super) enum PropertyLookup {
 
 /// Looks up a property of an object schema.
 pub(super) fn find_property(schema: &Value, key: &str) -> PropertyLookup {
+    find_property_of(schema, schema, key)
+}
+
+/// Looks up a member of nested objects, such as `filter.name`: the keys that lead to it, and its type.
+pub(super) fn find_nested<'k>(root: &Value, key: &'k str) -> Option<(Vec<&'k str>, ExpectedType)> {
+    let mut part = root;
+    let mut path: Vec<&str> = key.split('.').collect();
+    let last = path.pop()?;
+    for segment in &path {
+        let object = ObjectSchema::from_part(root, part);
+        part = object.properties.iter().find(|(name, _)| name == segment)?.1;
+        let mut expected = ExpectedType::default();
+        expected.collect(root, part, MAX_DEPTH, &mut { MAX_COMBINED_SCHEMAS });
+        if !expected.types.is_empty() && !expected.types.contains(&JsonType::Object) {
+            return None;
+        }
+    }
+    let PropertyLookup::Known(expected) = find_property_of(root, part, last) else { return None };
+    path.push(last);
+    Some((path, expected))
+}
+
+/// Looks up a property of `part`, an object schema in `schema`.
+fn find_property_of(schema: &Value, part: &Value, key: &str) -> PropertyLookup {
     let mut expected = ExpectedType::default();
     let nodes = &mut { MAX_COMBINED_SCHEMAS };
-    let object = ObjectSchema::from_part(schema, schema);
+    let object = ObjectSchema::from_part(schema, part);
     for property in object.properties.iter().filter(|(name, _)| *name == key) {
         expected.collect(schema, property.1, MAX_DEPTH, nodes);
     }
@@ -100,8 +124,14 @@ impl<'a> ObjectSchema<'a> {
                 self.collect(root, branch, depth - 1, nodes);
             }
         }
-        for branch in ["then", "else"].iter().filter_map(|keyword| schema.get(keyword)) {
+        for branch in ["if", "then", "else"].iter().filter_map(|keyword| schema.get(keyword)) {
             self.collect(root, branch, depth - 1, nodes);
+        }
+        let dependent = ["dependentSchemas", "dependencies"];
+        for branches in dependent.iter().filter_map(|keyword| schema.get(keyword)?.as_object()) {
+            for branch in branches.values() {
+                self.collect(root, branch, depth - 1, nodes);
+            }
         }
     }
 }

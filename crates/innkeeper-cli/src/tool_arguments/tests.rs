@@ -351,3 +351,38 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_key_with_dots_sets_a_member_of_a_nested_object() {
+    let schema = json!({
+        "properties": {
+            "o": {"type": "object", "properties": {"n": {"type": "integer"}, "in": {"$ref": "#/$defs/p"}}},
+            "open": {"type": "object"},
+            "text": {"type": "string"},
+            "a.b": {"type": "boolean"},
+        },
+        "$defs": {"p": {"type": "object", "properties": {"x": {"type": "string"}}}},
+    });
+    let all = ["o.n=5", "o.in.x=7", "open.url=https://x", "a.b=true"];
+    let expected =
+        json!({"a.b": true, "o": {"n": 5, "in": {"x": "7"}}, "open": {"url": "https://x"}});
+    let parsed: Value = serde_json::from_str(&parsed_json(&schema, &all)).unwrap();
+    assert_eq!(parsed, expected);
+    for unknown in ["o.other=1", "text.x=1", "none.x=1"] {
+        assert!(
+            matches!(single_error(&schema, unknown), ArgumentError::Unknown { .. }),
+            "{unknown}"
+        );
+    }
+    assert!(matches!(single_error(&schema, "o.n=x"), ArgumentError::InvalidValue { .. }));
+    assert!(convert(&schema, &["o.n=1", "o={}"]).is_err());
+}
+
+#[test]
+fn properties_that_depend_on_another_one_are_known() {
+    let schema = json!({
+        "properties": {"a": {"type": "string"}},
+        "dependentSchemas": {"a": {"properties": {"z": {"type": "integer"}}}},
+    });
+    assert_eq!(parsed_json(&schema, &["a=x", "z=3"]), r#"{"a":"x","z":3}"#);
+}
