@@ -50,10 +50,6 @@ impl ServerEntry {
         self.converted.insert(key.to_owned(), value.into());
     }
 
-    pub(super) fn converted(&self, key: &str) -> Option<&Value> {
-        self.converted.get(key)
-    }
-
     /// Sets a member of an object in the converted definition, such as `tools.allow`.
     pub(super) fn set_member(&mut self, key: &str, member: &str, value: Value) {
         let object = self.converted.entry(key).or_insert_with(|| Map::new().into());

@@ -62,7 +62,7 @@ fn a_client_reads_the_result_of_initialize() {
     assert_eq!(result.protocol_version, "2025-03-26");
     assert_eq!(result.capabilities.raw.get(), capabilities.get());
     let info = r#"{"name":"inn","version":"1.2","title":"Inn"}"#;
-    assert_eq!(result.server_info_raw.get(), info);
+    assert_eq!(result.server_info_raw.unwrap().get(), info);
     assert_eq!(result.instructions.as_deref(), Some("be kind"));
     let response = InitializeResponse { server_info: SERVER, instructions: None, ..response };
     assert_eq!(

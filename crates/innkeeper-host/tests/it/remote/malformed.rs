@@ -91,12 +91,13 @@ async fn a_refusal_without_json_is_a_protocol_error_that_shows_how_it_begins() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed_and_its_error_shows_no_path() {
-    for (target, expected) in [
-        ("https://other.example/canary", "the target is `https://other.example`;"),
-        ("/mcp/", "the target ends with a slash;"),
-        ("/canary/", "the target is another path of `http://127.0.0.1:"),
+    for (status, target, expected) in [
+        (307, "https://other.example/canary", "the target is `https://other.example`;"),
+        // A redirect that keeps the method is followed to the slash.
+        (302, "/mcp/", "the target ends with a slash;"),
+        (307, "/canary/", "the target is another path of `http://127.0.0.1:"),
     ] {
-        let error = protocol_error_of(Fault::redirect(307, target)).await.to_string();
+        let error = protocol_error_of(Fault::redirect(status, target)).await.to_string();
         assert!(error.contains(expected) && !error.contains("canary"), "{error}");
     }
 }

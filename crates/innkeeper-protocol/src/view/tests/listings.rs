@@ -169,7 +169,7 @@ fn parse_capabilities(capabilities: &str) -> ServerCapabilities {
     assert_eq!(result.instructions.as_deref(), Some("hi"));
     assert_eq!(result.server_info.title.as_deref(), Some("S"));
     assert_eq!(
-        result.server_info_raw.as_deref().map(RawValue::get),
+        result.server_info_raw.as_deref().map(|info| info.get()),
         Some(r#"{"name":"s","version":"1","title":"S","icons":[]}"#)
     );
     assert_eq!(result.capabilities.raw.get(), capabilities);
