@@ -79,9 +79,13 @@ fn rename_foreign_keys(
     key_path: &KeyPath<'_>,
     report: &mut Diagnostics,
 ) {
-    let (foreign, mut canonical): (Vec<_>, Vec<_>) = std::mem::take(members)
+    let (mut foreign, mut canonical): (Vec<_>, Vec<_>) = std::mem::take(members)
         .into_iter()
         .partition(|member| dialect::key_mapping(&member.key).is_some());
+    // Names of whole objects come first, so that the other keys add to the objects.
+    foreign.sort_by_key(|member| {
+        !matches!(dialect::key_mapping(&member.key), Some(KeyMapping::Alias(_)))
+    });
     for member in canonical.iter_mut().filter(|member| member.key == "tools") {
         wrap_tool_list(member);
     }

@@ -270,9 +270,9 @@ fn a_command_with_arguments_is_split_and_a_disabled_server_is_noted() {
         })
     );
     insta::assert_snapshot!(notes.join("\n"), @r#"
+    `~/.codeium/windsurf/mcp_config.json`: server `b`: `alwaysAllow` is not imported: the application decides which calls need an approval
     `~/.codeium/windsurf/mcp_config.json`: server `b`: `command` contains arguments, which became elements of `args`
     `~/.codeium/windsurf/mcp_config.json`: server `b`: imported with `"disabled": true`, as in the file
-    `~/.codeium/windsurf/mcp_config.json`: server `b`: `alwaysAllow` is not imported: the application decides which calls need an approval
     "#);
     let with_space = r#"{"mcpServers": {"a": {"command": "/opt/my tools/server"}}}"#;
     let (servers, notes) = import_file(SourceHost::Windsurf, path, with_space);
@@ -404,7 +404,7 @@ fn a_malformed_file_is_an_error_that_names_it() {
     for (path, text, dialect) in [
         (".cursor/mcp.json", "{", SourceHost::Cursor),
         (".cursor/mcp.json", "[]", SourceHost::Cursor),
-        (".cursor/mcp.json", r#"{"mcpServers": []}"#, SourceHost::Cursor),
+        (".cursor/mcp.json", r#"{"mcpServers": 5}"#, SourceHost::Cursor),
         (".codex/config.toml", "= 1", SourceHost::Codex),
         ("~/.claude.json", "{", SourceHost::Claude),
     ] {
@@ -442,7 +442,7 @@ fn no_value_of_a_file_appears_in_a_note() {
     let text = r#"{"mcpServers": {"a": {"command": "c", "env": {"K": ["s3cret"]},
         "headersHelper": "s3cret", "other": "s3cret", "timeout": "s3cret"}}}"#;
     let (_, notes) = import_file(SourceHost::Claude, ".mcp.json", text);
-    assert_eq!(notes.len(), 4);
+    assert_eq!(notes.len(), 3);
     assert!(!notes.concat().contains("s3cret"));
 }
 

@@ -181,13 +181,14 @@ fn a_nested_transport_is_part_of_its_server() {
 #[test]
 fn variables_that_other_hosts_name_become_headers_and_env() {
     let text = r#"{"servers": {
-        "a": {"baseUrl": "http://a", "bearerTokenEnv": "TOKEN", "env_http_headers": {"X": "KEY"}},
+        "a": {"baseUrl": "http://a", "bearerTokenEnv": "TOKEN", "env_http_headers": {"X": "KEY"},
+              "http_headers": {"Y": "1"}},
         "b": {"command": "x", "env": {"KEY": "own"}, "env_vars": ["KEY", {"name": "TOKEN"}]}}}"#;
     let config = load_with(text, &[("TOKEN", "t"), ("KEY", "k")]).unwrap();
     let TransportConfig::Http { headers, .. } = &config.servers["a"].transport else { panic!() };
     let headers: Vec<_> =
         headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
-    assert_eq!(headers, [("Authorization", "Bearer t"), ("X", "k")]);
+    assert_eq!(headers, [("Y", "1"), ("Authorization", "Bearer t"), ("X", "k")]);
     let TransportConfig::Stdio { env, .. } = &config.servers["b"].transport else { panic!() };
     let env: Vec<_> = env.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
     assert_eq!(env, [("KEY", "own"), ("TOKEN", "t")]);
