@@ -1,5 +1,5 @@
-//! Tests of package runners behind a private certificate authority: the registry's certificate is
-//! trusted only through the variables that servers inherit.
+//! Tests of package runners and remote servers behind a private certificate authority: the registry's
+//! certificate is trusted only through the variables that name the authority.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,10 +13,14 @@ use crate::program::innkeeper;
 use crate::real_servers::install_dir;
 
 /// Returns a `PATH` with the installed `uvx` and all programs.
+fn search_path_with_uv(programs: &[&str]) -> String {
+    search_path(programs, &format!("{}:", install_dir().join("uv/bin").display()))
+}
+
+/// Returns a `PATH` with all programs.
 #[expect(clippy::disallowed_methods, reason = "the programs are found where the tests find them")]
-fn search_path(programs: &[&str]) -> String {
-    let uv = install_dir().join("uv/bin");
-    let path = format!("{}:{}", uv.display(), std::env::var("PATH").unwrap());
+fn search_path(programs: &[&str], before: &str) -> String {
+    let path = format!("{before}{}", std::env::var("PATH").unwrap());
     for program in programs {
         let is_installed =
             std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
@@ -135,7 +139,7 @@ fn assert_needs_authority(
 
 #[test]
 fn a_server_of_npx_starts_if_only_node_extra_ca_certs_names_the_authority() {
-    let registry = Registry::start(search_path(&["openssl", "python3", "node", "npx"]));
+    let registry = Registry::start(search_path_with_uv(&["openssl", "python3", "node", "npx"]));
     let server = json!({"command": "npx", "args": ["-y", "tls-server"]});
     let settings = [
         ("npm_config_registry", &*registry.origin),
@@ -149,10 +153,33 @@ fn a_server_of_npx_starts_if_only_node_extra_ca_certs_names_the_authority() {
 
 #[test]
 fn a_server_of_uvx_starts_if_only_ssl_cert_file_names_the_authority() {
-    let registry = Registry::start(search_path(&["openssl", "python3", "uvx"]));
+    let registry = Registry::start(search_path_with_uv(&["openssl", "python3", "uvx"]));
     let server = json!({"command": "uvx", "args": ["tls-server"]});
     let index = format!("{}/simple/", registry.origin);
     let settings =
         [("UV_DEFAULT_INDEX", &*index), ("UV_HTTP_RETRIES", "0"), ("UV_PYTHON_DOWNLOADS", "never")];
     assert_needs_authority(&registry, &server, &settings, "SSL_CERT_FILE");
+}
+
+#[test]
+fn a_remote_server_is_not_reached_without_the_certificate_of_its_authority() {
+    let registry = Registry::start(search_path(&["openssl", "python3"], ""));
+    let server = json!({"url": format!("{}/mcp", registry.origin)});
+    let empty = registry.directory.path().join("empty.pem");
+    fs::write(&empty, "").unwrap();
+    for (file, expected) in [
+        (empty, "no TLS: unexpected error: No CA certificates were loaded from the system"),
+        // The certificate of the server is no authority.
+        (
+            registry.directory.path().join("server.pem"),
+            "hint: set the environment variable `SSL_CERT_FILE`",
+        ),
+        // The directory of packages is no MCP server.
+        (registry.authority(), "HTTP status 501"),
+    ] {
+        let output = registry.call(&server, &[("SSL_CERT_FILE", file.to_str().unwrap())]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
 }

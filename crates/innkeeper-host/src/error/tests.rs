@@ -85,6 +85,8 @@ fn every_failed_call_names_its_server_its_class_and_the_reason() {
     for error in one_of_each() {
         let (expected_class, names_server, expected_text) = expected(&error);
         assert_eq!(error.class(), expected_class);
+        // The kinds have the names of the variants.
+        assert!(format!("{error:?}").starts_with(&format!("{:?}", error.kind())), "{error:?}");
         assert_eq!(error.server(), names_server.then_some("files"), "{error}");
         assert_eq!(error.to_string(), expected_text);
         let source_text = error.source().map(ToString::to_string);

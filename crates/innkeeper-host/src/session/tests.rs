@@ -356,6 +356,25 @@ async fn results_nobody_takes_hold_up_reading_and_not_the_memory() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_large_result_is_refused_if_nobody_takes_the_earlier_ones_for_30_seconds() {
+    let limits = SessionLimits { max_result_bytes: 32 << 10, ..SessionLimits::default() };
+    let (mut peer, session, _tasks) = open_session(limits);
+    let large = json!({ "large": "x".repeat(40 << 10) });
+    let mut untaken = Box::pin(call(&session, json!({}), 300));
+    assert!((&mut untaken).now_or_never().is_none());
+    peer.respond_to(method::TOOLS_CALL, large.clone()).await;
+    let sent_at = Instant::now();
+    let refused = spawn_call(&session, json!({}), 300);
+    peer.respond_to(method::TOOLS_CALL, large).await;
+    let Err(RequestError::Unavailable { reason, sent: true }) = refused.await.unwrap() else {
+        panic!("the result was not refused");
+    };
+    assert_eq!(reason, UnavailableReason::ResultBufferFull);
+    assert_eq!(sent_at.elapsed().as_secs(), 30);
+    assert!(untaken.await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn results_that_come_in_one_piece_are_held_up_and_not_refused() {
     let (mut peer, session, _tasks) =
         open_session(SessionLimits { max_result_bytes: 30 << 10, ..SessionLimits::default() });

@@ -31,8 +31,10 @@ const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 /// The HTTP client cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
-    /// TLS cannot be configured.
-    #[error("no TLS: {0}")]
+    /// TLS cannot be configured: the system has no certificates.
+    #[error(
+        "no TLS: {0}; install the certificates of your system (`ca-certificates`) or set `SSL_CERT_FILE`"
+    )]
     Tls(#[from] rustls::Error),
     /// An environment variable contains an invalid proxy URL.
     #[error("cannot build the HTTP client: `{variable}` is not a valid proxy URL")]
@@ -262,5 +264,13 @@ mod tests {
             let error = http_client(&environment, false).unwrap_err().to_string();
             assert!(error.contains(&format!("`{variable}` is not a valid proxy URL")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_client_that_the_library_rejects_is_reported() {
+        let builder = base_builder(tls_config(false, false).unwrap()).user_agent("two\nlines");
+        let build = || Ok(with_proxies(builder, &ProxySettings::default())?.build()?);
+        let result: Result<Client, HttpClientError> = build();
+        assert!(matches!(result, Err(HttpClientError::Client(_))), "{result:?}");
     }
 }

@@ -1,35 +1,38 @@
 //! Maps each error variant to the test that causes it.
 //!
-//! A variant without a test does not compile, and a missing test fails this test.
+//! A variant without a test does not compile, and a missing test or a missing enum fails this test.
 
+use std::fs;
 use std::path::Path;
 
 use innkeeper_process::SpawnError;
 
 use super::*;
-use crate::call::StructuredContentError;
-use crate::{AuthErrorKind, LockError, ReloadError};
+use crate::{HttpClientError, LockError, ReloadError, StructuredContentError};
 
 /// The variants of one error type, each with the path and name of a test.
 type ErrorTests = (&'static str, Vec<(&'static str, [&'static str; 2])>);
 
 macro_rules! proofs {
-    ($error:ident { $($variant:ident => $file:literal $test:ident,)+ }) => {{
+    ($error:ident { $($($variant:ident)|+ => $file:literal $test:ident,)+ }) => {{
         // The compiler checks that no variant is missing.
         let _: fn(&$error) = |error| match error {
-            $($error::$variant { .. } => {})+
+            $($(| $error::$variant { .. })+ => {})+
         };
-        let proofs = vec![$((stringify!($variant), [$file, stringify!($test)])),+];
+        let proofs = vec![$($((stringify!($variant), [$file, stringify!($test)])),+),+];
         (stringify!($error), proofs)
     }};
 }
 
-fn call_errors() -> [ErrorTests; 4] {
+fn call_errors() -> [ErrorTests; 5] {
     [
+        proofs!(CallErrorKind {
+            Routing | Validation | Unavailable | Timeout | Protocol | Server | Withheld
+                => "src/error/tests.rs"
+                every_failed_call_names_its_server_its_class_and_the_reason,
+        }),
         proofs!(StructuredContentError {
-            Missing => "src/call/tests.rs"
-                a_result_without_structured_content_or_of_another_shape_says_which,
-            Shape => "src/call/tests.rs"
+            Missing | Shape => "src/call/tests.rs"
                 a_result_without_structured_content_or_of_another_shape_says_which,
         }),
         proofs!(CallError {
@@ -82,7 +85,7 @@ fn call_errors() -> [ErrorTests; 4] {
             Shutdown => "tests/it/calls/server_loss.rs"
                 calls_under_way_at_a_shutdown_end_with_it,
             ResultBufferFull => "src/session/tests.rs"
-                results_nobody_takes_hold_up_reading_and_not_the_memory,
+                a_large_result_is_refused_if_nobody_takes_the_earlier_ones_for_30_seconds,
             InvalidMessages => "src/session/tests.rs"
                 a_thousand_invalid_lines_in_a_row_are_tolerated_and_the_next_ends_the_session,
             Unreachable => "tests/it/remote/retry.rs"
@@ -103,8 +106,8 @@ fn call_errors() -> [ErrorTests; 4] {
 
 fn protocol_errors() -> ErrorTests {
     proofs!(ProtocolError {
-        Malformed => "tests/it/faults/bytes.rs"
-            a_malformed_answer_with_a_readable_id_is_an_error_within_250_milliseconds,
+        Malformed => "src/session/tests.rs"
+            characters_split_across_reads_arrive_whole_and_invalid_bytes_fail_one_call_only,
         InvalidResult => "src/connection/handshake/tests.rs"
             a_wrongly_typed_response_is_a_protocol_error_that_points_at_the_member,
         TooLarge => "tests/it/remote/limits.rs"
@@ -132,26 +135,33 @@ fn protocol_errors() -> ErrorTests {
     })
 }
 
-/// The reasons for which a server has no process or no stream.
-fn launch_errors() -> [ErrorTests; 2] {
+/// The reasons for which a server has no process, no stream or no connection.
+fn launch_errors() -> [ErrorTests; 4] {
     [
+        proofs!(HttpClientError {
+            Tls => "../innkeeper-cli/tests/it/certificates.rs"
+                a_remote_server_is_not_reached_without_the_certificate_of_its_authority,
+            Proxy => "src/transport/client.rs"
+                an_invalid_proxy_is_reported_with_its_variable,
+            Client => "src/transport/client.rs"
+                a_client_that_the_library_rejects_is_reported,
+        }),
+        proofs!(ConnectFailureKind {
+            Refused => "tests/it/start.rs"
+                a_refused_connection_is_repeated_for_two_seconds_at_most,
+            NameNotFound => "tests/it/start.rs"
+                a_host_name_without_an_address_fails_the_first_attempt_with_a_hint,
+            Certificate => "../innkeeper-cli/tests/it/certificates.rs"
+                a_remote_server_is_not_reached_without_the_certificate_of_its_authority,
+            Other => "src/transport/http/response_error.rs"
+                a_handshake_that_ends_is_a_connection_failure_of_no_special_kind,
+        }),
         proofs!(SpawnError {
-            NotFound => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
-            NoInterpreter => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
-            NotExecutable => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
-            NotAProgram => "../innkeeper-process/src/tests/launch.rs"
+            NotFound | NoInterpreter | NotExecutable | NotAProgram | TooLarge | WorkingDirectory
+                | Other => "../innkeeper-process/src/tests/launch.rs"
                 each_reason_for_not_starting_is_told_apart_without_showing_a_path,
             Busy => "../innkeeper-process/src/tests/launch.rs"
                 a_program_that_is_being_written_is_told_apart,
-            TooLarge => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
-            WorkingDirectory => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
-            Other => "../innkeeper-process/src/tests/launch.rs"
-                each_reason_for_not_starting_is_told_apart_without_showing_a_path,
             Confinement => "../innkeeper-process/src/tests/confinement.rs"
                 a_server_whose_sandbox_cannot_be_had_is_not_started,
             Supervisor => "../innkeeper-process/src/tests/launch.rs"
@@ -179,9 +189,7 @@ fn start_errors() -> [ErrorTests; 6] {
                 a_chain_of_slow_servers_fails_at_the_limit_for_all_together,
         }),
         proofs!(RestartError {
-            UnknownServer => "tests/it/health.rs"
-                a_restart_that_fails_leaves_the_server_unavailable_with_the_reason,
-            Failed => "tests/it/health.rs"
+            UnknownServer | Failed => "tests/it/health.rs"
                 a_restart_that_fails_leaves_the_server_unavailable_with_the_reason,
             Shutdown => "tests/it/health.rs"
                 a_host_that_is_shut_down_during_a_restart_leaves_nothing_behind,
@@ -203,29 +211,23 @@ fn start_errors() -> [ErrorTests; 6] {
                 one_server_that_does_not_answer_in_time_stops_all,
             Call => "tests/it/failure.rs"
                 a_failure_names_the_server_its_phase_and_its_last_stderr,
-            Dependency => "tests/it/failure.rs"
-                a_server_that_is_not_required_may_fail_and_the_others_run,
+            Dependency => "tests/it/partial.rs"
+                a_server_with_an_invalid_entry_is_unavailable_and_the_others_are_ready,
             StartTimeout => "tests/it/order.rs"
                 a_chain_of_slow_servers_fails_at_the_limit_for_all_together,
         }),
         proofs!(ReloadError {
-            Config => "tests/it/reload.rs"
+            Config | Shutdown => "tests/it/reload.rs"
                 a_file_that_cannot_be_used_changes_nothing_and_all_its_problems_are_reported,
             NoFiles => "tests/it/reload.rs"
                 a_configuration_without_files_is_replaced_by_a_given_one,
-            Shutdown => "tests/it/reload.rs"
-                a_file_that_cannot_be_used_changes_nothing_and_all_its_problems_are_reported,
         }),
         proofs!(LockError {
             Unreadable => "src/lock/tests/form.rs"
                 an_unreadable_lock_is_reported_with_the_file,
             TooLarge => "src/lock/tests/form.rs"
                 a_file_at_the_limit_is_read_and_one_past_it_is_not,
-            Malformed => "src/lock/tests/form.rs"
-                an_invalid_lock_is_refused_with_file_and_line,
-            UnsupportedVersion => "src/lock/tests/form.rs"
-                an_invalid_lock_is_refused_with_file_and_line,
-            HashMismatch => "src/lock/tests/form.rs"
+            Malformed | UnsupportedVersion | HashMismatch => "src/lock/tests/form.rs"
                 an_invalid_lock_is_refused_with_file_and_line,
         }),
     ]
@@ -237,11 +239,9 @@ fn auth_errors() -> ErrorTests {
             without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_is_asked,
         NoAuthorizationServer => "tests/it/auth/faults.rs"
             a_server_that_names_no_authorization_server_is_reported,
-        DisallowedAddress => "tests/it/auth.rs"
+        DisallowedAddress | Discovery => "tests/it/auth.rs"
             a_hostile_pointer_or_page_ends_the_sign_in_before_anything_is_asked_there,
-        Discovery => "tests/it/auth.rs"
-            a_hostile_pointer_or_page_ends_the_sign_in_before_anything_is_asked_there,
-        Registration => "tests/it/auth/faults.rs"
+        Registration | TokenRequestFailed => "tests/it/auth/faults.rs"
             an_authorization_server_that_knows_no_clients_or_gives_no_token_is_reported,
         IssuerMismatch => "tests/it/auth/secrets.rs"
             a_clients_secret_goes_to_no_other_authorization_server_than_the_first_or_the_one_named,
@@ -251,8 +251,6 @@ fn auth_errors() -> ErrorTests {
             a_failing_user_agent_is_reported_with_the_reason,
         Timeout => "tests/it/auth/start.rs"
             a_restart_ends_when_it_was_promised_to_though_somebody_is_signing_in,
-        TokenRequestFailed => "tests/it/auth/faults.rs"
-            an_authorization_server_that_knows_no_clients_or_gives_no_token_is_reported,
         IdentityProvider => "tests/it/auth/enterprise.rs"
             an_assertion_for_another_resource_is_not_shown_to_anybody,
         InsufficientScope => "tests/it/auth.rs"
@@ -263,22 +261,46 @@ fn auth_errors() -> ErrorTests {
             a_program_that_fails_or_prints_reserved_headers_is_reported_without_its_output,
         Other => "tests/it/auth/faults.rs"
             a_custom_token_provider_says_why_it_has_no_token,
-        Shutdown => "tests/it/auth/faults.rs"
-            a_shutdown_ends_the_wait_for_a_person,
+        Shutdown => "src/transport/auth/bearer_auth.rs"
+            a_sign_in_runs_from_its_challenge_to_the_end_of_its_task,
     })
 }
 
+/// Returns the public enums of errors in the files of a directory.
+fn error_enums(directory: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            names.extend(error_enums(&path));
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let declarations = text.lines().filter_map(|line| line.strip_prefix("pub enum "));
+        let enums = declarations.filter_map(|rest| rest.split(' ').next());
+        let ends = ["Error", "ErrorKind", "FailureKind", "Reason"];
+        let of_errors = enums.filter(|name| ends.iter().any(|end| name.ends_with(end)));
+        names.extend(of_errors.map(str::to_owned));
+    }
+    names
+}
+
+/// Proves: TR7.5
 #[test]
 fn every_error_has_a_test_that_causes_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let all = call_errors()
+    let all: Vec<ErrorTests> = call_errors()
         .into_iter()
         .chain(start_errors())
         .chain(launch_errors())
-        .chain([protocol_errors(), auth_errors()]);
+        .chain([protocol_errors(), auth_errors()])
+        .collect();
+    for name in error_enums(&root.join("src")) {
+        assert!(all.iter().any(|(error, _)| *error == name), "`{name}` has no tests here");
+    }
     for (error, proofs) in all {
         for (variant, [file, test]) in proofs {
-            let text = std::fs::read_to_string(root.join(file)).unwrap();
+            let text = fs::read_to_string(root.join(file)).unwrap();
             let is_there = text.contains(&format!("fn {test}()"));
             assert!(is_there, "`{error}::{variant}` has no test `{test}` in {file}");
         }

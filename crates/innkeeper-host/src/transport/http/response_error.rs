@@ -184,7 +184,10 @@ fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use innkeeper_config::Environment;
+
     use super::*;
+    use crate::transport::client::http_client;
 
     #[test]
     fn a_rejected_certificate_is_found_inside_nested_io_errors() {
@@ -195,5 +198,17 @@ mod tests {
         assert!(is_certificate_error(&io::Error::other(error)));
         assert!(!is_certificate_error(&io::Error::other(rustls::Error::HandshakeNotComplete)));
         assert!(!is_certificate_error(&io::Error::from(io::ErrorKind::ConnectionRefused)));
+    }
+
+    #[tokio::test]
+    async fn a_handshake_that_ends_is_a_connection_failure_of_no_special_kind() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+        let client = http_client(&Environment::default(), false).unwrap();
+        let (sent, accepted) = tokio::join!(client.get(url).send(), async {
+            listener.accept().await.map(|(stream, _)| drop(stream))
+        });
+        accepted.unwrap();
+        assert_eq!(connect_failure(&sent.unwrap_err()), ConnectFailureKind::Other);
     }
 }
