@@ -7,10 +7,12 @@
 //! whether the server is ready and has the item; MCP messages follow.
 
 mod digest;
-mod greeting;
+mod requested_item;
 
 #[cfg(unix)]
 mod directory;
+#[cfg(unix)]
+mod greeting;
 
 #[cfg(unix)]
 mod client;
@@ -20,7 +22,7 @@ mod listener;
 mod unsupported;
 
 pub(crate) use digest::configuration_digest;
-pub(crate) use greeting::RequestedItem;
+pub(crate) use requested_item::RequestedItem;
 
 #[cfg(unix)]
 pub(crate) use client::{Attached, connect};

@@ -24,6 +24,7 @@ use crate::ledger::{Ledger, LedgerEntry};
 use crate::shim::check_not_requested;
 use crate::tree_tag::TreeTag;
 
+#[cfg(target_os = "linux")]
 pub(crate) use sweep::kill_descendants;
 pub use sweep::{SweepTarget, sweep};
 

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::PyNotImplementedError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -222,6 +221,8 @@ impl LoopQueue {
     #[cfg(unix)]
     fn create<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         use std::os::fd::AsRawFd as _;
+
+        use pyo3::exceptions::PyNotImplementedError;
 
         let (waker, watched) = std::os::unix::net::UnixStream::pair()?;
         waker.set_nonblocking(true)?;

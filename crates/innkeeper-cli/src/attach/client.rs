@@ -6,7 +6,8 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 
 use super::directory::{check, is_same_user, socket_path};
-use super::greeting::{self, Greeting, RequestedItem, Welcome};
+use super::greeting::{self, Greeting, Welcome};
+use super::requested_item::RequestedItem;
 
 /// A connection to a server of a running gateway.
 #[derive(Debug)]

@@ -11,23 +11,13 @@ use tokio::io::{
 };
 use tokio::time::timeout;
 
+use super::requested_item::RequestedItem;
+
 /// Maximum size of a first line in bytes: enough for two names.
 const MAX_GREETING_BYTES: u64 = 4 << 10;
 
 /// Maximum time for a first line; the other end is on this machine.
 const GREETING_TIME: Duration = Duration::from_secs(2);
-
-/// The item that a command is for.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum RequestedItem {
-    /// A tool by its own name.
-    Tool(String),
-    /// A prompt by its own name.
-    Prompt(String),
-    /// A resource: servers may have resources that they do not list.
-    Resource,
-}
 
 /// The first line of a command.
 #[derive(Debug, Deserialize, Serialize)]

@@ -9,7 +9,7 @@ use innkeeper_host::{Config, Environment, Host};
 use tokio::io::DuplexStream;
 use tokio::sync::SetOnce;
 
-use super::greeting::RequestedItem;
+use super::requested_item::RequestedItem;
 
 /// A connection to a server of a running gateway.
 #[derive(Debug)]

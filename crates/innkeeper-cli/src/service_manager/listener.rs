@@ -87,7 +87,13 @@ impl fmt::Display for HandedOverSockets {
 }
 
 /// Returns whether a socket accepts connections: a connected socket has the same type.
-#[cfg(unix)]
+#[cfg(all(unix, not(target_vendor = "apple")))]
 fn is_listening(socket: &impl std::os::fd::AsFd) -> bool {
     rustix::net::sockopt::socket_acceptconn(socket).unwrap_or(false)
+}
+
+/// Returns whether a socket is not connected: these systems do not tell whether it listens.
+#[cfg(target_vendor = "apple")]
+fn is_listening(socket: &impl std::os::fd::AsFd) -> bool {
+    rustix::net::getpeername(socket).is_err()
 }

@@ -73,7 +73,8 @@ pub fn sweep(target: SweepTarget<'_>, deadline: Instant) -> usize {
     killed.len()
 }
 
-/// Kills all processes below this one, as far as the system lists them.
+/// Kills all processes below this one.
+#[cfg(target_os = "linux")]
 pub(crate) fn kill_descendants() {
     let above = Some(rustix::process::getpid());
     sweep(SweepTarget { above, ..SweepTarget::default() }, sweep_deadline());

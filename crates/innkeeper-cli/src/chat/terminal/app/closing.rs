@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
 
 use crossterm::event::{Event, EventStream};
 use futures_util::stream::StreamExt as _;
@@ -73,7 +72,7 @@ pub(super) async fn next_event(events: &mut EventStream) -> Option<io::Result<Ev
     poll_fn(|context| {
         #[cfg(unix)]
         if is_closed(Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })) {
-            return Poll::Ready(None);
+            return std::task::Poll::Ready(None);
         }
         events.poll_next_unpin(context)
     })
