@@ -117,8 +117,8 @@ pub(crate) struct ServeArgs {
     /// Names of tools and prompts for clients [default: `serve.names`, else `prefixed`]
     #[arg(long, value_name = "STYLE", value_enum)]
     pub(crate) names: Option<NamesArg>,
-    /// Where connections of the connection service are kept: `memory`, or the URL of Redis [default:
-    /// `MCP_STORE`, else `MCP_REDIS_URL`, else `memory`]
+    /// Where connections of the connection service are kept: `memory`, `file:DIRECTORY`, or the URL of
+    /// Redis [default: `MCP_STORE`, else `MCP_REDIS_URL`, else `memory`]
     #[arg(long, value_name = "STORE", conflicts_with = "on_stdio")]
     pub(crate) store: Option<String>,
     /// Serve clients without authentication on an address that other machines reach; the

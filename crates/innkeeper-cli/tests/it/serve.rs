@@ -630,6 +630,26 @@ fn a_start_waits_for_redis_and_fails_with_the_reason_after_its_time() {
     gateway.terminate();
 }
 
+/// Proves: B-b2
+#[test]
+fn a_connection_in_a_file_outlives_the_gateway_and_a_broken_file_fails_the_start() {
+    let test_env = TestEnv::new(fixture("a"), &Value::Null);
+    let directory = tempfile::tempdir().unwrap();
+    let store = format!("file:{}", directory.path().join("connections").display());
+    let gateway = HttpGateway::start(&mut serve_with_store(&test_env, &store));
+    let header = gateway.open_connection();
+    gateway.terminate();
+    let gateway = HttpGateway::start(&mut serve_with_store(&test_env, &store));
+    let (head, body) = gateway.call_over_connection(&header);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}\n{body}");
+    gateway.terminate();
+    std::fs::write(directory.path().join("connections/broken.json"), "{").unwrap();
+    let output = serve_with_store(&test_env, &store).stdin(Stdio::null()).output().unwrap();
+    let stderr = stderr_of(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("broken.json`: not a connection: "), "{stderr}");
+}
+
 /// Attack: remote | another user of the machine uses a gateway without authentication | status 403 with
 /// the next step; the gateway's own user is served | Isolation
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! Where connections are kept, with the events that their clients have not read.
 
+mod file;
 mod memory;
 mod redis;
 
@@ -15,6 +16,7 @@ use super::state::{ConnectionId, ConnectionState};
 use crate::principal::Principal;
 use crate::store_error::StoreFuture;
 
+pub use self::file::FileStore;
 pub use self::memory::MemoryStore;
 pub use self::redis::RedisStore;
 

@@ -2,6 +2,7 @@
 
 mod events;
 mod expiry;
+mod files;
 mod lifecycle;
 mod limits;
 mod races;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use innkeeper_gateway::RedisClient;
 use innkeeper_gateway::connections::store::{
-    ConnectionStore, MemoryStore, RedisStore, StoreOptions,
+    ConnectionStore, FileStore, MemoryStore, RedisStore, StoreOptions,
 };
 use innkeeper_gateway::connections::{
     CapabilityRegistry, ConnectionOptions, ConnectionService, ConnectionServiceBuilder,
@@ -91,9 +91,13 @@ impl ConnectionSettings {
             cookie_secure: self.cookie_secure.value,
         };
         let store_options = StoreOptions { expiry: self.expiry.value, max_connections };
-        let store: Arc<dyn ConnectionStore> = match redis {
-            None => Arc::new(MemoryStore::new(store_options)),
-            Some(redis) => {
+        let store: Arc<dyn ConnectionStore> = match (redis, settings.directory()) {
+            (None, None) => Arc::new(MemoryStore::new(store_options)),
+            (None, Some(directory)) => {
+                let store = FileStore::open(directory, store_options).await;
+                Arc::new(store.map_err(|error| CliError::failure("no store").with_source(error))?)
+            }
+            (Some(redis), _) => {
                 let connect = async || RedisStore::with_client(redis.clone(), store_options).await;
                 Arc::new(settings.retry(output, connect).await?)
             }

@@ -82,7 +82,7 @@ impl ReplicaSettings {
         };
         let Some(redis) = redis else {
             let message =
-                "variable `MCP_REPLICA_LISTEN`: replicas share a Redis, and the store is `memory`";
+                "variable `MCP_REPLICA_LISTEN`: replicas share a Redis, which is not the store";
             return Err(CliError::usage(message)
                 .with_hint("set `MCP_REDIS_URL`, or pass `--store redis://…`"));
         };

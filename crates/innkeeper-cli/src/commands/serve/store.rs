@@ -1,5 +1,6 @@
-//! Where `serve` keeps what outlives a request: in memory, or in Redis.
+//! Where `serve` keeps what outlives a request: in memory, in files, or in Redis.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,8 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StoreChoice {
     Memory,
+    /// A directory for connections. Everything else is in memory.
+    Files(PathBuf),
     Redis(String),
 }
 
@@ -38,6 +41,7 @@ impl StoreChoice {
     fn describe(&self) -> String {
         match self {
             Self::Memory => "memory".to_owned(),
+            Self::Files(directory) => format!("file:{}", directory.display()),
             Self::Redis(url) => redact_url(url),
         }
     }
@@ -58,9 +62,12 @@ impl FromStr for StoreChoice {
                     error.reason
                 )),
             },
-            _ => Err("the store must be `memory` or a URL that starts with `redis://` or \
-                      `rediss://`"
-                .to_owned()),
+            text => match text.strip_prefix("file:") {
+                Some(directory) if !directory.is_empty() => Ok(Self::Files(directory.into())),
+                _ => Err("the store must be `memory`, `file:` with a directory, or a URL that \
+                          starts with `redis://` or `rediss://`"
+                    .to_owned()),
+            },
         }
     }
 }
@@ -112,6 +119,14 @@ impl StoreSettings {
         .collect()
     }
 
+    /// Returns the directory of connections, if they are in files.
+    pub(super) fn directory(&self) -> Option<&Path> {
+        match &self.store.value {
+            StoreChoice::Files(directory) => Some(directory),
+            StoreChoice::Memory | StoreChoice::Redis(_) => None,
+        }
+    }
+
     /// Returns the client of Redis, if the store is Redis. Connects when it is used.
     pub(super) fn redis(&self) -> Result<Option<Arc<RedisClient>>, CliError> {
         let StoreChoice::Redis(url) = &self.store.value else { return Ok(None) };
@@ -156,7 +171,7 @@ impl StoreSettings {
 fn check_redis_url(text: &str) -> Result<String, String> {
     match text.parse()? {
         StoreChoice::Redis(url) => Ok(url),
-        StoreChoice::Memory => {
+        StoreChoice::Memory | StoreChoice::Files(_) => {
             Err("the value must be a URL that starts with `redis://` or `rediss://`".to_owned())
         }
     }

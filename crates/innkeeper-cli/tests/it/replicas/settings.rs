@@ -66,7 +66,7 @@ fn a_wrong_variable_of_a_replica_is_named_before_anything_starts() {
     let listen = ("MCP_REPLICA_LISTEN", "127.0.0.1:0");
     let secret = ("MCP_REPLICA_SECRET", SECRET);
     let redis = &["--store", "redis://127.0.0.1:1/0"][..];
-    let cases: [(&[&str], Variables<'_>, &str); 9] = [
+    let cases: [(&[&str], Variables<'_>, &str); 10] = [
         (redis, &[("MCP_REPLICA_LISTEN", "9090")], "`MCP_REPLICA_LISTEN`"),
         (redis, &[listen, secret, ("MCP_REPLICA_URL", "replica:9090")], "`MCP_REPLICA_URL`"),
         (redis, &[listen, ("MCP_REPLICA_SECRET", "short")], "`MCP_REPLICA_SECRET`"),
@@ -74,7 +74,8 @@ fn a_wrong_variable_of_a_replica_is_named_before_anything_starts() {
         (redis, &[listen, secret, ("MCP_LEASE_SECONDS", "soon")], "`MCP_LEASE_SECONDS`"),
         (redis, &[listen], "`MCP_REPLICA_LISTEN` needs `MCP_REPLICA_SECRET`"),
         (redis, &[secret], "`MCP_REPLICA_SECRET` needs `MCP_REPLICA_LISTEN`"),
-        (&["--store", "memory"], &[listen, secret], "the store is `memory`"),
+        (&["--store", "memory"], &[listen, secret], "share a Redis, which is not the store"),
+        (&["--store", "file:state"], &[listen, secret], "share a Redis, which is not the store"),
         (redis, &[("MCP_REPLICA_LISTEN", "0.0.0.0:0"), secret], "`MCP_REPLICA_URL`"),
     ];
     for (options, variables, named) in cases {

@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -36,6 +38,8 @@ struct Entries {
     by_expiry: BTreeSet<(Instant, ConnectionId)>,
     /// The ids of expired connections with the time until which they are known, in order.
     expired: VecDeque<(Instant, ConnectionId)>,
+    /// The ids that the store does not know any more, for a store that has them in files.
+    forgotten: Option<Vec<ConnectionId>>,
 }
 
 #[derive(Debug)]
@@ -78,7 +82,7 @@ impl MemoryStore {
         self.entries().look_up(id, use_connection)
     }
 
-    fn create_now(&self, connection: &ConnectionState) -> Created {
+    pub(super) fn create_now(&self, connection: &ConnectionState) -> Created {
         let mut entries = self.entries();
         if entries.by_id.contains_key(&connection.id) {
             return Created::AlreadyExists;
@@ -103,12 +107,15 @@ impl MemoryStore {
             reader: 0,
             changed: Arc::new(Notify::new()),
         };
-        entries.by_expiry.insert((live.expires, connection.id));
-        entries.by_id.insert(connection.id, Entry::Live(Box::new(live)));
+        entries.insert(live);
         Created::Added
     }
 
-    fn touch_now(&self, id: ConnectionId, user: Option<&str>) -> Lookup<ConnectionState> {
+    pub(super) fn touch_now(
+        &self,
+        id: ConnectionId,
+        user: Option<&str>,
+    ) -> Lookup<ConnectionState> {
         let mut entries = self.entries();
         let found = entries.look_up(id, |live| live.connection.clone());
         match found {
@@ -123,7 +130,7 @@ impl MemoryStore {
         }
     }
 
-    fn advance_now(
+    pub(super) fn advance_now(
         &self,
         id: ConnectionId,
         message: LifecycleMessage,
@@ -145,7 +152,22 @@ impl MemoryStore {
         }
     }
 
-    fn publish_now(&self, id: ConnectionId, message: Bytes) -> bool {
+    pub(super) fn set_now(&self, id: ConnectionId, key: &str, value: Option<Value>) -> bool {
+        let set = self.with_live(id, |live| {
+            if live.connection.state == ConnectionLifecycleState::Terminated {
+                return false;
+            }
+            let data = &mut live.connection.session_data;
+            match value {
+                Some(value) => drop(data.insert(key.to_owned(), value)),
+                None => drop(data.shift_remove(key)),
+            }
+            true
+        });
+        set == Lookup::Found(true)
+    }
+
+    pub(super) fn publish_now(&self, id: ConnectionId, message: Bytes) -> bool {
         let published = self.with_live(id, |live| live.is_active() && live.push(message));
         published == Lookup::Found(true)
     }
@@ -159,7 +181,86 @@ impl MemoryStore {
     }
 }
 
+/// A connection with its events, as another process continues it.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConnectionRecord {
+    pub(super) connection: ConnectionState,
+    pub(super) expires: DateTime<Utc>,
+    /// The positions and messages of the events, in Base64.
+    events: Vec<(u64, String)>,
+    last_position: u64,
+    read_position: u64,
+}
+
+/// What a store with files needs of the memory.
+impl MemoryStore {
+    /// Creates a store that remembers which ids it forgot.
+    pub(super) fn with_forgotten(options: StoreOptions) -> Self {
+        let store = Self::new(options);
+        store.entries().forgotten = Some(Vec::new());
+        store
+    }
+
+    /// Returns the ids that the store forgot since the last call.
+    pub(super) fn take_forgotten(&self) -> Vec<ConnectionId> {
+        self.entries().forgotten.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn record(&self, id: ConnectionId) -> Lookup<ConnectionRecord> {
+        self.with_live(id, |live| ConnectionRecord {
+            connection: live.connection.clone(),
+            expires: Utc::now() + live.expires.duration_since(Instant::now()),
+            events: live.events.iter().map(encode_event).collect(),
+            last_position: live.last_position,
+            read_position: live.read_position,
+        })
+    }
+
+    /// Adds a connection, however many there are. One that has expired stays known as such.
+    ///
+    /// # Errors
+    ///
+    /// A message is not Base64.
+    pub(super) fn restore(&self, record: ConnectionRecord) -> Result<(), base64::DecodeError> {
+        let events = record.events.into_iter().map(decode_event);
+        let events: VecDeque<_> = events.collect::<Result<_, _>>()?;
+        let left = (record.expires - Utc::now()).to_std().unwrap_or_default();
+        let live = LiveConnection {
+            connection: record.connection,
+            // A clock that was set back does not make a connection live longer.
+            expires: Instant::now() + left.min(self.options.expiry()),
+            event_bytes: events.iter().map(|event| event.message.len()).sum(),
+            events,
+            last_position: record.last_position,
+            read_position: record.read_position,
+            reader: 0,
+            changed: Arc::new(Notify::new()),
+        };
+        let mut entries = self.entries();
+        if let Some(user) = limited_user(&live.connection) {
+            *entries.by_user.entry(user.to_owned()).or_default() += 1;
+        }
+        entries.insert(live);
+        Ok(())
+    }
+}
+
+fn encode_event(event: &StoredEvent) -> (u64, String) {
+    (event.position, BASE64_STANDARD.encode(&event.message))
+}
+
+fn decode_event((position, message): (u64, String)) -> Result<StoredEvent, base64::DecodeError> {
+    Ok(StoredEvent { position, message: BASE64_STANDARD.decode(message)?.into() })
+}
+
 impl Entries {
+    fn insert(&mut self, live: LiveConnection) {
+        let id = live.connection.id;
+        self.by_expiry.insert((live.expires, id));
+        self.by_id.insert(id, Entry::Live(Box::new(live)));
+    }
+
     fn look_up<T>(
         &mut self,
         id: ConnectionId,
@@ -200,6 +301,9 @@ impl Entries {
         while self.expired.len() > max_marks || self.expired.front().is_some_and(is_old) {
             let Some((_, id)) = self.expired.pop_front() else { break };
             self.by_id.remove(&id);
+            if let Some(forgotten) = &mut self.forgotten {
+                forgotten.push(id);
+            }
         }
     }
 
@@ -307,18 +411,7 @@ impl ConnectionStore for MemoryStore {
         key: &'a str,
         value: Option<Value>,
     ) -> StoreFuture<'a, bool> {
-        let set = self.with_live(id, |live| {
-            if live.connection.state == ConnectionLifecycleState::Terminated {
-                return false;
-            }
-            let data = &mut live.connection.session_data;
-            match value {
-                Some(value) => drop(data.insert(key.to_owned(), value)),
-                None => drop(data.shift_remove(key)),
-            }
-            true
-        });
-        ready(set == Lookup::Found(true))
+        ready(self.set_now(id, key, value))
     }
 
     fn active(&self) -> StoreFuture<'_, Vec<ConnectionId>> {

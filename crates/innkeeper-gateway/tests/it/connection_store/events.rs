@@ -9,7 +9,7 @@ use innkeeper_gateway::connections::store::{
 use innkeeper_gateway::connections::{ConnectionId, LifecycleMessage};
 use tokio::time::timeout;
 
-use super::stores::{advance, next, next_messages, open, over_both, publish, wait_until};
+use super::stores::{advance, next, next_messages, open, over_each, publish, wait_until};
 
 /// Maximum number of events in a store.
 const MAX_EVENTS: u64 = 256;
@@ -38,7 +38,7 @@ async fn each_message_arrives_byte_for_byte() {
         vec![b'x'; 3 << 20].into(),
         "$-1\r\n*2\r\n".into(),
     ];
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let mut cursor = open(&*stores.first, id, None).await;
         for (position, message) in (1..).zip(&messages) {
@@ -52,7 +52,7 @@ async fn each_message_arrives_byte_for_byte() {
 
 #[tokio::test]
 async fn events_of_all_replicas_come_in_order_without_gap_or_repeat() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let publishing = async {
             for number in 1..=500_u64 {
@@ -80,7 +80,7 @@ async fn events_of_all_replicas_come_in_order_without_gap_or_repeat() {
 /// Proves: B-b4
 #[tokio::test]
 async fn a_reader_resumes_after_a_position_on_another_replica() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         publish_numbers(&*stores.first, id, 5).await;
         for after in 0..5 {
@@ -100,7 +100,7 @@ async fn a_reader_resumes_after_a_position_on_another_replica() {
 
 #[tokio::test]
 async fn a_reader_without_a_position_starts_after_the_events_that_were_taken() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         publish_numbers(&*stores.first, id, 2).await;
         let mut cursor = open(&*stores.first, id, None).await;
@@ -126,7 +126,7 @@ async fn a_reader_without_a_position_starts_after_the_events_that_were_taken() {
 /// events are lost | No unbounded wait
 #[tokio::test]
 async fn a_position_that_does_not_exist_is_lost() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         publish_numbers(&*stores.first, id, 2).await;
         for after in [3, 1 << 53, u64::MAX] {
@@ -143,7 +143,7 @@ async fn a_position_that_does_not_exist_is_lost() {
 
 #[tokio::test]
 async fn only_an_active_connection_has_readers() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create().await;
         let opened = stores.first.open_events(id, None).await.unwrap();
         assert_eq!(opened, OpenedEvents::NotActive);
@@ -167,7 +167,7 @@ async fn only_an_active_connection_has_readers() {
 
 #[tokio::test]
 async fn a_new_reader_ends_the_previous_one_on_each_replica() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let mut first = open(&*stores.first, id, None).await;
         let taking_over = async {
@@ -188,7 +188,7 @@ async fn a_new_reader_ends_the_previous_one_on_each_replica() {
 
 #[tokio::test]
 async fn a_waiting_reader_is_woken_by_each_replica() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let mut cursor = open(&*stores.first, id, None).await;
         for (position, publisher) in (1..).zip([&stores.first, &stores.second].repeat(20)) {
@@ -211,7 +211,7 @@ async fn a_waiting_reader_is_woken_by_each_replica() {
 
 #[tokio::test]
 async fn a_dropped_wait_takes_no_event() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let mut cursor = open(&*stores.first, id, None).await;
         publish(&*stores.second, id, "event").await;
@@ -242,7 +242,7 @@ async fn a_dropped_wait_takes_no_event() {
 /// hears that others are lost | No unbounded memory
 #[tokio::test]
 async fn the_oldest_events_above_the_maximum_number_are_lost() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let mut slow = open(&*stores.first, id, None).await;
         publish_numbers(&*stores.second, id, MAX_EVENTS + 10).await;
@@ -263,7 +263,7 @@ async fn the_oldest_events_above_the_maximum_number_are_lost() {
 /// events and the newest one | No unbounded memory
 #[tokio::test]
 async fn the_oldest_events_above_the_maximum_size_are_lost() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         let positions = async || {
             let mut cursor = open(&*stores.first, id, None).await;

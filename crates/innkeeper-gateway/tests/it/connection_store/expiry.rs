@@ -9,7 +9,7 @@ use innkeeper_gateway::connections::store::{
 use innkeeper_gateway::connections::{ConnectionId, ConnectionLifecycleState, LifecycleMessage};
 use serde_json::json;
 
-use super::stores::{Stores, advance_to, next, open, over_both};
+use super::stores::{Stores, advance_to, next, open, over_each};
 
 /// The time for which a store keeps a connection after `exit`.
 const TERMINATED_TIME: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ async fn is_found(store: &dyn ConnectionStore, id: ConnectionId) -> bool {
 /// Proves: B10
 #[tokio::test]
 async fn each_use_renews_the_expiry_of_1800_seconds() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         assert_eq!(stores.options.expiry, Duration::from_secs(1_800));
         let almost = stores.options.expiry.checked_sub(MARGIN).unwrap();
         let (touched, moved, unused) =
@@ -53,7 +53,7 @@ async fn each_use_renews_the_expiry_of_1800_seconds() {
 
 #[tokio::test]
 async fn only_a_touch_and_a_move_renew_an_expiry() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         stores.pass(stores.options.expiry.checked_sub(MARGIN).unwrap()).await;
         assert!(is_found(&*stores.first, id).await);
@@ -72,7 +72,7 @@ async fn only_a_touch_and_a_move_renew_an_expiry() {
 
 #[tokio::test]
 async fn a_connection_that_expired_does_not_become_usable_again() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create_active().await;
         stores.pass(stores.options.expiry).await;
         for store in [&stores.first, &stores.second] {
@@ -94,7 +94,7 @@ async fn a_connection_that_expired_does_not_become_usable_again() {
 
 #[tokio::test]
 async fn a_terminated_connection_stays_for_30_seconds_and_is_not_renewed() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create().await;
         advance_to(&*stores.first, id, ConnectionLifecycleState::Terminated).await;
         let ended = stores.second.find(id).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_terminated_connection_stays_for_30_seconds_and_is_not_renewed() {
 #[tokio::test]
 async fn an_expiry_below_the_time_after_exit_limits_that_time() {
     let options = StoreOptions { expiry: TERMINATED_TIME / 2, ..StoreOptions::default() };
-    over_both(options, async |stores| {
+    over_each(options, async |stores| {
         let id = stores.create().await;
         advance_to(&*stores.first, id, ConnectionLifecycleState::Terminated).await;
         stores.pass(options.expiry).await;
@@ -123,7 +123,7 @@ async fn an_expiry_below_the_time_after_exit_limits_that_time() {
 #[tokio::test]
 async fn any_expiry_is_accepted() {
     for expiry in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
-        over_both(StoreOptions { expiry, ..StoreOptions::default() }, async |stores| {
+        over_each(StoreOptions { expiry, ..StoreOptions::default() }, async |stores| {
             let id = stores.create().await;
             stores.pass(Duration::from_millis(1)).await;
             let found = is_found(&*stores.second, id).await;
@@ -144,7 +144,7 @@ async fn check_that_a_reader_ends_with_its_connection(stores: &Stores) {
 #[tokio::test]
 async fn a_waiting_reader_ends_when_the_connection_expires() {
     let options = StoreOptions { expiry: Duration::from_secs(2), ..StoreOptions::default() };
-    over_both(options, async |stores| check_that_a_reader_ends_with_its_connection(stores).await)
+    over_each(options, async |stores| check_that_a_reader_ends_with_its_connection(stores).await)
         .await;
 }
 

@@ -7,11 +7,11 @@ use innkeeper_gateway::connections::{
 };
 use serde_json::{Value, json};
 
-use super::stores::{advance_to, connection, over_both, publish};
+use super::stores::{advance_to, connection, over_each, publish};
 
 #[tokio::test]
 async fn a_connection_is_found_by_each_replica_as_it_was_created() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         for user in [None, Some(""), Some("ann"), Some("é\n:*")] {
             let created = connection(user);
             assert_eq!(stores.first.create(&created).await.unwrap(), Created::Added);
@@ -36,7 +36,7 @@ async fn a_connection_is_found_by_each_replica_as_it_was_created() {
 
 #[tokio::test]
 async fn an_id_is_added_once() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let created = connection(Some("ann"));
         assert_eq!(stores.first.create(&created).await.unwrap(), Created::Added);
         let mut again = connection(Some("bob"));
@@ -54,7 +54,7 @@ async fn an_id_is_added_once() {
 /// Proves: B8
 #[tokio::test]
 async fn a_store_permits_exactly_the_moves_of_the_lifecycle() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         // No stored connection has the state `uninitialized`.
         for state in ConnectionLifecycleState::ALL.into_iter().skip(1) {
             for message in LifecycleMessage::ALL {
@@ -101,7 +101,7 @@ async fn session_data(store: &dyn ConnectionStore, id: ConnectionId) -> Value {
 
 #[tokio::test]
 async fn the_data_of_the_application_changes_by_member_until_the_connection_ends() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let id = stores.create().await;
         let set = async |key: &str, value| stores.second.set_session_data(id, key, value).await;
         assert!(set("state", Some(json!({ "a": [1.5, "\u{0}é\n", null] }))).await.unwrap());
@@ -125,7 +125,7 @@ async fn the_data_of_the_application_changes_by_member_until_the_connection_ends
 /// Proves: B44
 #[tokio::test]
 async fn only_active_connections_are_listed_and_get_events() {
-    over_both(StoreOptions::default(), async |stores| {
+    over_each(StoreOptions::default(), async |stores| {
         let mut ids = Vec::new();
         for state in ConnectionLifecycleState::ALL.into_iter().skip(1) {
             let id = stores.create().await;

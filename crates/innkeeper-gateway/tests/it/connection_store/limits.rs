@@ -3,7 +3,7 @@
 use innkeeper_gateway::connections::store::{ConnectionStore, Created, StoreOptions};
 use innkeeper_gateway::connections::{ConnectionId, ConnectionLifecycleState};
 
-use super::stores::{advance_to, connection, over_both};
+use super::stores::{advance_to, connection, over_each};
 
 /// A store for five connections, of which a user can have three.
 const OPTIONS: StoreOptions =
@@ -18,7 +18,7 @@ async fn create(store: &dyn ConnectionStore, user: Option<&str>) -> (Created, Co
 /// connections, and another user gets one | No unbounded memory
 #[tokio::test]
 async fn a_user_gets_half_of_the_connections() {
-    over_both(OPTIONS, async |stores| {
+    over_each(OPTIONS, async |stores| {
         for store in [&stores.first, &stores.second, &stores.first] {
             assert_eq!(create(&**store, Some("ann")).await.0, Created::Added);
         }
@@ -40,7 +40,7 @@ async fn a_user_gets_half_of_the_connections() {
 #[tokio::test]
 async fn connections_without_another_user_can_be_all_connections() {
     for user in [Some("local"), None] {
-        over_both(OPTIONS, async |stores| {
+        over_each(OPTIONS, async |stores| {
             for _ in 0..OPTIONS.max_connections {
                 assert_eq!(create(&*stores.first, user).await.0, Created::Added);
             }
@@ -52,7 +52,7 @@ async fn connections_without_another_user_can_be_all_connections() {
 
 #[tokio::test]
 async fn a_user_gets_a_new_connection_when_one_has_ended_or_expired() {
-    over_both(OPTIONS, async |stores| {
+    over_each(OPTIONS, async |stores| {
         let (_, ended) = create(&*stores.first, Some("ann")).await;
         for _ in 0..2 {
             assert_eq!(create(&*stores.first, Some("ann")).await.0, Created::Added);
@@ -79,7 +79,7 @@ async fn a_user_gets_a_new_connection_when_one_has_ended_or_expired() {
 #[tokio::test]
 async fn a_store_of_no_or_one_connection_is_possible() {
     for max_connections in [0, 1] {
-        over_both(StoreOptions { max_connections, ..OPTIONS }, async |stores| {
+        over_each(StoreOptions { max_connections, ..OPTIONS }, async |stores| {
             for _ in 0..max_connections {
                 assert_eq!(create(&*stores.first, Some("ann")).await.0, Created::Added);
             }

@@ -54,6 +54,7 @@ async fn race_one(first: &Arc<dyn ConnectionStore>, second: &Arc<dyn ConnectionS
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_replicas_that_move_a_connection_one_succeeds() {
     race(&Stores::memory(StoreOptions::default()), 10_000).await;
+    race(&Stores::files(StoreOptions::default()).await, 1_000).await;
     race(&Stores::redis(StoreOptions::default()).await, 10_000).await;
 }
 
@@ -62,7 +63,9 @@ async fn of_two_replicas_that_move_a_connection_one_succeeds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_together_keep_the_limits() {
     let options = StoreOptions { max_connections: 40, ..StoreOptions::default() };
-    for stores in [Stores::memory(options), Stores::redis(options).await] {
+    for stores in
+        [Stores::memory(options), Stores::files(options).await, Stores::redis(options).await]
+    {
         // The user gets half, and everyone together the rest.
         for user in [Some("ann"), None] {
             let mut running = JoinSet::new();
@@ -81,7 +84,9 @@ async fn two_replicas_together_keep_the_limits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_that_two_replicas_set_at_the_same_time_are_all_there() {
     let options = StoreOptions::default();
-    for stores in [Stores::memory(options), Stores::redis(options).await] {
+    for stores in
+        [Stores::memory(options), Stores::files(options).await, Stores::redis(options).await]
+    {
         let id = stores.create().await;
         let mut running = JoinSet::new();
         for number in 0..100 {

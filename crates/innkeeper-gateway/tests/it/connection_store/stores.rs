@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use innkeeper_gateway::connections::store::{
-    ConnectionStore, Created, EventCursor, Lookup, MemoryStore, NextEvents, OpenedEvents,
-    RedisStore, StoreOptions,
+    ConnectionStore, Created, EventCursor, FileStore, Lookup, MemoryStore, NextEvents,
+    OpenedEvents, RedisStore, StoreOptions,
 };
 use innkeeper_gateway::connections::{
     ConnectionId, ConnectionLifecycleState, ConnectionState, LifecycleMessage,
 };
 use innkeeper_testkit::RedisServer;
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::setup::TEST_TIMEOUT;
@@ -34,14 +35,18 @@ pub(super) struct Stores {
     pub(super) second: Arc<dyn ConnectionStore>,
     pub(super) options: StoreOptions,
     server: Option<RedisServer>,
+    /// Removed with the stores.
+    _directory: Option<TempDir>,
 }
 
-/// Runs a test over the memory store with a paused clock, and over Redis.
+/// Runs a test over the stores of one process with a paused clock, and over Redis.
 #[expect(clippy::print_stdout, reason = "the output of a failed test names the store")]
-pub(super) async fn over_both(options: StoreOptions, test: impl AsyncFn(&Stores)) {
+pub(super) async fn over_each(options: StoreOptions, test: impl AsyncFn(&Stores)) {
     println!("memory:");
     tokio::time::pause();
     test(&Stores::memory(options)).await;
+    println!("files:");
+    test(&Stores::files(options).await).await;
     tokio::time::resume();
     println!("Redis:");
     test(&Stores::redis(options).await).await;
@@ -50,14 +55,22 @@ pub(super) async fn over_both(options: StoreOptions, test: impl AsyncFn(&Stores)
 impl Stores {
     pub(super) fn memory(options: StoreOptions) -> Self {
         let store = Arc::new(MemoryStore::new(options));
-        Self { first: store.clone(), second: store, options, server: None }
+        Self { first: store.clone(), second: store, options, server: None, _directory: None }
+    }
+
+    pub(super) async fn files(options: StoreOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("connections");
+        let store = Arc::new(FileStore::open(path, options).await.unwrap());
+        let _directory = Some(directory);
+        Self { first: store.clone(), second: store, options, server: None, _directory }
     }
 
     pub(super) async fn redis(options: StoreOptions) -> Self {
         let server = RedisServer::start(&[]);
         let connect = async || RedisStore::connect(&server.url(), options).await.unwrap();
         let (first, second) = (Arc::new(connect().await), Arc::new(connect().await));
-        Self { first, second, options, server: Some(server) }
+        Self { first, second, options, server: Some(server), _directory: None }
     }
 
     /// Lets time pass for everything in the store.

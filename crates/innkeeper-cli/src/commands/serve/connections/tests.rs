@@ -89,6 +89,8 @@ fn the_option_has_precedence_over_the_variables() {
     let expected = (json!("redis://other/1"), json!("--store"));
     assert_eq!(store(&[url, memory], option), expected);
     assert_eq!(store(&[url], Some("memory")), (json!("memory"), json!("--store")));
+    let files = ("MCP_STORE", "file:state/connections");
+    assert_eq!(store(&[url, files], None), (json!(files.1), json!("MCP_STORE")));
 }
 
 /// Proves: B11
@@ -104,6 +106,8 @@ fn words_for_true_and_false_are_read_in_any_case_and_no_others() {
         ("MCP_ENABLED", "maybe"),
         ("MCP_REDIS_URL", "http://user:secret@host"),
         ("MCP_STORE", "disk"),
+        ("MCP_STORE", "file:"),
+        ("MCP_REDIS_URL", "file:state"),
         ("MCP_PREFIX", "api"),
         ("MCP_CONNECTION_EXPIRY", "0"),
         ("MCP_CONNECTION_EXPIRY", "31536001"),
