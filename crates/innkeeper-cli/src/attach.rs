@@ -25,10 +25,10 @@ pub(crate) use digest::configuration_digest;
 pub(crate) use requested_item::RequestedItem;
 
 #[cfg(unix)]
-pub(crate) use client::{Attached, connect};
+pub(crate) use client::{Attached, connect, restart};
 #[cfg(unix)]
 pub(crate) use directory::socket_directory;
 #[cfg(unix)]
-pub(crate) use listener::AttachListener;
+pub(crate) use listener::{AttachListener, serve};
 #[cfg(not(unix))]
-pub(crate) use unsupported::{AttachListener, Attached, connect, socket_directory};
+pub(crate) use unsupported::{AttachListener, Attached, connect, restart, serve, socket_directory};

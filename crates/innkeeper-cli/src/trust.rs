@@ -7,7 +7,7 @@ use std::io::{self, BufRead, IsTerminal as _};
 use std::path::Path;
 
 use innkeeper_host::audit::TARGET;
-use innkeeper_host::{Config, Environment, GatewaySpec, LaunchSpec, TrustDecisions};
+use innkeeper_host::{Config, Environment, GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
 
 use crate::commands::CommandContext;
 use crate::configuration::OWN_CONFIG_FILE;
@@ -96,6 +96,20 @@ pub(crate) fn ensure_trusted(
     let audit = "not-decided";
     tracing::warn!(target: TARGET, servers, audit, security = true, "{}", messages::UNDECIDED_WARNING);
     Ok(())
+}
+
+/// Returns the policy of a reload, which asks nobody: the launches of `file` that the user approved
+/// before, and those that start without an approval.
+pub(crate) fn stored_policy(environment: &Environment, file: &Path) -> TrustPolicy {
+    let directory = state_dir(environment).map(|state| state.join("trust"));
+    let decisions = directory.and_then(|directory| TrustDecisions::open(&directory, file).ok());
+    let accepts_own = accepts_own_file(environment).unwrap_or(false) && is_own_file(file);
+    TrustPolicy::from_fn(move |launch| {
+        let is_approved = decisions
+            .as_ref()
+            .is_some_and(|decisions| decisions.undecided(vec![launch.clone()]).is_empty());
+        is_approved || (accepts_own && launch.code_loading_variables().next().is_none())
+    })
 }
 
 /// Stores the approval of a launch that the user has just described on the command line. Without a

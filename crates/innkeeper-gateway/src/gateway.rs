@@ -5,6 +5,7 @@ mod events;
 mod first_use;
 mod idle;
 mod process_limits;
+mod reload;
 mod replication;
 mod server_settings;
 mod sharing;
@@ -13,6 +14,7 @@ mod start_turns;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use innkeeper_host::config::{HostConfig, RateConfig, Share};
 use innkeeper_host::{
     Config, Host, HostBuilder, ServerState, ShutdownReport, StartSlots, Telemetry,
@@ -212,7 +214,7 @@ impl GatewayBuilder {
     /// [`HostConfig::concurrent_starts`] with the other hosts of the gateway.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
-        self.callbacks.register(builder, &self.upstream).start_slots(self.start_slots.clone())
+        self.callbacks.register(builder, &self.upstream, None).start_slots(self.start_slots.clone())
     }
 
     /// Creates the gateway of a started host.
@@ -255,12 +257,14 @@ impl GatewayBuilder {
         let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
         let stored_results = StoredResults::new(replica);
         let responses = ResponseMemory::new(options.max_response_bytes);
+        let required_servers = ArcSwap::from_pointee(options.required_servers.clone());
         let inner = Arc::new(GatewayInner {
             options,
             endpoints,
             shared: upstream.clone(),
             shared_view,
-            servers,
+            servers: ArcSwap::new(servers),
+            required_servers,
             process_limits,
             start_slots: self.start_slots,
             start_turns: StartTurns::new(self.concurrent_starts),
@@ -322,7 +326,9 @@ pub(crate) struct GatewayInner {
     shared: Arc<Upstream>,
     /// What a client without hosts of its own sees.
     shared_view: Arc<View>,
-    servers: Arc<ServerSettings>,
+    servers: ArcSwap<ServerSettings>,
+    /// The servers without which the gateway is not ready.
+    required_servers: ArcSwap<Vec<String>>,
     process_limits: ProcessLimits,
     start_slots: StartSlots,
     start_turns: StartTurns,
@@ -358,13 +364,18 @@ impl GatewayInner {
             return Some("the gateway is closing".to_owned());
         }
         let mut failed = self.shared.host.status().into_iter().filter(|(name, status)| {
-            self.options.required_servers.iter().any(|required| **required == **name)
+            self.required_servers.load().iter().any(|required| **required == **name)
                 && status.state != ServerState::Ready
                 && !self.shared.is_stopped(name)
         });
         failed
             .next()
             .map(|(name, status)| format!("required server `{name}` is {}", status.state.as_str()))
+    }
+
+    /// Returns the settings of the servers.
+    pub(crate) fn servers(&self) -> Arc<ServerSettings> {
+        self.servers.load_full()
     }
 
     /// Returns the host of all clients.
@@ -375,6 +386,11 @@ impl GatewayInner {
     /// Returns the client of a gateway that has only one.
     pub(crate) fn sole_client(&self) -> Option<&SoleClient> {
         self.callbacks.sole_client.as_ref()
+    }
+
+    /// Returns whether an endpoint changes no result of a server of either era.
+    pub(crate) fn is_legacy_endpoint(&self, endpoint: usize) -> bool {
+        self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.is_legacy)
     }
 
     fn endpoint_options(&self) -> impl ExactSizeIterator<Item = &EndpointOptions> {
@@ -475,6 +491,8 @@ impl Gateway {
         let transport = Arc::new(HttpTransport::new(self.0.clone()));
         let idle = self.0.options.idle_session;
         self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport), idle));
+        let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
+        self.0.tasks.spawn(end_idle_streams(weak, closing));
         if let Some(replication) = &self.0.replication {
             // Other replicas reach the sessions of the first router.
             drop(replication.transport.set(Arc::downgrade(&transport)));
@@ -607,8 +625,20 @@ async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
     }
 }
 
-/// Time between two looks at the sessions that are handed over.
-const HAND_OVER_INTERVAL: Duration = Duration::from_millis(20);
+/// Time between two looks at the sessions of a gateway that closes.
+const CLOSING_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Ends the streams for messages that belong to no request when the gateway closes, each when its
+/// session has no request in flight: an open stream would delay the end of the gateway.
+async fn end_idle_streams(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
+    closing.wait().await;
+    loop {
+        let Some(current) = transport.upgrade() else { return };
+        current.sessions.end_idle_streams();
+        drop(current);
+        sleep(CLOSING_INTERVAL).await;
+    }
+}
 
 /// Gives the sessions up when the gateway closes.
 async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
@@ -618,7 +648,7 @@ async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce
         let Some(current) = transport.upgrade() else { return };
         current.hand_over_inactive().await;
         drop(current);
-        sleep(HAND_OVER_INTERVAL).await;
+        sleep(CLOSING_INTERVAL).await;
     }
 }
 

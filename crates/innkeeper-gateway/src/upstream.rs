@@ -33,9 +33,9 @@ pub(crate) struct Upstream {
     /// share.
     pub(crate) owner: Principal,
     /// The names of all servers, in the order of the configuration.
-    names: Vec<Arc<str>>,
+    names: ArcSwap<Vec<Arc<str>>>,
     /// The servers that the gateway may stop.
-    stoppable: Arc<HashSet<String>>,
+    stoppable: ArcSwap<HashSet<String>>,
     uses: Mutex<HashMap<Box<str>, Arc<ServerUse>>>,
     stopped: ArcSwap<StoppedServers>,
     unstarted: ArcSwap<UnstartedServers>,
@@ -65,7 +65,7 @@ impl Upstream {
     ) -> Self {
         let upstream =
             Self::with_processes((host, Principal::local_user()), Vec::new(), stoppable, processes);
-        for name in &upstream.names {
+        for name in &**upstream.names.load() {
             upstream.remember(name);
         }
         upstream
@@ -79,9 +79,10 @@ impl Upstream {
         stoppable: Arc<HashSet<String>>,
     ) -> Self {
         let upstream = Self::with_processes((host, owner), wider, stoppable, HashMap::new());
-        let unstarted = upstream.names.iter().map(|name| (name.clone(), false)).collect();
+        let names = upstream.names();
+        let unstarted = names.iter().map(|name| (name.clone(), false)).collect();
         upstream.unstarted.store(Arc::new(unstarted));
-        upstream.first_starts().extend(upstream.names.iter().cloned());
+        upstream.first_starts().extend(names.iter().cloned());
         upstream
     }
 
@@ -97,8 +98,8 @@ impl Upstream {
             host,
             wider,
             owner,
-            names,
-            stoppable,
+            names: ArcSwap::from_pointee(names),
+            stoppable: ArcSwap::new(stoppable),
             uses: Mutex::default(),
             stopped: ArcSwap::default(),
             unstarted: ArcSwap::default(),
@@ -115,7 +116,7 @@ impl Upstream {
 
     /// Remembers the definitions of a ready server that the gateway may stop.
     pub(crate) fn remember(&self, name: &Arc<str>) {
-        if self.stoppable.contains(&**name)
+        if self.stoppable.load().contains(&**name)
             && let Some(catalog) = self.host.catalog().only(name)
         {
             self.last().insert(name.clone(), Arc::new(catalog));
@@ -130,7 +131,7 @@ impl Upstream {
     pub(crate) fn server_use(&self, name: &str) -> Arc<ServerUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         let create = || {
-            let is_stoppable = self.stoppable.contains(name);
+            let is_stoppable = self.stoppable.load().contains(name);
             Arc::new(match self.starts_on_use() {
                 true => ServerUse::unstarted(is_stoppable),
                 false => ServerUse::new(is_stoppable),
@@ -153,13 +154,28 @@ impl Upstream {
     }
 
     /// Returns the names of all servers, in the order of the configuration.
-    pub(crate) fn names(&self) -> &[Arc<str>] {
-        &self.names
+    pub(crate) fn names(&self) -> Arc<Vec<Arc<str>>> {
+        self.names.load_full()
+    }
+
+    /// Reads the names of the servers again, after a reload of the host. The definitions of removed
+    /// servers are forgotten.
+    pub(crate) fn read_names(&self) {
+        let names: Vec<Arc<str>> = self.host.status().into_keys().collect();
+        self.names.store(Arc::new(names));
+        for name in self.stopped().keys().filter(|name| !self.has_server(name)) {
+            self.forget_definitions(name);
+        }
+    }
+
+    /// Sets the servers that the gateway may stop, of which the later ones are not in use yet.
+    pub(crate) fn set_stoppable(&self, stoppable: Arc<HashSet<String>>) {
+        self.stoppable.store(stoppable);
     }
 
     /// Returns whether a server belongs to the host.
     pub(crate) fn has_server(&self, name: &str) -> bool {
-        self.names.iter().any(|known| **known == *name)
+        self.names.load().iter().any(|known| **known == *name)
     }
 
     /// Records that a client of a principal uses the host.
@@ -189,7 +205,7 @@ impl Upstream {
 
     /// Returns the place of a server in its configuration: hosts that more clients share come first.
     pub(crate) fn position(&self, name: &str) -> (usize, usize) {
-        let index = self.names.iter().position(|known| **known == *name);
+        let index = self.names.load().iter().position(|known| **known == *name);
         (self.wider.len(), index.unwrap_or(usize::MAX))
     }
 
@@ -286,7 +302,8 @@ impl Upstream {
     pub(crate) fn release_ended(&self) -> bool {
         let status = self.host.status();
         let has_ended = |name: &Arc<str>| {
-            status.get(name).is_some_and(|server| {
+            // A reload can have removed the server.
+            status.get(name).is_none_or(|server| {
                 server.pid.is_none()
                     && matches!(server.state, ServerState::Unavailable | ServerState::Shutdown)
             })

@@ -1,12 +1,14 @@
 //! The side of a command.
 
+use std::io;
+
 use innkeeper_host::config::{ServerConfig, TransportConfig};
 use innkeeper_host::{Config, Environment};
 use tokio::io::BufReader;
 use tokio::net::UnixStream;
 
 use super::directory::{check, is_same_user, socket_path};
-use super::greeting::{self, Greeting, Welcome};
+use super::greeting::{self, Greeting, Restarted, Welcome};
 use super::requested_item::RequestedItem;
 
 /// A connection to a server of a running gateway.
@@ -56,6 +58,34 @@ pub(crate) async fn connect(
     config.servers.insert(name.clone(), server);
     tracing::info!(server = name, "a running `innkeeper serve` has the server");
     Some(Attached { config, server: name, stream })
+}
+
+/// Restarts a server of the gateway with this digest. Returns why the server did not become ready
+/// again, if it did not.
+///
+/// # Errors
+///
+/// No gateway with this digest runs, or it does not have the server.
+pub(crate) async fn restart(
+    environment: &Environment,
+    digest: &str,
+    server: &str,
+) -> io::Result<Option<String>> {
+    let socket = socket_path(environment, digest).ok_or(io::ErrorKind::NotFound)?;
+    check(&socket)?;
+    let stream = UnixStream::connect(&socket).await?;
+    if !is_same_user(&stream) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    let mut stream = BufReader::new(stream);
+    let greeting = Greeting { server: server.to_owned(), item: RequestedItem::Process };
+    greeting::write(&mut stream, &greeting).await?;
+    let welcome: Welcome = greeting::read(&mut stream).await?;
+    if !welcome.ready {
+        return Err(io::Error::other("it does not have the server for all clients"));
+    }
+    let Restarted { problem } = greeting::read_line(&mut stream).await?;
+    Ok(problem)
 }
 
 /// Returns the settings of a server at the other end of a connection: those of its process are the

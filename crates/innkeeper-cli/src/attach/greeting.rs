@@ -33,10 +33,20 @@ pub(super) struct Welcome {
     pub(super) ready: bool,
 }
 
+/// The last line of the gateway about a restart.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Restarted {
+    /// Why the server did not become ready again.
+    pub(super) problem: Option<String>,
+}
+
 impl Greeting {
     /// Returns whether the server is ready and has the item.
     pub(super) fn is_served_by(&self, host: &Host) -> bool {
         let status = host.status();
+        if matches!(self.item, RequestedItem::Process) {
+            return status.contains_key(&*self.server);
+        }
         let is_ready =
             status.get(&*self.server).is_some_and(|status| status.state == ServerState::Ready);
         let catalog = host.catalog();
@@ -49,7 +59,7 @@ impl Greeting {
                 RequestedItem::Prompt(name) => {
                     listing.prompts.iter().any(|prompt| prompt.view.name == *name)
                 }
-                RequestedItem::Resource => true,
+                RequestedItem::Resource | RequestedItem::Process => true,
             })
     }
 }
@@ -68,8 +78,14 @@ pub(super) async fn write(
 pub(super) async fn read<T: DeserializeOwned>(
     reader: &mut (impl AsyncBufRead + Unpin),
 ) -> io::Result<T> {
+    timeout(GREETING_TIME, read_line(reader)).await?
+}
+
+/// Reads a line that can take as long as the gateway needs.
+pub(super) async fn read_line<T: DeserializeOwned>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> io::Result<T> {
     let mut line = Vec::new();
-    let mut limited = reader.take(MAX_GREETING_BYTES);
-    timeout(GREETING_TIME, limited.read_until(b'\n', &mut line)).await??;
+    reader.take(MAX_GREETING_BYTES).read_until(b'\n', &mut line).await?;
     Ok(serde_json::from_slice(&line)?)
 }

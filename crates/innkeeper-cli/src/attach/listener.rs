@@ -11,11 +11,12 @@ use innkeeper_gateway::{Gateway, Principal};
 use innkeeper_host::{Environment, Host};
 use tokio::io::{BufReader, split};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::SetOnce;
+use tokio::sync::{SetOnce, mpsc};
 use tokio::time::timeout;
 
 use super::directory::{create, is_same_user, socket_path};
-use super::greeting::{self, Greeting, Welcome};
+use super::greeting::{self, Greeting, Restarted, Welcome};
+use super::requested_item::RequestedItem;
 
 /// Maximum number of open connections; more wait in the queue of the system.
 const MAX_CONNECTIONS: usize = 64;
@@ -49,48 +50,55 @@ impl AttachListener {
         let inode = path.symlink_metadata()?.ino();
         Ok(Some(Self { listener, path, inode }))
     }
+}
 
-    /// Serves commands until `stop` is set; then the open connections for at most `drain_time`.
-    pub(crate) async fn serve(
-        self,
-        gateway: &Gateway,
-        host: &Host,
-        (stop, drain_time): (&SetOnce<()>, Duration),
-    ) {
-        let mut commands = FuturesUnordered::new();
-        let mut accepts = true;
-        let mut has_warned = false;
-        loop {
-            let has_place = accepts && commands.len() < MAX_CONNECTIONS;
-            tokio::select! {
-                _ = stop.wait() => break,
-                Some(()) = commands.next() => {}
-                accepted = self.listener.accept(), if has_place => {
-                    match accepted {
-                        Ok((stream, _)) => match check_peer(&stream) {
-                            Ok(()) => commands.push(serve_command(stream, gateway, host)),
-                            // A server can try without end.
-                            Err(reason) if has_warned => {
-                                tracing::debug!(reason, "connection of a command rejected");
-                            }
-                            Err(reason) => {
-                                has_warned = true;
-                                tracing::warn!(reason, "connection of a command rejected");
-                            }
-                        },
-                        Err(error) => {
-                            tracing::warn!(%error, "no more commands use this gateway");
-                            accepts = false;
+/// Serves commands at the newest of the listeners until `stop` is set; then the open connections for at
+/// most `drain_time`.
+pub(crate) async fn serve(
+    mut listeners: mpsc::Receiver<Option<AttachListener>>,
+    gateway: &Gateway,
+    host: &Host,
+    (stop, drain_time): (&SetOnce<()>, Duration),
+) {
+    let mut commands = FuturesUnordered::new();
+    let mut current: Option<AttachListener> = None;
+    let mut has_warned = false;
+    loop {
+        let accepting = async {
+            match &current {
+                Some(current) => current.listener.accept().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = stop.wait() => break,
+            Some(()) = commands.next() => {}
+            Some(next) = listeners.recv() => current = next,
+            accepted = accepting, if commands.len() < MAX_CONNECTIONS => {
+                match accepted {
+                    Ok((stream, _)) => match check_peer(&stream) {
+                        Ok(()) => commands.push(serve_command(stream, gateway, host)),
+                        // A server can try without end.
+                        Err(reason) if has_warned => {
+                            tracing::debug!(reason, "connection of a command rejected");
                         }
+                        Err(reason) => {
+                            has_warned = true;
+                            tracing::warn!(reason, "connection of a command rejected");
+                        }
+                    },
+                    Err(error) => {
+                        tracing::warn!(%error, "no more commands use this gateway");
+                        current = None;
                     }
                 }
             }
         }
-        // From now on, a command starts its own server.
-        drop(self);
-        let draining = async { while commands.next().await.is_some() {} };
-        drop(timeout(drain_time, draining).await);
     }
+    // From now on, a command starts its own server.
+    drop((current, listeners));
+    let draining = async { while commands.next().await.is_some() {} };
+    timeout(drain_time, draining).await.ok();
 }
 
 /// Returns an error unless the process at the other end may do what its user may: a sandboxed server
@@ -113,6 +121,11 @@ async fn serve_command(stream: UnixStream, gateway: &Gateway, host: &Host) {
         greeting::write(&mut writer, &Welcome { ready }).await?;
         if !ready {
             return Ok(());
+        }
+        if matches!(greeting.item, RequestedItem::Process) {
+            let restarted = gateway.restart_server(&greeting.server).await;
+            let problem = restarted.err().map(|error| error.to_string());
+            return greeting::write(&mut writer, &Restarted { problem }).await;
         }
         let user = Principal::local_user();
         gateway.serve_server_connection(user, &greeting.server, reader, writer).await

@@ -12,4 +12,6 @@ pub(crate) enum RequestedItem {
     Prompt(String),
     /// A resource: servers may have resources that they do not list.
     Resource,
+    /// The process of the server, to restart it.
+    Process,
 }

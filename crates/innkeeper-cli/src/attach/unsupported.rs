@@ -7,7 +7,7 @@ use std::time::Duration;
 use innkeeper_gateway::Gateway;
 use innkeeper_host::{Config, Environment, Host};
 use tokio::io::DuplexStream;
-use tokio::sync::SetOnce;
+use tokio::sync::{SetOnce, mpsc};
 
 use super::requested_item::RequestedItem;
 
@@ -42,9 +42,18 @@ impl AttachListener {
     pub(crate) async fn bind(_: &Environment, _: &str) -> io::Result<Option<Self>> {
         Ok(None)
     }
+}
 
-    #[expect(clippy::unused_async, reason = "the signature on other platforms")]
-    pub(crate) async fn serve(self, _: &Gateway, _: &Host, _: (&SetOnce<()>, Duration)) {
-        match self {}
-    }
+pub(crate) async fn serve(
+    _: mpsc::Receiver<Option<AttachListener>>,
+    _: &Gateway,
+    _: &Host,
+    (stop, _): (&SetOnce<()>, Duration),
+) {
+    stop.wait().await;
+}
+
+#[expect(clippy::unused_async, reason = "the signature on other platforms")]
+pub(crate) async fn restart(_: &Environment, _: &str, _: &str) -> io::Result<Option<String>> {
+    Err(io::ErrorKind::Unsupported.into())
 }

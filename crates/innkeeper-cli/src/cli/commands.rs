@@ -125,6 +125,12 @@ pub(crate) struct ServeArgs {
     /// configuration must allow it too (`serve.allowUnauthenticated`)
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
+    /// Don't reload when a configuration file changes, only on SIGHUP
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// Restart one server of the running `innkeeper serve` with this configuration
+    #[arg(long, value_name = "SERVER", conflicts_with_all = ["on_stdio", "listen", "print_config"])]
+    pub(crate) restart: Option<String>,
     /// Print the settings in effect as JSON, and start nothing
     #[arg(long)]
     pub(crate) print_config: bool,

@@ -1,9 +1,11 @@
 //! `serve`: offers all servers as one MCP server.
 
 mod connections;
+mod hangup;
 #[cfg(unix)]
 mod joined;
 mod questions;
+mod reload;
 mod replicas;
 mod setting;
 mod stdio;
@@ -24,22 +26,23 @@ use innkeeper_gateway::{
     Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
-use innkeeper_host::{Config, Environment, Host};
+use innkeeper_host::{Config, Environment, Host, ShutdownReport};
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::sync::SetOnce;
+use tokio::sync::{SetOnce, mpsc};
 
 use connections::{ConnectionSettings, shown_settings};
 #[cfg(unix)]
 use joined::Recorded;
 use questions::pending_questions;
+use reload::Reloading;
 use replicas::ReplicaSettings;
 use store::StoreSettings;
 #[cfg(not(unix))]
 use unjoined::Recorded;
 
 use super::CommandContext;
-use crate::attach::AttachListener;
+use crate::attach::{self, AttachListener};
 use crate::cli::{NamesArg, ServeArgs};
 use crate::configuration::{config_for_server, load_config};
 use crate::exit::CliError;
@@ -52,6 +55,9 @@ use crate::service_manager::{ServiceNotifier, ServiceState};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
+    if let Some(server) = &args.restart {
+        return restart_server(context, server).await;
+    }
     let Some(mut recorded) = Recorded::join(context, args).await? else { return Ok(()) };
     let mut config = load_config(context)?;
     if let Some(server) = &args.server {
@@ -70,11 +76,14 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.connection_servers = config.servers.keys().cloned().collect();
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
+    let connections = shared.connections.prefix();
     let (max_connections, idle_session) = (options.max_sessions, options.idle_session);
     check_supported(&config, &serve, args)?;
-    if args.on_stdio || !shared.replicas.is_enabled() {
+    let has_replicas = shared.replicas.is_enabled() && !args.on_stdio;
+    if !has_replicas {
         share_without_replicas(&mut config);
     }
+    let mut reloading = Reloading::new(context, &config, args, has_replicas)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let mut replica_listener = None;
@@ -83,6 +92,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     } else {
         // The host of all clients does not have the servers of a principal or a session.
         trust::ensure_trusted(context, &config)?;
+        // The host of all clients does not ask, and does not warn, again.
+        context.discovered_config = None;
         context.output.secret_mask().add_config(&config);
         let preparation = HostPreparation::new(context)?;
         let prepare = move |builder| preparation.apply(builder);
@@ -109,6 +120,13 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     };
     let notifier = std::mem::take(&mut context.service_manager.notifier);
     let attach = if listener.is_some() { bind_socket(context, &serve).await? } else { None };
+    let listeners = attach.map(|(digest, listener)| {
+        let (sender, listeners) = mpsc::channel(MAX_QUEUED_LISTENERS);
+        // The queue is empty.
+        sender.try_send(Some(listener)).ok();
+        reloading.set_attach(digest, sender);
+        listeners
+    });
     let stop = Arc::new(SetOnce::new());
     let host_options = HostOptions {
         gateway: Some(builder.clone()),
@@ -118,26 +136,69 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
         let gateway = builder.build(host.clone());
+        let drain = (&*stop, drain_time);
         match listener {
-            None => serve_stdio(&gateway, recorded, (&stop, drain_time)).await,
-            Some(listener) => {
-                let servers = describe_servers(ready_servers(host), private);
-                let state = (&notifier, &*stop);
-                let listeners = (listener, replica_listener);
-                let serving = serve_http(&gateway, &servers, (listeners, access), state, output);
-                let Some(attach) = attach else { return serving.await };
+            None => {
                 let serving = async {
-                    let served = serving.await;
-                    // HTTP also ends after an error; a second call finds the cell set.
-                    drop(stop.set(()));
+                    let served = serve_stdio(&gateway, recorded, drain).await;
+                    stop.set(()).ok();
                     served
                 };
-                let attached = attach.serve(&gateway, host, (&stop, drain_time));
-                tokio::join!(serving, attached).0
+                let (served, told) =
+                    tokio::join!(serving, reloading.run(&gateway, host, &stop, output));
+                served.and(Ok(told?))
+            }
+            Some(listener) => {
+                let servers = describe_servers(ready_servers(host), private);
+                let text = format!("serving {servers} on {}", describe_address(&listener)?);
+                output.status(&text)?;
+                output.status(&further_paths(&serve, connections.as_deref()))?;
+                let listeners_of_clients = (listener, replica_listener);
+                let serving = async {
+                    let state = (&notifier, &*stop, text);
+                    let served = serve_http(&gateway, (listeners_of_clients, access), state).await;
+                    // HTTP also ends after an error; a second call finds the cell set.
+                    stop.set(()).ok();
+                    served
+                };
+                let attached = async {
+                    if let Some(listeners) = listeners {
+                        attach::serve(listeners, &gateway, host, drain).await;
+                    }
+                };
+                let (served, told, ()) =
+                    tokio::join!(serving, reloading.run(&gateway, host, &stop, output), attached);
+                let (reports, served) = served;
+                for report in reports {
+                    warn_leftovers(&report, output)?;
+                }
+                served.and(Ok(told?))
             }
         }
     };
     with_available_servers(context, config, host_options, operation).await
+}
+
+/// Number of sockets for other commands that wait: a reload creates one.
+const MAX_QUEUED_LISTENERS: usize = 4;
+
+/// Restarts a server of the running gateway with this configuration.
+async fn restart_server(context: &mut CommandContext, server: &str) -> Result<(), CliError> {
+    let config = load_config(context)?;
+    config_for_server(&config, server)?;
+    let digest = context.config_digest.clone();
+    let restarted = match &digest {
+        Some(digest) => attach::restart(&context.environment, digest, server).await,
+        None => Err(std::io::ErrorKind::NotFound.into()),
+    };
+    match restarted {
+        Ok(None) => Ok(context.output.status(&format!("server `{server}` restarted"))?),
+        Ok(Some(problem)) => Err(CliError::failure(problem)),
+        Err(error) => Err(CliError::failure("no `innkeeper serve` restarts this server")
+            .with_source(error)
+            .with_hint("start this command with the options and the directory of `innkeeper serve`")
+            .with_hint("the page of the server in the console restarts it too")),
+    }
 }
 
 /// Opens the socket for other commands with this configuration. A gateway whose tools have rates or
@@ -145,13 +206,13 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
 async fn bind_socket(
     context: &mut CommandContext,
     serve: &ServeConfig,
-) -> Result<Option<AttachListener>, CliError> {
+) -> Result<Option<(String, AttachListener)>, CliError> {
     let is_open = serve.rate.tools.is_empty() && !serve.approval.is_configured();
     let Some(digest) = context.config_digest.as_deref().filter(|_| is_open) else {
         return Ok(None);
     };
     let problem = match AttachListener::bind(&context.environment, digest).await {
-        Ok(Some(listener)) => return Ok(Some(listener)),
+        Ok(Some(listener)) => return Ok(Some((digest.to_owned(), listener))),
         Ok(None) => return Ok(None),
         Err(error) => error,
     };
@@ -396,6 +457,15 @@ fn describe_address(listener: &GatewayListener) -> Result<String, CliError> {
     })
 }
 
+/// Returns the paths other than `/mcp`.
+fn further_paths(serve: &ServeConfig, connections: Option<&str>) -> String {
+    let named = serve.endpoints.keys().map(|name| format!("/mcp/{name}"));
+    let fixed = ["/sse", "/tools", "/openapi.json", "/metrics"].map(str::to_owned);
+    let console = ConsoleOptions::from_config(serve).map(|_| "/console".to_owned());
+    let paths = named.chain(fixed).chain(console).chain(connections.map(str::to_owned));
+    format!("further paths: {}", paths.collect::<Vec<_>>().join(", "))
+}
+
 /// Tells the service manager when all required servers are ready, and before that, which is not.
 async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: String) {
     if let Some(reason) = gateway.not_ready() {
@@ -433,15 +503,12 @@ async fn serve_stdio(
     })
 }
 
+/// Serves HTTP until `stop` is set. Returns also the reports of the private servers.
 async fn serve_http(
     gateway: &Gateway,
-    servers: &str,
     ((listener, replica_listener), access): ((GatewayListener, Option<TcpListener>), HttpAccess),
-    (notifier, stop): (&ServiceNotifier, &SetOnce<()>),
-    output: &mut Output,
-) -> Result<(), CliError> {
-    let text = format!("serving {servers} on {}", describe_address(&listener)?);
-    output.status(&text)?;
+    (notifier, stop, text): (&ServiceNotifier, &SetOnce<()>, String),
+) -> (Vec<ShutdownReport>, Result<(), CliError>) {
     let closing = async {
         tokio::select! {
             _ = stop.wait() => {}
@@ -463,10 +530,8 @@ async fn serve_http(
     let reports = gateway.shut_down_private_servers().await;
     // Another replica may start these servers now.
     gateway.leave_replicas().await;
-    for report in reports {
-        warn_leftovers(&report, output)?;
-    }
-    served
+    let served = served
         .and(served_replicas)
-        .map_err(|error| CliError::failure("cannot serve HTTP").with_source(error))
+        .map_err(|error| CliError::failure("cannot serve HTTP").with_source(error));
+    (reports, served)
 }

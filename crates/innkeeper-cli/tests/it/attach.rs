@@ -44,12 +44,12 @@ impl TestEnv {
 
     /// Starts `serve`, and returns when the gateway is ready.
     fn serve(&self) -> Gateway {
-        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = self.command(&["serve", "--listen", "127.0.0.1:0", "--no-watch"]);
         let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut text = String::new();
-        while !text.contains("serving ") {
+        while !text.contains("further paths: ") {
             assert!(stderr.read_line(&mut text).unwrap() > 0, "the program ended: {text}");
         }
         Gateway { child, text, stderr }

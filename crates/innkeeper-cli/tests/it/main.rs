@@ -48,6 +48,8 @@ mod pins;
 mod planted_files;
 mod published_clients;
 mod real_servers;
+#[cfg(unix)]
+mod reloads;
 #[cfg(target_os = "linux")]
 mod replicas;
 #[cfg(target_os = "linux")]

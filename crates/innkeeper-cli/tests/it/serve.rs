@@ -123,10 +123,14 @@ impl HttpGateway {
         call_on(stream, key, (name, arguments))
     }
 
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// Sends SIGTERM.
     pub(crate) fn start_termination(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
     }
 
     /// Kills the program without a warning, and waits for its end.

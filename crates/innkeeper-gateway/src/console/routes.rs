@@ -41,9 +41,10 @@ const fn form(page: &'static str, section: &'static str, handler: Handler) -> Ro
 }
 
 /// All pages, in the order of the navigation.
-static ROUTES: [Route; 14] = [
+static ROUTES: [Route; 15] = [
     section("servers", "Servers", |request| Box::pin(servers::show(request))),
     page("server", "servers", |request| Box::pin(server::show(request))),
+    form("server", "servers", |request| Box::pin(server::restart(request))),
     section("tools", "Tools", |request| Box::pin(tools::show(request))),
     page("tool", "tools", |request| Box::pin(tool::show(request))),
     form("tool", "tools", |request| Box::pin(tool::call(request))),

@@ -4,23 +4,57 @@ use innkeeper_host::SecurityWarning;
 
 use super::html::{Decimal, Html, Link, Name, html};
 use super::reply::{Page, Reply};
-use super::request::ConsoleRequest;
+use super::request::{ConsoleRequest, Fields};
 use super::servers::{ServerRow, seconds_since, server_rows, shared_by};
+use crate::error::shown_name;
+
+/// Returns the server that a query or a form names.
+async fn find_row(request: &ConsoleRequest<'_>, fields: &Fields) -> Option<ServerRow> {
+    let (name, host) = (fields.get("name"), fields.get("host"));
+    let host = host.and_then(|number| number.parse::<u64>().ok());
+    server_rows(request.gateway).await.into_iter().find(|row| {
+        Some(&*row.name) == name && host.is_none_or(|number| row.upstream.number == number)
+    })
+}
+
+fn unknown_server() -> Reply {
+    Page::not_found("No running host has this server.").into()
+}
+
+/// Restarts a server. The restart goes on without the operator, and the page shows its state.
+pub(super) async fn restart(request: &ConsoleRequest<'_>) -> Reply {
+    let Some(row) = find_row(request, &request.form).await else { return unknown_server() };
+    let text = format!("restart of the server `{}`", shown_name(&row.name));
+    request.gateway.audit_log.record("server-restart", Some(&request.visitor.principal), &text);
+    let (host, name) = (row.upstream.host.clone(), row.name.clone());
+    request.gateway.tasks.spawn(async move {
+        if let Err(error) = host.restart_server(&name).await {
+            tracing::warn!(server = &*name, %error, "server not restarted");
+        }
+    });
+    Reply::Redirect(row.link())
+}
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
-    let (name, host) = (request.query.get("name"), request.query.get("host"));
-    let host = host.and_then(|number| number.parse::<u64>().ok());
-    let rows = server_rows(request.gateway).await;
-    let row = rows.iter().find(|row| {
-        Some(&*row.name) == name && host.is_none_or(|number| row.upstream.number == number)
-    });
-    let Some(row) = row else {
-        return Page::not_found("No running host has this server.").into();
-    };
+    let Some(row) = find_row(request, &request.query).await else { return unknown_server() };
+    let row = &row;
     let mut out = Html::new();
     html!(out, "<p><a href=\"{}\">All servers</a></p>", Link::to("servers"));
     html!(out, "<section id=\"server\" data-refresh=\"5\" aria-label=\"Server\">\n");
     write_facts(&mut out, row);
+    // The next use starts an idle server.
+    if !row.is_idle {
+        html!(
+            out,
+            "{}<input type=\"hidden\" name=\"name\" value=\"{}\">\
+             <input type=\"hidden\" name=\"host\" value=\"{}\">\
+             <button id=\"restart\" class=\"danger\">Restart the server</button></form>\
+             <p class=\"hint\">Calls in flight at this server fail.</p>\n",
+            request.form(&Link::to("server")),
+            row.name,
+            row.upstream.number
+        );
+    }
     write_items(&mut out, row);
     write_warnings(&mut out, row);
     html!(out, "<h2>Last output on stderr</h2>\n");
@@ -35,7 +69,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     }
     html!(out, "</section>");
     let mut title = String::from("Server ");
-    title.push_str(name.unwrap_or_default());
+    title.push_str(&row.name);
     Page::new(title, out).into()
 }
 

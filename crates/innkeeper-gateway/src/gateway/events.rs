@@ -38,7 +38,15 @@ pub(super) fn forward_events(
                     let params = params.as_deref();
                     forward_notification(&gateway, &upstream, &server, &method, params, &call);
                 }
+                Ok(HostEvent::Reloaded { .. }) => {
+                    upstream.read_names();
+                    gateway.notify_changes(&upstream);
+                }
                 Ok(HostEvent::Ready { server, .. }) => {
+                    if !upstream.has_server(&server) {
+                        // A reload has added it.
+                        upstream.read_names();
+                    }
                     upstream.remember(&server);
                     upstream.remove_ended_tasks();
                     gateway.count_process(&upstream, &server);
@@ -63,6 +71,7 @@ pub(super) fn forward_events(
                     gateway.notify_changes(&upstream);
                 }
                 Err(RecvError::Lagged(_)) => {
+                    upstream.read_names();
                     upstream.record_end(None);
                     upstream.remove_ended_tasks();
                     gateway.notify_changes(&upstream);

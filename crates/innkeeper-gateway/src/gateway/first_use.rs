@@ -76,7 +76,7 @@ impl GatewayInner {
             Share::Principal | Share::Session => user.principal,
         };
         // First: a session whose client has no process left gets no host either.
-        let reserved = match self.servers.has_process(name) {
+        let reserved = match self.servers().has_process(name) {
             true => Some(self.reserve_process(owner, name).await?),
             false => None,
         };

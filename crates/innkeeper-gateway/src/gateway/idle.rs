@@ -48,7 +48,7 @@ enum Reclaimable {
 pub(super) async fn stop_idle_servers(gateway: Weak<GatewayInner>) {
     let interval = {
         let Some(gateway) = gateway.upgrade() else { return };
-        match gateway.servers.shortest_idle_timeout() {
+        match gateway.servers().shortest_idle_timeout() {
             Some(shortest) => (shortest / 4).clamp(MIN_INTERVAL, MAX_INTERVAL),
             None if gateway.process_limits.memory().is_some() => MAX_INTERVAL,
             None => return,
@@ -58,7 +58,7 @@ pub(super) async fn stop_idle_servers(gateway: Weak<GatewayInner>) {
         sleep(interval).await;
         let Some(gateway) = gateway.upgrade() else { return };
         let idle = gateway.unused_servers().into_iter().filter(|server| {
-            let limit = gateway.servers.idle_timeout(&server.name);
+            let limit = gateway.servers().idle_timeout(&server.name);
             limit.is_some_and(|limit| server.last_used().elapsed() >= limit)
         });
         join_all(idle.map(UnusedServer::stop)).await;
@@ -99,22 +99,22 @@ impl UnusedServer {
 impl GatewayInner {
     /// Returns the ready servers that nobody uses and that no running server depends on.
     fn unused_servers(&self) -> Vec<UnusedServer> {
-        let upstreams = self.upstreams();
+        let (upstreams, settings) = (self.upstreams(), self.servers());
         let mut unused = Vec::new();
         for upstream in &upstreams {
             let catalog = upstream.host.catalog();
-            let ready = upstream.names().iter().filter(|name| catalog.server(name).is_some());
-            for name in ready {
+            let names = upstream.names();
+            for name in names.iter().filter(|name| catalog.server(name).is_some()) {
                 let has_dependent = || {
                     upstreams.iter().any(|other| {
                         let can_use = Arc::ptr_eq(other, upstream)
                             || other.wider.iter().any(|wider| Arc::ptr_eq(wider, upstream));
-                        let dependents = other.names().iter().filter(|dependent| {
-                            self.servers.depends_on(dependent, name)
-                                && !other.is_stopped(dependent)
-                                && !other.is_unstarted(dependent)
-                        });
-                        can_use && dependents.count() > 0
+                        can_use
+                            && other.names().iter().any(|dependent| {
+                                settings.depends_on(dependent, name)
+                                    && !other.is_stopped(dependent)
+                                    && !other.is_unstarted(dependent)
+                            })
                     })
                 };
                 if let Some(process) = upstream.server_use(name).take_unused()
@@ -132,7 +132,7 @@ impl GatewayInner {
     /// it: its next call starts it.
     pub(super) fn stop_ended(self: &Arc<Self>, upstream: &Arc<Upstream>, name: Arc<str>) {
         let server_use = upstream.server_use(&name);
-        let Some(process) = server_use.process().filter(|_| self.servers.starts_on_use(&name))
+        let Some(process) = server_use.process().filter(|_| self.servers().starts_on_use(&name))
         else {
             return;
         };
@@ -165,7 +165,7 @@ impl GatewayInner {
             return;
         }
         let mut processes = upstream.processes();
-        if self.servers.has_process(name) && !processes.contains_key(name) {
+        if self.servers().has_process(name) && !processes.contains_key(name) {
             let reserved = self.process_limits.reserve_running(&upstream.owner);
             processes.extend(reserved.map(|reserved| (name.clone(), reserved)));
         }
@@ -244,14 +244,14 @@ impl GatewayInner {
         drop(guard);
         let mut process = process.write_owned().await;
         let mut dependencies = Vec::new();
-        for dependency in self.servers.dependencies(name) {
+        for dependency in self.servers().dependencies(name) {
             let mut hosts = std::iter::once(upstream).chain(&upstream.wider);
             if let Some(owner) = hosts.find(|host| host.has_server(dependency)) {
                 dependencies.push(self.use_server(owner, &dependency.as_str().into(), None).await?);
             }
         }
         let reserved = match reserved {
-            None if self.servers.has_process(name) => {
+            None if self.servers().has_process(name) => {
                 Some(self.reserve_process(&upstream.owner, name).await?)
             }
             reserved => reserved,

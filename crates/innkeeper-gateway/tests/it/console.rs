@@ -108,6 +108,29 @@ async fn a_tool_is_called_with_the_values_of_its_form() {
 }
 
 #[tokio::test]
+async fn an_operator_restarts_one_server_and_the_others_run_on() {
+    let test_env = TestEnv::new();
+    let servers = ["a", "b"].map(|name| test_env.fixture(name));
+    let (_gateway, mut browser) = local_gateway(&test_env, servers).await;
+    let pid = |page: &str| {
+        let (_, rest) = page.split_once("<dt>Process id</dt><dd>")?;
+        rest.split_once('<').map(|(pid, _)| pid.to_owned())
+    };
+    let [a, b] = ["/console/server?name=a", "/console/server?name=b"];
+    let (first, other) = (pid(&browser.get(a).await.text), pid(&browser.get(b).await.text));
+    assert!(first.is_some());
+    browser.submit_at(a, "/console/server", &[("name", "a")]).await;
+    browser.wait_for(a, |page| pid(page).is_some_and(|pid| Some(pid) != first)).await;
+    assert_eq!(pid(&browser.get(b).await.text), other);
+    let audit = browser.get("/console/audit").await.text;
+    assert!(audit.contains("restart of the server `a`"), "{audit}");
+    assert_eq!(
+        browser.submit_at(a, "/console/server", &[("name", "c")]).await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
 async fn a_problem_of_the_arguments_is_shown_at_the_form_and_nothing_is_sent() {
     let test_env = TestEnv::new();
     let tools = json!([{ "name": "t", "inputSchema": { "type": "object", "required": ["n"],

@@ -57,6 +57,11 @@ impl ConnectionSettings {
         })
     }
 
+    /// Returns the start of the paths of the service; `None` if it is disabled.
+    pub(super) fn prefix(&self) -> Option<String> {
+        self.enabled.value.then(|| self.prefix.value.as_str().to_owned())
+    }
+
     /// Returns the settings with their sources.
     fn json(&self) -> Map<String, Value> {
         let secure = |secure: &CookieSecure| show_cookie_secure(*secure).into();
