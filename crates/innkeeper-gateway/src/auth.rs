@@ -160,7 +160,6 @@ impl fmt::Debug for ApplicationHook {
 struct Credentials {
     keys: ApiKeyTable,
     tokens: Option<TokenVerifier>,
-    challenger: Challenger,
 }
 
 impl Authenticator {
@@ -194,8 +193,7 @@ impl Authenticator {
         if keys.is_empty() && tokens.is_none() {
             return Err(AuthSetupError::NoCredentials);
         }
-        let challenger = Challenger::new(tokens.as_ref().map(TokenVerifier::metadata));
-        Ok(Self(Method::Credentials(Box::new(Credentials { keys, tokens, challenger }))))
+        Ok(Self(Method::Credentials(Box::new(Credentials { keys, tokens }))))
     }
 
     /// Creates an authenticator that treats every client as the local user, and on Linux refuses the
@@ -260,22 +258,25 @@ impl Authenticator {
     ///
     /// Returns the response to a request without a valid credential.
     pub async fn authenticate(&self, parts: &Parts) -> Result<Principal, Rejection> {
-        let Credentials { keys, tokens, challenger } = match &self.0 {
+        let Credentials { keys, tokens } = match &self.0 {
             Method::LocalUser => return local_user(parts).await,
             Method::Everyone => return Ok(Principal::local_user()),
             Method::Application(ApplicationHook(authenticate)) => return authenticate(parts).await,
             Method::Credentials(accepted) => &**accepted,
         };
+        let resource = || tokens.as_ref().map(|tokens| tokens.metadata().at(parts.uri.path()));
         let credential = Credential::from_headers(&parts.headers)
-            .map_err(|error| challenger.credential_rejection(error))?;
+            .map_err(|error| Challenger::new(resource().as_ref()).credential_rejection(error))?;
         let (Credential::ApiKey(text) | Credential::Bearer(text)) = credential;
         if let Some(principal) = keys.find(text) {
             return Ok(principal);
         }
         match (credential, tokens) {
-            (Credential::Bearer(token), Some(tokens)) => tokens.verify(token, challenger).await,
+            (Credential::Bearer(token), Some(tokens)) => {
+                tokens.verify(token, &tokens.metadata().at(parts.uri.path())).await
+            }
             (Credential::Bearer(_), None) | (Credential::ApiKey(_), _) => {
-                Err(challenger.unknown_key_rejection())
+                Err(Challenger::new(resource().as_ref()).unknown_key_rejection())
             }
         }
     }

@@ -16,7 +16,12 @@ pub struct ResourceMetadata {
     /// Scheme and authority of the resource.
     origin: String,
     path: String,
+    /// The path before that of an endpoint; `None` if the audience is not the URL of `/mcp`.
+    base: Option<String>,
 }
+
+/// The first parts of the paths of endpoints.
+const ENDPOINT_PATHS: [&str; 5] = ["mcp", "sse", "tools", "openapi.json", "endpoints"];
 
 impl ResourceMetadata {
     /// Returns the metadata for the audience of the settings; `None` if the audience is not a URL.
@@ -37,7 +42,40 @@ impl ResourceMetadata {
             scopes: settings.required_scopes.clone(),
             origin: format!("{scheme}://{authority}"),
             path: format!("{WELL_KNOWN_PATH}{path}"),
+            base: path.strip_suffix("/mcp").map(ToOwned::to_owned),
         })
+    }
+
+    /// Returns the metadata for the URL that a client uses, which must be the resource (RFC 9728, 3.3):
+    /// that of the endpoint with this path. Of other paths, and if the audience is not the URL of `/mcp`,
+    /// the resource is the audience.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Self {
+        self.of_endpoint(path).unwrap_or_else(|| self.clone())
+    }
+
+    /// Returns the metadata for the path of an endpoint; `None` for another path.
+    pub(crate) fn of_endpoint(&self, path: &str) -> Option<Self> {
+        let base = self.base.as_deref()?;
+        let path = path.trim_end_matches('/');
+        let first = path.strip_prefix('/')?.split('/').next()?;
+        let is_endpoint = ENDPOINT_PATHS.contains(&first);
+        let is_printable = |byte: u8| byte.is_ascii_graphic() && !b"\"\\".contains(&byte);
+        (is_endpoint && path.bytes().all(is_printable)).then(|| Self {
+            resource: format!("{}{base}{path}", self.origin),
+            path: format!("{WELL_KNOWN_PATH}{base}{path}"),
+            ..self.clone()
+        })
+    }
+
+    /// Returns the path of the documents of all endpoints, without that of the endpoint.
+    pub(crate) fn endpoints_path(&self) -> Option<String> {
+        Some(format!("{WELL_KNOWN_PATH}{}", self.base.as_deref()?))
+    }
+
+    /// Returns the resource, which a token can have as its audience.
+    pub(super) fn resource(&self) -> &str {
+        &self.resource
     }
 
     /// Returns the path where clients expect the document: the well-known path, followed by the path

@@ -105,11 +105,13 @@ impl<'a> UnverifiedToken<'a> {
 
     /// Verifies the signature and the claims, and returns the identity of the client.
     ///
-    /// `now` is the time since the Unix epoch.
+    /// `resource` is the URL of the request, which the token can have as its audience too; `now` is the
+    /// time since the Unix epoch.
     pub(super) fn verify(
         &self,
         keys: &KeySet,
         settings: &OauthSettings,
+        resource: &str,
         now: Duration,
     ) -> Result<String, TokenError> {
         let candidates = keys.find(self.algorithm, self.key_id.as_deref());
@@ -123,19 +125,21 @@ impl<'a> UnverifiedToken<'a> {
         let claims = URL_SAFE_NO_PAD.decode(self.claims).map_err(|_| TokenError::Malformed)?;
         let claims: Map<String, Value> =
             serde_json::from_slice(&claims).map_err(|_| TokenError::Malformed)?;
-        check_claims(&claims, settings, now)
+        check_claims(&claims, settings, resource, now)
     }
 }
 
 fn check_claims(
     claims: &Map<String, Value>,
     settings: &OauthSettings,
+    resource: &str,
     now: Duration,
 ) -> Result<String, TokenError> {
     if claims.get("iss").and_then(Value::as_str) != Some(&settings.issuer) {
         return Err(TokenError::Issuer);
     }
-    if !has_audience(claims.get("aud"), &settings.audience) {
+    let audiences = [settings.audience.as_str(), resource];
+    if !audiences.iter().any(|audience| has_audience(claims.get("aud"), audience)) {
         return Err(TokenError::Audience);
     }
     let (now, leeway) = (now.as_secs_f64(), CLOCK_LEEWAY.as_secs_f64());

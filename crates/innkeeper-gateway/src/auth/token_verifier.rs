@@ -36,15 +36,15 @@ impl TokenVerifier {
     pub(super) async fn verify(
         &self,
         token: &str,
-        challenger: &Challenger,
+        resource: &ResourceMetadata,
     ) -> Result<Principal, Rejection> {
-        let token = UnverifiedToken::parse(token, &self.settings)
-            .map_err(|error| challenger.token_rejection(error))?;
+        let rejection = |error| Challenger::new(Some(resource)).token_rejection(error);
+        let token = UnverifiedToken::parse(token, &self.settings).map_err(rejection)?;
         let keys = self.keys.keys(|keys| token.has_key(keys)).await;
         let keys = keys.map_err(Challenger::unavailable_rejection)?;
         let identity = token
-            .verify(&keys, &self.settings, unix_time())
-            .map_err(|error| challenger.token_rejection(error))?;
+            .verify(&keys, &self.settings, resource.resource(), unix_time())
+            .map_err(rejection)?;
         Ok(Principal::new(format!("{PRINCIPAL_PREFIX}{identity}")))
     }
 }

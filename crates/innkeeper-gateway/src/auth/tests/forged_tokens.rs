@@ -115,7 +115,7 @@ async fn a_token_outside_of_its_lifetime_is_rejected() {
         let token = issuer.token(changes);
         let settings = oauth_settings();
         let token = UnverifiedToken::parse(&token, &settings).unwrap();
-        token.verify(&keys, &settings, Duration::from_secs(now))
+        token.verify(&keys, &settings, &settings.audience, Duration::from_secs(now))
     };
     let leeway = CLOCK_LEEWAY.as_secs();
     let times = json!({"exp": 1000, "nbf": 500});
@@ -213,7 +213,13 @@ async fn a_malformed_token_is_rejected() {
     let unknown = issuer.sign(&json!({"alg": "EdDSA"}), &json!([1]));
     let parsed = UnverifiedToken::parse(&unknown, &settings).unwrap();
     let keys = (issuer.fetch())().await.unwrap();
-    assert_eq!(parsed.verify(&keys, &settings, Duration::ZERO), Err(TokenError::Malformed));
+    assert_eq!(
+        parsed.verify(&keys, &settings, &settings.audience, Duration::ZERO),
+        Err(TokenError::Malformed)
+    );
     let none = KeySet::default();
-    assert_eq!(parsed.verify(&none, &settings, Duration::ZERO), Err(TokenError::UnknownKey));
+    assert_eq!(
+        parsed.verify(&none, &settings, &settings.audience, Duration::ZERO),
+        Err(TokenError::UnknownKey)
+    );
 }
