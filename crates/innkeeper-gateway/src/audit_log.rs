@@ -1,6 +1,7 @@
 //! The last security-relevant events of the gateway and its servers, in memory.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -65,6 +66,16 @@ impl AuditLog {
     /// Records the rejection of a request, which the log has already.
     pub(crate) fn record_rejection(&self, text: &str) {
         self.push("request-rejected", None, None, text);
+    }
+
+    /// Records that a page of another site, or a client with a wrong credential, was rejected, and writes
+    /// it to the log. `from` is the address of the client.
+    pub(crate) fn record_attack(&self, kind: &'static str, from: Option<IpAddr>, text: &str) {
+        let client = from.map(|from| from.to_canonical().to_string());
+        let client = client.as_deref().unwrap_or("unknown");
+        let message = "security event of a client";
+        tracing::warn!(target: TARGET, client, what = text, audit = kind, security = true, message);
+        self.push(kind, None, None, &format!("{client}: {text}"));
     }
 
     /// Records an answer of an operator, which the log has already with its fields.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use innkeeper_host::{CallbackError, CallbackResult, LogLevel};
+use innkeeper_host::{CallbackError, CallbackResult, LogLevel, ServerRequest};
 use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::{ErrorObject, RequestId, Revision, envelope, method, skim};
 use serde_json::json;
@@ -182,6 +182,11 @@ impl Client {
         Ok(RequestGuard { client: self.clone(), id: id.clone(), cancelled })
     }
 
+    /// Returns whether a request is in flight.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.requests().is_empty()
+    }
+
     /// Cancels a request in flight.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = self.requests().get(id) {
@@ -255,6 +260,21 @@ impl Client {
         let params = params.map(|params| task.for_client(params));
         let response = self.ask(sink, method, params.as_deref()).await?;
         Ok(task.for_server(&response))
+    }
+
+    /// Passes a request that belongs to no call to the client, on its general stream; a request about a
+    /// task has the ids of the task.
+    pub(crate) async fn respond_outside_call(
+        self: &Arc<Self>,
+        request: ServerRequest,
+        task: Option<TaskIdPair>,
+    ) -> CallbackResult {
+        if !self.identity().is_some_and(|identity| identity.declares(&request.method)) {
+            let message = "method not supported by the client";
+            return Err(CallbackError::new(envelope::code::METHOD_NOT_FOUND, message));
+        }
+        let ServerRequest { method, params, .. } = &request;
+        self.ask_for_task(&self.general, method, params.as_deref(), task.as_ref()).await
     }
 
     /// Fails the open requests to the client.

@@ -7,6 +7,7 @@ mod jsonrpc;
 mod upstream_error;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::response::IntoResponse;
@@ -15,6 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::connections::{
     CONNECTION_ID_COOKIE, CONNECTION_ID_HEADER, ConnectionError, ConnectionId, ConnectionService,
@@ -25,7 +27,7 @@ use crate::connections::{
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::rejection::Rejection;
-use crate::transport::http::{HttpTransport, is_json, not_json};
+use crate::transport::http::{HttpTransport, SILENCE, check_content, slow_json};
 
 #[cfg(any(test, fuzzing))]
 pub use fuzz::connection_request as fuzz_connection_request;
@@ -73,7 +75,7 @@ impl ConnectionRoute {
 }
 
 /// The client of a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ServiceClient {
     transport: Arc<HttpTransport>,
     service: ConnectionService,
@@ -114,7 +116,7 @@ pub(crate) async fn handle(
     let client = ServiceClient { headers, ..client };
     let is_https = uri.scheme_str() == Some("https");
     let is_initialize = route == ConnectionRoute::Lifecycle(LifecycleMessage::Initialize);
-    let (body, _memory) = match is_initialize || route == ConnectionRoute::JsonRpc {
+    let (body, memory) = match is_initialize || route == ConnectionRoute::JsonRpc {
         false => (Bytes::new(), None),
         true => match client.read_body(body).await {
             Ok((body, memory)) => (body, Some(memory)),
@@ -126,7 +128,9 @@ pub(crate) async fn handle(
             client.initialize(is_https, &body).await
         }
         ConnectionRoute::Lifecycle(message) => client.advance(message).await,
-        ConnectionRoute::JsonRpc => Ok(client.jsonrpc(is_https, &body).await),
+        ConnectionRoute::JsonRpc => {
+            Ok(client.clone().jsonrpc_in_time(is_https, body, memory).await)
+        }
         ConnectionRoute::Events => client.events().await,
     };
     let mut response = responded.unwrap_or_else(error_response);
@@ -215,11 +219,36 @@ fn parse_initialize(params: &[u8]) -> Result<InitializeRequest, ConnectionError>
 }
 
 impl ServiceClient {
+    /// Handles the messages of one POST. A response that takes longer than [`SILENCE`] starts before its
+    /// text is known, with the status 200.
+    async fn jsonrpc_in_time(
+        self,
+        is_https: bool,
+        body: Bytes,
+        memory: Option<Reservation>,
+    ) -> Response<Body> {
+        let always_has_text = Arc::new(AtomicBool::new(false));
+        let mut responding = Box::pin({
+            let always_has_text = always_has_text.clone();
+            async move {
+                let _memory = memory;
+                self.jsonrpc(is_https, &body, &always_has_text).await
+            }
+        });
+        tokio::select! {
+            biased;
+            response = &mut responding => return response,
+            () = sleep(SILENCE) => {}
+        }
+        match always_has_text.load(Ordering::Relaxed) {
+            true => slow_json(Box::pin(async move { Ok(responding.await.into_body()) })),
+            false => responding.await,
+        }
+    }
+
     /// Reads the body of a request; the memory is reserved until the reservation is dropped.
     async fn read_body(&self, body: Body) -> Result<(Bytes, Reservation), Rejection> {
-        if !is_json(&self.headers) {
-            return Err(not_json());
-        }
+        check_content(&self.headers)?;
         self.transport.bodies.read(&self.principal, body).await
     }
 

@@ -220,6 +220,7 @@ impl GatewayInner {
             }
             // The client may send it more than once.
             method::INITIALIZED => drop(client.initialized.set(())),
+            method::ROOTS_LIST_CHANGED => self.forward_roots_changed(client),
             _ => tracing::debug!(method, "notification of a client not forwarded"),
         }
     }

@@ -355,15 +355,27 @@ impl EventStream {
         }
     }
 
-    /// Starts to read after a position. The previous reader ends. Returns `None` if the log no
-    /// longer contains the message after the position.
+    /// Starts to read after a position. The previous reader ends. A reader that missed more messages
+    /// than the log has gets those of the log, so that it does not miss the response. Returns `None` for
+    /// a position that the stream has not reached, and if the log has no message any more.
     pub(crate) fn read_after(self: &Arc<Self>, position: u64) -> Option<EventReader> {
         let log = self.log();
-        let oldest = log.events.front().map_or(log.last_position + 1, |event| event.position);
-        if position > log.last_position || position + 1 < oldest {
+        if position > log.last_position {
             return None;
         }
-        Some(self.start_reader(log, position))
+        let start = match log.events.front() {
+            Some(oldest) => position.max(oldest.position - 1),
+            None if position == log.last_position => position,
+            None => return None,
+        };
+        if start > position {
+            let missed = start - position;
+            tracing::info!(
+                missed,
+                "client resumes an event stream that no longer has all messages"
+            );
+        }
+        Some(self.start_reader(log, start))
     }
 
     /// Returns all messages of the log, which counts as reading them. The previous reader ends.

@@ -33,6 +33,11 @@ impl From<UnixListener> for GatewayListener {
     }
 }
 
+/// The address from which a client has connected, as an extension of its requests: that of a proxy, if
+/// there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
 /// The stream of one client.
 #[derive(Debug)]
 pub(crate) enum ClientStream {

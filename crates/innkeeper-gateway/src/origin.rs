@@ -106,6 +106,22 @@ impl OriginCheck {
             })
     }
 
+    /// Returns the origin of a page of this machine whose requests are permitted, and which cannot read the
+    /// responses because its origin is not configured.
+    pub(crate) fn unreadable_origin<'p>(&self, parts: &'p Parts) -> Option<&'p str> {
+        let origin = parts.headers.get(ORIGIN)?.to_str().ok()?;
+        let is_own =
+            parts.headers.get(HOST).and_then(|host| host.to_str().ok()).is_some_and(|host| {
+                ["http://", "https://"]
+                    .iter()
+                    .any(|scheme| origin.strip_prefix(scheme) == Some(host))
+            });
+        let is_unreadable = !is_own
+            && !self.is_configured_origin(origin)
+            && self.check_origin(&parts.headers).is_ok();
+        is_unreadable.then_some(origin)
+    }
+
     fn is_configured_origin(&self, origin: &str) -> bool {
         let mut allowed = self.settings.allowed_origins.iter();
         origin != "null" && allowed.any(|allowed| allowed.eq_ignore_ascii_case(origin))

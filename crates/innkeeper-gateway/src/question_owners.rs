@@ -195,6 +195,11 @@ impl QuestionOwners {
         RunningCall { in_flight, client, started: Instant::now() }
     }
 
+    /// Returns whether a call is in flight whose client can be asked.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.state().calls.values().any(|call| call.asked.is_some())
+    }
+
     /// Passes a question of the server to the client whose call it belongs to. The suspects are the
     /// calls in flight now, before the future is polled.
     pub(crate) fn ask(self: &Arc<Self>, request: ServerRequest) -> CallbackFuture {

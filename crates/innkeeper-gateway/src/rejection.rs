@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 
 /// The JSON-RPC error code of a rejection: the first code that JSON-RPC leaves to servers. The
@@ -47,6 +47,13 @@ impl Rejection {
         if let Ok(value) = HeaderValue::from_str(challenge) {
             self.0.headers.insert(WWW_AUTHENTICATE, value);
         }
+        self
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.insert(name, value);
         self
     }
 

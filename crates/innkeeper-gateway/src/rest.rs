@@ -17,17 +17,21 @@ use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{RequestId, RequestParams, Revision, method};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio::time::sleep;
 
 use crate::client::ClientIdentity;
 use crate::dispatch::{Caller, ClientRequest, Need, Reply, empty_object};
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
+use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
 use crate::offering::ListKind;
 use crate::principal::Principal;
+use crate::quota::Reservation;
+use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
-use crate::transport::http::{HttpTransport, is_json, not_json};
+use crate::transport::http::{HttpTransport, SILENCE, check_content, slow_json};
 
 pub(crate) use problem::Problem;
 
@@ -71,6 +75,14 @@ struct CallParams<'a> {
     arguments: &'a RawValue,
 }
 
+/// A call that passed its checks.
+struct RestCall {
+    name: String,
+    /// The parameters of `tools/call`.
+    params: Box<RawValue>,
+    _memory: Reservation,
+}
+
 /// A client with the endpoint that it uses.
 #[derive(Debug)]
 pub(crate) struct RestClient {
@@ -83,9 +95,10 @@ pub(crate) struct RestClient {
     pub(crate) header_trace: Option<TraceContext>,
 }
 
-/// Handles one request. Dropping the future cancels the call at its server.
+/// Handles one request. Dropping the future or the body of the response cancels the call at its
+/// server.
 pub(crate) async fn handle(
-    client: &RestClient,
+    client: RestClient,
     resource: RestResource,
     parts: &Parts,
     body: Body,
@@ -104,8 +117,16 @@ pub(crate) async fn handle(
     let handled = match resource {
         RestResource::Description => client.description().await.map(Bytes::from),
         RestResource::Tools => client.list(parts.uri.query()).await,
-        RestResource::Tool(name) => client.call(&name, parts, body).await,
+        RestResource::Tool(name) => match client.prepare_call(&name, parts, body).await {
+            Ok(call) => return Box::pin(run(client, call, room)).await,
+            Err(problem) => Err(problem),
+        },
     };
+    held_response(room, handled)
+}
+
+/// Returns the response to a request, which counts until the client has read it.
+fn held_response(room: ResponseRoom, handled: Result<Bytes, Problem>) -> Response<Body> {
     let response = handled.map_or_else(Problem::into_response, |body| {
         let mut response = Response::new(Body::from(body));
         let kind = HeaderValue::from_static("application/json");
@@ -114,6 +135,22 @@ pub(crate) async fn handle(
     });
     room.hold_response(response)
         .unwrap_or_else(|full| Problem::from_rejection(&full.rejection()).into_response())
+}
+
+/// Calls a tool. The response of a call that takes longer than [`SILENCE`] starts before its result is
+/// known, with the status 200: an error is then a result with `isError`.
+async fn run(client: RestClient, call: RestCall, room: ResponseRoom) -> Response<Body> {
+    let mut calling = Box::pin(async move { client.call(call).await });
+    tokio::select! {
+        biased;
+        called = &mut calling => return held_response(room, called),
+        () = sleep(SILENCE) => {}
+    }
+    slow_json(Box::pin(async move {
+        let result = calling.await.unwrap_or_else(Problem::into_tool_result);
+        let held = room.hold(result, |full| Problem::from_error(full.clone()).into_tool_result());
+        Ok(held.into())
+    }))
 }
 
 impl RestClient {
@@ -153,7 +190,7 @@ impl RestClient {
             caller: &self.caller(),
             sink: &MessageSink::None,
         };
-        counted.finish(self.gateway().handle(request).await)
+        counted.finish(self.gateway().handle(request).await.map(legacy_result))
     }
 
     /// Returns a page of the tools. The only parameter of the query is `cursor`.
@@ -171,24 +208,29 @@ impl RestClient {
         })
     }
 
-    async fn call(&self, name: &str, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
+    /// Returns a problem with the tool and what its client can do.
+    fn call_problem(&self, problem: Problem, tool: &str) -> Problem {
         let base = self.base_path();
-        let with_hints = |problem: Problem| {
-            let hint = match problem.status() {
-                StatusCode::NOT_FOUND => {
-                    format!("`GET {base}/tools` returns the names of the tools")
-                }
-                StatusCode::BAD_REQUEST => {
-                    format!("`GET {base}/openapi.json` has the schema of the arguments")
-                }
-                StatusCode::UNSUPPORTED_MEDIA_TYPE => {
-                    "send the arguments as a JSON object with `Content-Type: application/json`"
-                        .into()
-                }
-                _ => return problem,
-            };
-            problem.with_hint(hint)
+        let hint = match problem.status() {
+            StatusCode::NOT_FOUND => format!("`GET {base}/tools` returns the names of the tools"),
+            StatusCode::BAD_REQUEST => {
+                format!("`GET {base}/openapi.json` has the schema of the arguments")
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                "send the arguments as a JSON object with `Content-Type: application/json`".into()
+            }
+            _ => return problem.with_tool(tool),
         };
+        problem.with_tool(tool).with_hint(hint)
+    }
+
+    /// Checks a call and reads its arguments.
+    async fn prepare_call(
+        &self,
+        name: &str,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<RestCall, Problem> {
         // Before the body, so that an unknown tool reads nothing.
         let caller = self.caller();
         let is_of_gateway =
@@ -201,33 +243,36 @@ impl RestClient {
             let unknown = RpcError::unknown_item("tool", name);
             let error = self.gateway().missing_item(&caller, &offering, Need::Tool(name), unknown);
             if error.kind != ErrorKind::UnknownItem {
-                return Err(with_hints(Problem::from_error(error).with_tool(name)));
+                return Err(self.call_problem(Problem::from_error(error), name));
             }
             self.gateway().audit_log.record_refused_tool(&self.principal, name);
-            return Err(with_hints(Problem::unknown_tool(name)));
+            return Err(self.call_problem(Problem::unknown_tool(name), name));
         }
         let read = async {
-            if !is_json(&parts.headers) {
-                return Err(not_json());
-            }
+            check_content(&parts.headers)?;
             self.transport.bodies.read(&self.principal, body).await
         };
-        let (body, _memory) = read
+        let (body, memory) = read
             .await
-            .map_err(|rejection| with_hints(Problem::from_rejection(&rejection).with_tool(name)))?;
-        let arguments: Box<RawValue> = serde_json::from_slice(&body).map_err(|error| {
-            with_hints(Problem::bad_request(format!("the body is not JSON: {error}"), name))
-        })?;
+            .map_err(|rejection| self.call_problem(Problem::from_rejection(&rejection), name))?;
+        let bad_request = |detail| self.call_problem(Problem::bad_request(detail), name);
+        let arguments: Box<RawValue> = serde_json::from_slice(&body)
+            .map_err(|error| bad_request(format!("the body is not JSON: {error}")))?;
         if !arguments.get().starts_with('{') {
-            let detail = "the body must be a JSON object with the arguments of the tool".to_owned();
-            return Err(with_hints(Problem::bad_request(detail, name)));
+            return Err(bad_request(
+                "the body must be a JSON object with the arguments of the tool".to_owned(),
+            ));
         }
-        let params = to_raw_value(&CallParams { name, arguments: &arguments });
-        let params = params.map_err(|error| Problem::bad_request(error.to_string(), name))?;
-        let called = self.request(method::TOOLS_CALL, &params).await;
+        let params = to_raw_value(&CallParams { name, arguments: &arguments })
+            .map_err(|error| bad_request(error.to_string()))?;
+        Ok(RestCall { name: name.to_owned(), params, _memory: memory })
+    }
+
+    async fn call(&self, call: RestCall) -> Result<Bytes, Problem> {
+        let called = self.request(method::TOOLS_CALL, &call.params).await;
         called
             .map(into_bytes)
-            .map_err(|error| with_hints(Problem::from_error(error).with_tool(name)))
+            .map_err(|error| self.call_problem(Problem::from_error(error), &call.name))
     }
 
     /// Returns the description of the tools that the client may call.

@@ -1,6 +1,7 @@
 //! All routes of the gateway in one function.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::body::Body;
@@ -10,11 +11,14 @@ use axum::routing::{any, get};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
+use crate::auth::ResourceMetadata;
 use crate::connection_routes::{self, ConnectionRoute, ServiceClient};
-use crate::connections::{ConnectionService, rejection_response};
+use crate::connections::{ConnectionError, ConnectionService, rejection_response};
 use crate::console::Console;
+use crate::error::shown_name;
 use crate::gateway::GatewayInner;
 use crate::http_access::HttpAccess;
+use crate::listener::PeerAddress;
 use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
@@ -28,6 +32,8 @@ struct Routes {
     transport: Arc<HttpTransport>,
     access: Arc<HttpAccess>,
     console: Option<Console>,
+    /// Whether the log says that a page cannot read the responses.
+    has_warned: AtomicBool,
 }
 
 /// What a request is for.
@@ -62,16 +68,16 @@ impl Target {
 /// metadata of the protected resource for clients that sign in (RFC 9728), `/metrics`, `/healthz` and
 /// `/readyz` and `/console` for operators, and the paths of the connection service under its prefix.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> Router {
-    let metadata = access
-        .authenticator
-        .resource_metadata()
-        .map(|metadata| (metadata.path().to_owned(), metadata.document().to_string()));
+    let metadata = access.authenticator.resource_metadata().cloned();
     let connections = transport.gateway.connections.clone();
     let mut router = Router::new()
         .route("/mcp", any(default_endpoint))
+        .route("/mcp/", any(default_endpoint))
         .route("/mcp/{name}", any(named_endpoint))
+        .route("/mcp/{name}/", any(named_endpoint))
         .route("/openapi.json", any(description))
         .route("/tools", any(tools))
+        .route("/tools/", any(tools))
         .route("/tools/{tool}", any(tool))
         .route("/endpoints/{name}/openapi.json", any(named_description))
         .route("/endpoints/{name}/tools", any(named_tools))
@@ -80,7 +86,9 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/sse", any(default_sse_stream))
+        .route("/sse/", any(default_sse_stream))
         .route("/sse/{name}", any(named_sse_stream))
+        .route("/sse/{name}/", any(named_sse_stream))
         .route(mcp::MESSAGES_PATH, any(sse_messages));
     if let Some(service) = connections {
         for route in ConnectionRoute::ALL {
@@ -93,6 +101,9 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
                 }),
             );
         }
+        // The dialect gives other meanings to the code of a rejection.
+        let unknown = async || ConnectionError::unknown_path().into_response();
+        router = router.route(&format!("{}/{{*path}}", service.options().prefix), any(unknown));
     }
     let console = transport.gateway.console.clone();
     let console = console.map(|options| Console::new(transport.clone(), access.clone(), options));
@@ -102,12 +113,28 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
             .route("/console/", get(async || Console::first_page(true)))
             .route("/console/{page}", any(console_page));
     }
-    let routes = Arc::new(Routes { transport, access, console });
+    let routes =
+        Arc::new(Routes { transport, access, console, has_warned: AtomicBool::new(false) });
     let router = router.fallback(unknown_path).with_state(routes);
     match metadata {
-        Some((path, document)) => router.route(&path, get(async move || json(document))),
+        Some(metadata) => with_metadata(router, metadata),
         None => router,
     }
+}
+
+/// Adds the documents of the protected resource: that of the audience, and that of each endpoint.
+fn with_metadata(router: Router, metadata: ResourceMetadata) -> Router {
+    let Some(path) = metadata.endpoints_path() else {
+        let document = metadata.document().to_string();
+        return router.route(metadata.path(), get(async move || json(document)));
+    };
+    let document = async move |Path(endpoint): Path<String>| match metadata
+        .of_endpoint(&format!("/{endpoint}"))
+    {
+        Some(metadata) => json(metadata.document().to_string()),
+        None => unknown_path().await.into_response(),
+    };
+    router.route(&format!("{path}/{{*endpoint}}"), get(document))
 }
 
 /// Returns the routes for requests that other replicas pass on.
@@ -191,7 +218,7 @@ async fn forwarded_rest(
     // Everyone who needs no credential is the local user.
     let needs_credential = principal != Principal::local_user();
     let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
-    rest::handle(&client, resource, &parts, body).await
+    rest::handle(client, resource, &parts, body).await
 }
 
 /// Checks a request that another replica passes on, for the endpoint with a label.
@@ -317,6 +344,7 @@ impl Routes {
         request: Request,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
+        self.warn_of_unreadable(&parts);
         if parts.method == Method::OPTIONS
             && let Some(headers) = self.access.origin.preflight_headers(&parts)
         {
@@ -343,19 +371,53 @@ impl Routes {
                 self.respond((index, target), principal, request).await
             }
             Err(rejection) => {
-                tracing::info!(
-                    status = rejection.status().as_u16(),
-                    reason = rejection.message(),
-                    "request of a client rejected"
-                );
-                let status = rejection.status().as_u16();
-                let text = format!("{}: {status} {}", parts.uri.path(), rejection.message());
-                self.transport.gateway.audit_log.record_rejection(&text);
+                mcp::discard(body).await;
+                self.record(&parts, &rejection);
                 target.rejection_response(rejection)
             }
         };
         response.headers_mut().extend(shared);
         response
+    }
+
+    /// Says once why a page of this machine, such as a tool for developers, does not see the responses.
+    fn warn_of_unreadable(&self, parts: &Parts) {
+        let Some(origin) = self.access.origin.unreadable_origin(parts) else { return };
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            let hint = format!("add `{}` to `serve.allowedOrigins`", shown_name(origin));
+            tracing::warn!(
+                hint,
+                "a web page of this machine may send requests and not read responses"
+            );
+        }
+    }
+
+    /// Records the rejection of a request.
+    fn record(&self, parts: &Parts, rejection: &Rejection) {
+        let status = rejection.status().as_u16();
+        let path = shown_name(parts.uri.path());
+        let text = format!("{path}: {status} {}", rejection.message());
+        let audit_log = &self.transport.gateway.audit_log;
+        let address = parts.extensions.get::<PeerAddress>().map(|PeerAddress(address)| *address);
+        let has_credential = parts.headers.contains_key(header::AUTHORIZATION)
+            || parts.headers.contains_key("x-api-key");
+        match rejection.status() {
+            _ if self.access.origin.check(parts).is_err() => {
+                audit_log.record_attack("origin-refused", address, &text);
+            }
+            // Without a credential, a client asks how to sign in.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if has_credential => {
+                audit_log.record_attack("credential-refused", address, &text);
+            }
+            _ => {
+                tracing::info!(
+                    status,
+                    reason = rejection.message(),
+                    "request of a client rejected"
+                );
+                audit_log.record_rejection(&text);
+            }
+        }
     }
 
     async fn respond(
@@ -399,7 +461,7 @@ impl Routes {
                 };
                 let client =
                     RestClient { transport, endpoint, principal, needs_credential, header_trace };
-                rest::handle(&client, resource, &parts, body).await
+                rest::handle(client, resource, &parts, body).await
             }
             Target::Metrics => self.metrics(request.method(), &principal).await,
             Target::Connections(service, route) => {

@@ -23,7 +23,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::auth::LoopbackPeer;
 use crate::gateway::GatewayInner;
-use crate::listener::{ClientStream, GatewayListener};
+use crate::listener::{ClientStream, GatewayListener, PeerAddress};
 use crate::metrics::ClosedConnection;
 use crate::options::GatewayOptions;
 use crate::tasks::GatewayTasks;
@@ -104,7 +104,8 @@ pub(crate) async fn serve(
         let (server, gateway) = (server.clone(), gateway.clone());
         connections.spawn(async move {
             let _open = (permit, admitted, gateway.metrics.open_connection());
-            let (peer, closing) = (stream.loopback_peer(), gateway.drained());
+            let peer = Peer { address: peer.map(PeerAddress), local: stream.loopback_peer() };
+            let closing = gateway.drained();
             let stall = match stream {
                 ClientStream::Tcp(stream) => server.serve_connection(stream, peer, closing).await,
                 #[cfg(unix)]
@@ -145,6 +146,14 @@ fn builder(options: &GatewayOptions) -> auto::Builder<TokioExecutor> {
     builder
 }
 
+/// The other end of a connection.
+#[derive(Default)]
+struct Peer {
+    /// `None` for a Unix socket.
+    address: Option<PeerAddress>,
+    local: Option<LoopbackPeer>,
+}
+
 /// What all connections share.
 struct Server {
     builder: auto::Builder<TokioExecutor>,
@@ -160,14 +169,17 @@ impl Server {
     async fn serve_connection(
         &self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        peer: Option<LoopbackPeer>,
+        peer: Peer,
         closing: impl Future<Output = ()>,
     ) -> Option<Stall> {
         let watch = ConnectionWatch::new(self.progress_time);
         let places = ConnectionPlaces::new(&self.principals);
         let service = service_fn(|mut request: Request<Incoming>| {
-            if let Some(peer) = &peer {
-                request.extensions_mut().insert(peer.clone());
+            if let Some(address) = peer.address {
+                request.extensions_mut().insert(address);
+            }
+            if let Some(local) = &peer.local {
+                request.extensions_mut().insert(local.clone());
             }
             request.extensions_mut().insert(places.clone());
             let watched = watch.start_request();

@@ -65,15 +65,7 @@ impl SoleClient {
         let Ok(Some(client)) = timeout(CONNECT_TIMEOUT, ready).await else {
             return Err(CallbackError::new(code::INTERNAL_ERROR, "no client is connected"));
         };
-        let declares = client.identity().is_some_and(|identity| identity.declares(&request.method));
-        if !declares {
-            return Err(CallbackError::new(
-                code::METHOD_NOT_FOUND,
-                "method not supported by the client",
-            ));
-        }
-        let ServerRequest { method, params, .. } = &request;
-        client.ask_for_task(&client.general, method, params.as_deref(), task.as_ref()).await
+        client.respond_outside_call(request, task).await
     }
 
     /// Returns the error for a request that may belong to the call of any client.

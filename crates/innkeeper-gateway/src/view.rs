@@ -195,6 +195,9 @@ impl View {
         for omitted in &offering.omitted {
             tracing::warn!("{omitted}");
         }
+        if let Some(warning) = offering.long_names() {
+            tracing::warn!("{warning}");
+        }
         cell.store(Some(Arc::new(CachedOffering { definitions, offering: offering.clone() })));
         offering
     }

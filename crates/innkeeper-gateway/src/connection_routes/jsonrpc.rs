@@ -1,6 +1,8 @@
 //! JSON-RPC messages of a client: the lifecycle, the methods of the gateway's servers and those of
 //! the application.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::Body;
 use axum::response::IntoResponse;
 use futures_util::StreamExt;
@@ -23,6 +25,7 @@ use crate::connections::{
 };
 use crate::dispatch::{Caller, ClientRequest, empty_object};
 use crate::error::shown_name;
+use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
 use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponsesFull};
 use crate::sink::MessageSink;
@@ -48,8 +51,14 @@ const GATEWAY_METHODS: [(&str, &str); 7] = [
 type MethodReply = Result<Box<RawValue>, ConnectionError>;
 
 impl ServiceClient {
-    /// Handles the messages of one POST.
-    pub(super) async fn jsonrpc(&self, is_https: bool, body: &[u8]) -> Response<Body> {
+    /// Handles the messages of one POST. Sets `always_has_text` for messages whose response is JSON
+    /// with the status 200 and without headers of its own, apart from errors.
+    pub(super) async fn jsonrpc(
+        &self,
+        is_https: bool,
+        body: &[u8],
+        always_has_text: &AtomicBool,
+    ) -> Response<Body> {
         let message = match envelope::parse(body) {
             Ok(message) => message,
             Err(malformed) => {
@@ -63,6 +72,14 @@ impl ServiceClient {
             Ok(room) => room,
             Err(full) => return rejection_response(&full.rejection()),
         };
+        let has_text = match &message {
+            Message::Single(Incoming::Request { method, .. }) => !is_lifecycle(method),
+            Message::Single(_) => false,
+            Message::Batch(messages) => {
+                messages.iter().any(|message| !matches!(message, Ok(Incoming::Notification { .. })))
+            }
+        };
+        always_has_text.store(has_text, Ordering::Relaxed);
         match message {
             Message::Single(message) => {
                 let response = self.single(message, is_https).await;
@@ -276,7 +293,8 @@ impl ServiceClient {
             let meta = IncomingMeta::from_params(params)?;
             let caller = &self.caller();
             let sink = &MessageSink::None;
-            gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+            let request = ClientRequest { id, method, params, meta, caller, sink };
+            gateway.handle(request).await.map(legacy_result)
         };
         let reply = counted.finish(responding.await);
         let result = reply.map_err(|error| convert(method, error))?;

@@ -199,6 +199,10 @@ impl ConnectionError {
     }
 
     /// A feature that the connection does not have.
+    pub(crate) fn unknown_path() -> Self {
+        Self::new(ErrorCode::MethodNotFound, "the connection service has no such path")
+    }
+
     pub(crate) fn feature_not_enabled(feature: &str) -> Self {
         let message = format!("feature `{feature}` is not enabled for this connection");
         Self::new(ErrorCode::FeatureNotEnabled, message)

@@ -29,10 +29,25 @@ pub struct PathPrefix(String);
 /// The text is not the start of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the prefix must start with `/`, must not end with `/`, and may contain letters, digits and \
-     `/-._~`"
+    "the prefix must start with `/`, must not end with `/`, may contain letters, digits and \
+     `/-._~`, and must not start with the path of an endpoint, such as `/mcp`"
 )]
 pub struct InvalidPathPrefix;
+
+/// The first parts of the other paths of a gateway.
+const TAKEN_PATHS: [&str; 11] = [
+    ".well-known",
+    "console",
+    "endpoints",
+    "healthz",
+    "mcp",
+    "messages",
+    "metrics",
+    "openapi.json",
+    "readyz",
+    "sse",
+    "tools",
+];
 
 impl PathPrefix {
     /// Returns the text.
@@ -52,7 +67,12 @@ impl FromStr for PathPrefix {
                 !matches!(part, "" | "." | "..") && part.chars().all(is_valid)
             })
         });
-        if is_prefix { Ok(Self(text.to_owned())) } else { Err(InvalidPathPrefix) }
+        let first = text.split('/').nth(1).unwrap_or_default();
+        if is_prefix && !TAKEN_PATHS.contains(&first) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidPathPrefix)
+        }
     }
 }
 
@@ -104,8 +124,22 @@ mod tests {
             );
         }
         for text in [
-            "", "/", "api", "/a/", "//a", "/{name}", "/a b", "/a?b", "/\u{e4}", "/.", "/a/..",
+            "",
+            "/",
+            "api",
+            "/a/",
+            "//a",
+            "/{name}",
+            "/a b",
+            "/a?b",
+            "/\u{e4}",
+            "/.",
+            "/a/..",
             "/../a",
+            "/mcp",
+            "/mcp/v1",
+            "/tools",
+            "/.well-known/x",
         ] {
             assert_eq!(text.parse::<PathPrefix>(), Err(InvalidPathPrefix), "{text}");
         }

@@ -74,7 +74,7 @@ impl GatewayInner {
         let revision = request.caller.identity.revision;
         let (capabilities, instructions) = self.describe(request.caller, revision).await?;
         let response = DiscoverResponse {
-            supported_versions: &supported_versions(),
+            supported_versions: &supported_versions(Era::Modern),
             capabilities: &capabilities,
             server_info: SERVER_INFO,
             instructions: instructions.as_deref(),
@@ -105,9 +105,9 @@ impl GatewayInner {
     }
 }
 
-/// Returns the revisions that need no handshake.
-pub(crate) fn supported_versions() -> Vec<Revision> {
-    Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern).collect()
+/// Returns the revisions of an era.
+pub(crate) fn supported_versions(era: Era) -> Vec<Revision> {
+    Revision::ALL.into_iter().filter(|revision| revision.era() == era).collect()
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of `map_err`")]

@@ -42,16 +42,15 @@ impl GatewayInner {
         kind: ListKind,
     ) -> Reply {
         let offering = self.offering(request.caller).await?;
-        let cursor =
-            match request.param("cursor") {
-                None | Some("null") => None,
-                Some(cursor) => {
-                    let cursor = skim::decode_string(cursor);
-                    Some(cursor.ok_or_else(|| {
-                        RpcError::invalid_params("`params/cursor` must be a string")
-                    })?)
-                }
-            };
+        let cursor = match request.param("cursor") {
+            None | Some("null") => None,
+            Some(cursor) => {
+                let cursor = skim::decode_string(cursor)
+                    .ok_or_else(|| RpcError::invalid_params("`params/cursor` must be a string"))?;
+                // Clients in Go send an empty cursor for none.
+                Some(cursor).filter(|cursor| !cursor.is_empty())
+            }
+        };
         let page = offering.list(kind).page(cursor.as_deref()).map_err(|_| {
             RpcError::invalid_params(
                 "`params/cursor` is not a cursor of the current list: request the list from its start",

@@ -53,7 +53,8 @@ async fn messages_over_the_limit_are_dropped_only_if_they_may_be() {
     }
     assert_eq!(last.unwrap().message, message("response"));
     assert!(stream.push_droppable(message("n")), "all messages are read");
-    assert!(stream.read_after(0).is_none(), "messages that a reader took make room");
+    let oldest = stream.read_after(0).unwrap().next().await.unwrap().position;
+    assert_eq!(oldest, 3, "messages that a reader took make room");
 }
 
 #[tokio::test]
@@ -62,9 +63,32 @@ async fn messages_that_must_arrive_have_twice_the_limit_without_a_reader() {
     for _ in 0..2 * MAX_LOGGED_EVENTS {
         assert!(stream.push(message("q")));
     }
-    assert!(stream.read_after(0).is_some(), "at the limit");
+    assert_eq!(first_position(&stream), 1, "at the limit");
     assert!(stream.push(message("q")));
-    assert!(stream.read_after(0).is_none(), "one past the limit");
+    assert_eq!(first_position(&stream), 2, "one past the limit");
+}
+
+/// Returns the position of the oldest message.
+fn first_position(stream: &EventStream) -> u64 {
+    stream.log().events.front().unwrap().position
+}
+
+#[tokio::test]
+async fn a_reader_that_missed_more_messages_than_the_log_has_gets_the_response() {
+    let stream = Arc::new(EventStream::new(1));
+    for _ in 0..3 * MAX_LOGGED_EVENTS {
+        stream.push(message("progress"));
+    }
+    stream.push(message("response"));
+    stream.close();
+    let mut reader = stream.read_after(3).unwrap();
+    let mut last = None;
+    while let Some(event) = reader.next().await {
+        last = Some(event.message);
+    }
+    assert_eq!(last, Some(message("response")));
+    stream.discard();
+    assert!(stream.read_after(3).is_none(), "the response is gone");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use innkeeper_host::{
     Callback, CallbackCapabilities, CallbackFuture, HostBuilder, LogLevel, ServerRequest,
 };
 
+use crate::client::Client;
 use crate::sole_client::SoleClient;
 use crate::task_ids::related_task;
 use crate::upstream::Upstream;
@@ -22,8 +23,14 @@ pub(crate) struct GatewayCallbacks {
 }
 
 impl GatewayCallbacks {
-    /// Registers the callbacks with the builder of a host.
-    pub(crate) fn register(&self, builder: HostBuilder, upstream: &UpstreamCell) -> HostBuilder {
+    /// Registers the callbacks with the builder of a host. `session` is the client of a session with a
+    /// host of its own: every request of its servers is for this client.
+    pub(crate) fn register(
+        &self,
+        builder: HostBuilder,
+        upstream: &UpstreamCell,
+        session: Option<&Weak<Client>>,
+    ) -> HostBuilder {
         let kinds = [
             CallbackCapabilities::sampling_with_tools(),
             CallbackCapabilities::elicitation_with_urls(),
@@ -35,11 +42,12 @@ impl GatewayCallbacks {
             builder.log_level(LogLevel::Debug).ping_unresponsive(true).revive_servers(true);
         kinds.iter().fold(builder, |builder, kind| {
             let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
+            let session = session.cloned();
             let kind = match sole_client {
                 Some(_) => kind.clone(),
                 None => kind.clone().for_many_clients(),
             };
-            builder.callback(&kind, HostCallback { sole_client, upstream })
+            builder.callback(&kind, HostCallback { sole_client, session, upstream })
         })
     }
 }
@@ -48,6 +56,7 @@ impl GatewayCallbacks {
 #[derive(Debug)]
 struct HostCallback {
     sole_client: Option<SoleClient>,
+    session: Option<Weak<Client>>,
     upstream: UpstreamCell,
 }
 
@@ -60,6 +69,14 @@ impl Callback for HostCallback {
             let open = server_use.zip(task.as_deref());
             let ids = open.and_then(|(server_use, task)| Some(server_use.open_tasks.find(task)?.0));
             return Box::pin(async move { client.respond(request, ids).await });
+        }
+        // During a call, its stream has the request, which each client reads.
+        if let Some(client) = self.session.as_ref().and_then(Weak::upgrade)
+            && let Some(server_use) = &server_use
+            && !server_use.question_owners.has_calls()
+        {
+            let ids = task.and_then(|task| Some(server_use.open_tasks.find(&task)?.0));
+            return Box::pin(async move { client.respond_outside_call(request, ids).await });
         }
         match server_use.filter(|_| task.is_none()) {
             Some(server_use) => server_use.question_owners.ask(request),

@@ -6,12 +6,13 @@ mod scopes;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::join_all;
 use innkeeper_host::config::Share;
 use innkeeper_host::{Config, Host, HostBuilder, ShutdownReport};
 use innkeeper_protocol::envelope::code;
+use innkeeper_protocol::method;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
@@ -78,6 +79,15 @@ pub(crate) struct Sharing {
     ending: Arc<Mutex<Vec<Arc<Upstream>>>>,
     /// Set when no host may start: a start that is in progress ends.
     closed: SetOnce<()>,
+}
+
+/// What the host of a scope starts with.
+struct NewHost {
+    wider: Vec<Arc<Upstream>>,
+    /// The remote sessions of another replica.
+    continued: Option<ContinuedSessions>,
+    /// The client of a session.
+    session: Option<Weak<Client>>,
 }
 
 impl Sharing {
@@ -193,7 +203,9 @@ impl GatewayInner {
             if self.sharing.servers(scope_share).is_none() {
                 continue;
             }
-            let cell = self.scoped_host(scope, upstreams.clone(), None, is_ended)?;
+            let session = client.filter(|_| scope_share == Share::Session).map(Arc::downgrade);
+            let new = NewHost { wider: upstreams.clone(), continued: None, session };
+            let cell = self.scoped_host(scope, new, is_ended)?;
             let upstream = cell.wait().await.clone()?;
             cells.push(cell);
             if scope_share == share {
@@ -226,8 +238,7 @@ impl GatewayInner {
     fn scoped_host(
         self: &Arc<Self>,
         scope: Scope,
-        wider: Vec<Arc<Upstream>>,
-        continued: Option<ContinuedSessions>,
+        new: NewHost,
         is_ended: impl Fn() -> bool,
     ) -> Result<HostCell, RpcError> {
         let mut scopes = self.sharing.scopes();
@@ -241,24 +252,18 @@ impl GatewayInner {
         scopes.hosts.insert(scope.clone(), cell.clone());
         let (gateway, starting) = (self.clone(), cell.clone());
         self.tasks.spawn(async move {
-            gateway.create_scoped_host(scope, wider, continued, starting).await;
+            gateway.create_scoped_host(scope, new, starting).await;
         });
         Ok(cell)
     }
 
-    async fn create_scoped_host(
-        self: &Arc<Self>,
-        scope: Scope,
-        wider: Vec<Arc<Upstream>>,
-        continued: Option<ContinuedSessions>,
-        cell: HostCell,
-    ) {
+    async fn create_scoped_host(self: &Arc<Self>, scope: Scope, new: NewHost, cell: HostCell) {
         let started = tokio::select! {
             biased;
             () = self.sharing.closed() => Err(RpcError::closing()),
             started = async {
                 self.own_scope(&scope).await?;
-                self.create_private_host(&scope, wider, continued).await
+                self.create_private_host(&scope, new).await
             } => started,
         };
         let ended = {
@@ -307,8 +312,7 @@ impl GatewayInner {
     async fn create_private_host(
         self: &Arc<Self>,
         scope: &Scope,
-        wider: Vec<Arc<Upstream>>,
-        continued: Option<ContinuedSessions>,
+        NewHost { wider, continued, session }: NewHost,
     ) -> Result<Arc<Upstream>, RpcError> {
         let share = scope.share();
         let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
@@ -316,7 +320,8 @@ impl GatewayInner {
         };
         let cell = UpstreamCell::default();
         let can_move = continued.is_some();
-        let builder = self.callbacks.register(prepare(Host::builder(config.clone())), &cell);
+        let builder = prepare(Host::builder(config.clone()));
+        let builder = self.callbacks.register(builder, &cell, session.as_ref());
         let builder = builder.leave_stopped().start_slots(self.start_slots.clone());
         let builder = continued.into_iter().flatten().fold(builder, |builder, (name, session)| {
             builder.continue_remote_session(name, session)
@@ -325,7 +330,7 @@ impl GatewayInner {
             tracing::error!(%error, share = share.as_str(), "servers not started");
             RpcError::new(code::INTERNAL_ERROR, "the servers of this client did not start")
         })?;
-        let stoppable = self.servers.stoppable();
+        let stoppable = self.servers().stoppable();
         let upstream = Arc::new(Upstream::unstarted(host, scope.owner(), wider, stoppable));
         upstream.set_can_move(can_move);
         // The cell is new.
@@ -333,6 +338,21 @@ impl GatewayInner {
         let client = scope.client();
         self.tasks.spawn(events::forward_events(Arc::downgrade(self), &upstream, client));
         Ok(upstream)
+    }
+
+    /// Tells the servers that a client has for itself that its roots changed.
+    pub(crate) fn forward_roots_changed(&self, client: &Client) {
+        let scope = Scope::Session(client.principal.clone(), Some(client.number));
+        let own = self.sharing.scopes().hosts.get(&scope).and_then(|cell| cell.get()?.clone().ok());
+        let sole = self.sole_client().map(|_| self.shared.clone());
+        for upstream in own.iter().chain(&sole) {
+            for name in &*upstream.names() {
+                let told = upstream.host.notify(name, method::ROOTS_LIST_CHANGED, None);
+                if let Err(error) = told {
+                    tracing::debug!(server = &**name, %error, "change of roots not forwarded");
+                }
+            }
+        }
     }
 
     /// Returns whether each session has a process of its own of a server.

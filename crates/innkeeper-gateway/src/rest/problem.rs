@@ -1,11 +1,13 @@
 //! The error responses of plain HTTP (RFC 9457).
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use innkeeper_host::display_safe;
 use innkeeper_protocol::envelope::code;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, RpcError};
@@ -58,8 +60,8 @@ impl Problem {
         Self(Box::new(ProblemResponse { status, headers: HeaderMap::new(), body }))
     }
 
-    pub(super) fn bad_request(detail: String, tool: &str) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, detail).with_tool(tool)
+    pub(super) fn bad_request(detail: String) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// No offered tool has the name. A denied tool has the same response.
@@ -153,6 +155,21 @@ impl Problem {
 
     pub(super) fn status(&self) -> StatusCode {
         self.0.status
+    }
+
+    /// Returns the result of a tool that says the same, after the status of the response has left.
+    pub(super) fn into_tool_result(self) -> Bytes {
+        let problem = self.0.body;
+        let text = match &problem.hint {
+            Some(hint) => format!("{}; {hint}", problem.detail),
+            None => problem.detail.clone(),
+        };
+        let result = json!({
+            "content": [{ "type": "text", "text": text }],
+            "isError": true,
+            "problem": problem,
+        });
+        result.to_string().into()
     }
 
     pub(crate) fn into_response(self) -> Response<Body> {

@@ -8,7 +8,9 @@ mod fuzz;
 mod legacy;
 mod modern;
 mod placement;
+mod posted_requests;
 mod response;
+mod running_requests;
 mod session;
 mod session_end;
 mod sse;
@@ -32,12 +34,13 @@ use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use body::BodyReader;
+pub(crate) use body::discard;
 use finished_streams::FinishedStreams;
 pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
 pub(crate) use legacy::add_to_batch;
-pub(crate) use response::{KEEP_ALIVE, event_response, keep_alive};
+pub(crate) use response::{KEEP_ALIVE, SILENCE, event_response, keep_alive, slow_json};
 use response::{rejected, rpc_error_response};
 use session::Sessions;
 use sse::SseSessions;
@@ -141,7 +144,7 @@ impl HttpTransport {
     }
 }
 
-/// The kinds of bodies that a client accepts.
+/// The kinds of bodies that a client accepts (RFC 9110, 12.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Accepted {
     json: bool,
@@ -149,20 +152,54 @@ struct Accepted {
 }
 
 impl Accepted {
+    /// Reads the header of a POST. Without one, the client gets JSON.
     fn from_headers(headers: &HeaderMap) -> Self {
-        let mut accepted = Self { json: false, events: false };
+        Self::stated(headers).unwrap_or(Self { json: true, events: false })
+    }
+
+    /// Returns whether the client of a GET accepts an event stream, which the absence of the header
+    /// permits.
+    fn permits_events(headers: &HeaderMap) -> bool {
+        Self::stated(headers).is_none_or(|accepted| accepted.events)
+    }
+
+    fn stated(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let mut is_absent = true;
-        for kind in values.flat_map(|value| value.split(',')) {
-            is_absent = false;
-            match kind.split(';').next().unwrap_or_default().trim() {
-                "application/json" | "application/*" => accepted.json = true,
-                "text/event-stream" | "text/*" => accepted.events = true,
-                "*/*" => accepted = Self { json: true, events: true },
-                _ => {}
-            }
+        let mut ranges = values.flat_map(|value| value.split(',')).peekable();
+        ranges.peek()?;
+        let (mut json, mut events) = (MediaMatch::default(), MediaMatch::default());
+        for range in ranges {
+            let mut parts = range.split(';').map(str::trim);
+            let kind = parts.next().unwrap_or_default();
+            let is_excluded = parts.filter_map(|part| part.split_once('=')).any(|(name, value)| {
+                name.trim().eq_ignore_ascii_case("q") && value.trim().parse() == Ok(0.0_f32)
+            });
+            json.add(kind, ["application/json", "application/*"], !is_excluded);
+            events.add(kind, ["text/event-stream", "text/*"], !is_excluded);
         }
-        if is_absent { Self { json: true, events: false } } else { accepted }
+        Some(Self { json: json.is_accepted, events: events.is_accepted })
+    }
+}
+
+/// The most specific range of `Accept` for one media type.
+#[derive(Clone, Copy, Debug, Default)]
+struct MediaMatch {
+    /// From 0 for no range to 3 for the type itself.
+    precision: u8,
+    is_accepted: bool,
+}
+
+impl MediaMatch {
+    fn add(&mut self, range: &str, [exact, group]: [&str; 2], is_accepted: bool) {
+        let precision = match range {
+            _ if range.eq_ignore_ascii_case(exact) => 3,
+            _ if range.eq_ignore_ascii_case(group) => 2,
+            "*/*" => 1,
+            _ => return,
+        };
+        if precision >= self.precision {
+            *self = Self { precision, is_accepted };
+        }
     }
 }
 
@@ -190,6 +227,13 @@ fn method_not_allowed() -> Response<Body> {
     only_methods("GET, POST, DELETE", "use POST, GET or DELETE for MCP")
 }
 
+/// A browser shows the message.
+fn no_stream_without_session() -> Response<Body> {
+    let message = "this is the URL of an MCP server for MCP clients, which use POST; GET opens the \
+                   stream of a session and needs the header `Mcp-Session-Id`";
+    only_methods("POST", message)
+}
+
 fn only_methods(methods: &'static str, message: &str) -> Response<Body> {
     let mut response = rejected(StatusCode::METHOD_NOT_ALLOWED, message);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
@@ -203,11 +247,13 @@ async fn post(
     body: Body,
 ) -> Response<Body> {
     let headers = &parts.headers;
-    if !is_json(headers) {
-        return not_json().into_response();
+    if let Err(rejection) = check_content(headers) {
+        discard(body).await;
+        return rejection.into_response();
     }
     let accepted = Accepted::from_headers(headers);
     if !accepted.json {
+        discard(body).await;
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `application/json` and `text/event-stream`",
@@ -242,7 +288,8 @@ async fn post(
         }
         message => {
             if let (Some(version), None) = (header_version, header_revision) {
-                let error = incoming::unsupported_version(version);
+                let era = if without_session { Era::Modern } else { Era::Legacy };
+                let error = incoming::unsupported_version(version, era);
                 return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
             }
             legacy::post(&from, accepted, message, reservation).await
@@ -258,17 +305,24 @@ fn parse(body: &[u8]) -> Result<Message<'_>, Box<Response<Body>>> {
     })
 }
 
-pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+/// Checks that a body is JSON without a compression.
+pub(crate) fn check_content(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = header_text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let kind = value.split(';').next().unwrap_or_default().trim();
-    kind.eq_ignore_ascii_case("application/json")
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(unsupported("the `Content-Type` must be `application/json`"));
+    }
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !codings.all(is_plain) {
+        return Err(unsupported("send the body without `Content-Encoding`")
+            .with_header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
+    }
+    Ok(())
 }
 
-pub(crate) fn not_json() -> Rejection {
-    Rejection::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "the `Content-Type` must be `application/json`",
-    )
+fn unsupported(message: &str) -> Rejection {
+    Rejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
 }
 
 /// Returns a header that occurs once and is text.

@@ -14,6 +14,7 @@ use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
 use crate::dispatch::{Caller, ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
 use crate::sink::MessageSink;
@@ -47,16 +48,17 @@ pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity,
     let required = meta.required()?;
     let known = required.protocol_version.parse::<Revision>().ok();
     let Some(revision) = known.filter(|revision| revision.era() == Era::Modern) else {
-        return Err(unsupported_version(required.protocol_version));
+        return Err(unsupported_version(required.protocol_version, Era::Modern));
     };
     let capabilities = required.client_capabilities;
     let capabilities = RawValue::from_string(capabilities.to_owned()).unwrap_or_default();
     Ok(ClientIdentity { revision, capabilities: capabilities.into() })
 }
 
-/// Returns the error for a revision that the gateway does not support without a handshake.
-pub(super) fn unsupported_version(requested: &str) -> RpcError {
-    let supported = crate::dispatch::supported_versions();
+/// Returns the error for a revision that the gateway does not support. `era` is that of the client: only
+/// revisions of this era help it.
+pub(super) fn unsupported_version(requested: &str, era: Era) -> RpcError {
+    let supported = crate::dispatch::supported_versions(era);
     let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
     let message =
         format!("unsupported protocol version `{}`", innkeeper_host::display_safe(requested));
@@ -103,7 +105,7 @@ pub(super) async fn respond_started(
         let params = &RequestParams::from_raw(params)?;
         let meta = IncomingMeta::from_params(params)?;
         let identity = match meta.protocol_version {
-            Some(_) if gateway.endpoints.get(client.endpoint).is_some_and(|end| end.is_legacy) => {
+            Some(_) if gateway.is_legacy_endpoint(client.endpoint) => {
                 return Err(RpcError::method_not_found(method));
             }
             Some(_) => modern_identity(&meta)?,
@@ -123,8 +125,13 @@ pub(super) async fn respond_started(
             header_trace,
             calls: connected.calls.clone(),
         };
+        let era = caller.era();
         let request = ClientRequest { id, method, params, meta, caller: &caller, sink };
-        gateway.handle(request).await
+        let result = gateway.handle(request).await?;
+        Ok(match era == Era::Legacy && !gateway.is_legacy_endpoint(caller.endpoint) {
+            true => legacy_result(result),
+            false => result,
+        })
     };
     tokio::select! {
         biased;

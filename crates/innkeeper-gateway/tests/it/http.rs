@@ -245,8 +245,22 @@ async fn a_lost_stream_continues_after_the_last_received_event() {
     }
     assert_eq!(received.len(), 3, "two notifications and the result: {received:?}");
     assert_eq!(received[2]["id"], 5);
-    let unknown = client.get(Some("99-1")).await;
-    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn an_event_id_that_cannot_be_resumed_does_not_say_that_the_session_ended() {
+    let test_env = TestEnv::new();
+    let gateway = test_env.gateway([test_env.fixture("a")]).await;
+    let client = HttpClient::initialized(&gateway, json!({})).await;
+    for (id, status) in [
+        ("", StatusCode::OK),
+        ("99-1", StatusCode::CONFLICT),
+        ("0-5", StatusCode::CONFLICT),
+        ("abc", StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(client.get(Some(id)).await.status(), status, "{id}");
+    }
+    assert_eq!(client.post(&call(1)).await.status(), StatusCode::OK, "the session goes on");
 }
 
 #[tokio::test]
@@ -288,14 +302,19 @@ async fn changes_arrive_on_the_general_stream() {
     assert_eq!(changed["method"], "notifications/tools/list_changed");
 }
 
+/// The `_meta` of a request of the modern era.
+pub(crate) fn modern_meta(capabilities: &Value) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    })
+}
+
 /// A request of the modern era with its headers.
 pub(crate) fn modern(client: &HttpClient, name: &str, capabilities: &Value) -> Request<Body> {
     let params = json!({
         "name": name, "arguments": { "message": "hi" },
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        },
+        "_meta": modern_meta(capabilities),
     });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let request = client

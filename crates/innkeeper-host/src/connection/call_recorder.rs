@@ -14,7 +14,8 @@ use crate::telemetry::{RequestSpan, TraceContext};
 
 /// Returns a latency in milliseconds for the log.
 pub(crate) fn millis(latency: Duration) -> f64 {
-    latency.as_secs_f64() * 1000.0
+    // At most three decimals.
+    latency.as_micros() as f64 / 1000.0
 }
 
 /// Records a call once; if the caller is dropped, the call is recorded as cancelled.

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use innkeeper_host::config::TransportConfig;
 use innkeeper_host::{RemoteSession, ServerState};
 
-use super::{GatewayInner, HostCell, Scope};
+use super::{GatewayInner, HostCell, NewHost, Scope};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::upstream::Upstream;
@@ -113,8 +113,12 @@ impl GatewayInner {
         sessions: IndexMap<String, RemoteSession>,
     ) -> Result<Continuation, RpcError> {
         let scope = Scope::Session(client.principal.clone(), Some(client.number));
-        let (wider, continued) = (vec![self.shared.clone()], Some(sessions.clone()));
-        let cell = self.scoped_host(scope, wider, continued, || client.has_ended())?;
+        let new = NewHost {
+            wider: vec![self.shared.clone()],
+            continued: Some(sessions.clone()),
+            session: Some(Arc::downgrade(client)),
+        };
+        let cell = self.scoped_host(scope, new, || client.has_ended())?;
         let upstream = cell.wait().await.clone()?;
         let names = sessions.keys().map(|name| Arc::from(name.as_str()));
         let started = names.map(async |name| self.use_server(&upstream, &name, None).await);

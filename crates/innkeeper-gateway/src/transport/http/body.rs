@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -27,6 +27,12 @@ pub(crate) const REQUEST_BYTES: usize = 16 << 10;
 
 /// Time after which a client can try again to send a request that had no room.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Time for the rest of a body that nobody needs.
+const DISCARD_TIME: Duration = Duration::from_secs(2);
+
+/// Some clients send it before their JSON (RFC 8259, 8.1).
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads bodies.
 #[derive(Debug)]
@@ -67,6 +73,7 @@ impl BodyReader {
         mut body: Body,
     ) -> Result<(Bytes, Reservation), Rejection> {
         if body.size_hint().lower() > u64::try_from(self.maximum).unwrap_or(u64::MAX) {
+            discard(body).await;
             return Err(self.too_long());
         }
         let mut reservation = self.memory.reserve(principal, REQUEST_BYTES).map_err(no_memory)?;
@@ -81,10 +88,15 @@ impl BodyReader {
             })?;
             let Ok(data) = frame.into_data() else { continue };
             if read.len() + data.len() > self.maximum {
+                drop(read);
+                discard(body).await;
                 return Err(self.too_long());
             }
             reservation.grow(data.len()).map_err(no_memory)?;
             read.extend_from_slice(&data);
+        }
+        if read.starts_with(BYTE_ORDER_MARK) {
+            read.advance(BYTE_ORDER_MARK.len());
         }
         Ok((read.freeze(), reservation))
     }
@@ -95,6 +107,13 @@ impl BodyReader {
             format!("the body is longer than {} bytes (`serve.limits.bodyBytes`)", self.maximum),
         )
     }
+}
+
+/// Reads on for a moment, so that a client that still sends its body reads the response (RFC 9112,
+/// 9.6): a connection that closes with unread bytes loses the response.
+pub(crate) async fn discard(mut body: Body) {
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    timeout(DISCARD_TIME, reading).await.ok();
 }
 
 fn no_memory(exceeded: QuotaExceeded) -> Rejection {

@@ -12,7 +12,7 @@ use innkeeper_protocol::http::{METHOD, NAME, decode_value, name_member};
 use innkeeper_protocol::{Incoming, Message, skim};
 use serde_json::value::RawValue;
 
-use super::{Accepted, PROTOCOL_VERSION, incoming, is_json, modern, parse};
+use super::{Accepted, PROTOCOL_VERSION, check_content, incoming, modern, parse};
 use crate::error::RpcError;
 use crate::offering::{ItemList, ListItem};
 use crate::origin::{OriginCheck, OriginSettings};
@@ -42,7 +42,7 @@ pub fn gateway_request(input: &[u8]) {
         assert_own_host(&parts);
     }
     Accepted::from_headers(&parts.headers);
-    is_json(&parts.headers);
+    check_content(&parts.headers).ok();
     match parse(body) {
         Ok(Message::Single(Incoming::Request { method, params, .. })) => {
             check_request(&parts.headers, &method, params);

@@ -6,31 +6,31 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesOrdered;
 use http::{HeaderValue, Response, StatusCode};
 use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
-use innkeeper_protocol::{Incoming, MalformedMessage, Message, RequestId, Revision, method};
+use innkeeper_protocol::{
+    Incoming, MalformedKind, MalformedMessage, Message, RequestId, Revision, method,
+};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::forwarding::{outcomes, own_or_forward, unavailable};
-use super::placement::{Place, find_place, find_session, no_session, resume, store_session};
-use super::response::{
-    accepted, all_events, json_response, logged_events, rejected, rpc_error_response,
+use super::placement::{
+    Place, events_gone, find_place, find_session, no_session, resume, store_session,
 };
+use super::posted_requests::{Request, Requests};
+use super::response::{
+    SILENCE, StreamStart, accepted, all_events, json_response, logged_events, rejected,
+    rpc_error_response, slow_json,
+};
+use super::running_requests::{RunningRequests, end_calls, finish};
 use super::session::{GENERAL_STREAM, NewSession, Session};
 use super::{Accepted, HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
-use crate::client::{RequestGuard, RequestRejection};
-use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::gateway::GatewayInner;
 use crate::metrics::{ClientTransport, RejectionReason};
 use crate::owned_calls::{OwnedCalls, request_json};
 use crate::quota::Reservation;
-use crate::rate_limits::RateExceeded;
 use crate::replicas::OwnedKey;
-use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponseRoom};
 use crate::sink::MessageSink;
 use crate::store_error::StoreError;
 
@@ -92,25 +92,39 @@ async fn batch(
         let error = unexpected_message("batch: the protocol revision of the session has none");
         return rpc_error_response(StatusCode::BAD_REQUEST, None, &error);
     }
-    if let Some(Err(malformed)) = messages.iter().find(|message| message.is_err()) {
+    if let Some(Err(malformed)) = messages.last()
+        && malformed.kind == MalformedKind::BatchTooLarge
+    {
         let error = incoming::malformed_error(malformed);
         return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
     }
-    let mut requests = Vec::new();
-    for (index, message) in messages.into_iter().flatten().enumerate() {
+    let (mut requests, mut errors) = (Vec::new(), Vec::new());
+    for (index, message) in messages.into_iter().enumerate() {
         let counted = from.transport.gateway.count_batched(&from.principal, index);
         match message {
-            Incoming::Request { id, method, params } => {
-                requests.push(Request { counted, ..Request::new(id, &method, params) });
+            Ok(Incoming::Request { id, method, params }) => {
+                requests.push(Request::new(id, &method, params).counted(counted));
             }
             // A message above the rate starts no work: it ends a request, or answers one of a server.
-            other => incoming::accept(&from.transport.gateway, &session.client, other),
+            Ok(other) => incoming::accept(&from.transport.gateway, &session.client, other),
+            // The others run (JSON-RPC 2.0, 6).
+            Err(malformed) => {
+                let error = incoming::malformed_error(&malformed);
+                add_to_batch(&mut errors, &incoming::error_line(malformed.id.as_ref(), &error));
+            }
         }
     }
-    if requests.is_empty() {
-        return accepted();
+    match (requests.is_empty(), errors.is_empty()) {
+        (true, true) => accepted(),
+        (true, false) => {
+            errors.extend_from_slice(b"]\n");
+            json_response(StatusCode::BAD_REQUEST, errors.into())
+        }
+        (false, _) => {
+            let requests = Requests::Batch { requests, errors };
+            respond(from, session, accepts, requests, reservation).await
+        }
     }
-    respond(from, session, accepts, Requests::Batch(requests), reservation).await
 }
 
 /// Creates a session and returns the result of `initialize` with its id.
@@ -212,132 +226,8 @@ fn connected(
     }
 }
 
-/// A request of a session.
-struct Request {
-    id: RequestId,
-    method: String,
-    params: Option<Box<RawValue>>,
-    /// Whether the request is above the rate of its client.
-    counted: Result<(), RateExceeded>,
-}
-
-impl Request {
-    fn new(id: RequestId, method: &str, params: Option<&RawValue>) -> Self {
-        let params = params.map(ToOwned::to_owned);
-        Self { id, method: method.to_owned(), params, counted: Ok(()) }
-    }
-
-    fn error_line(&self, error: &RpcError) -> Bytes {
-        incoming::error_line(Some(&self.id), error)
-    }
-
-    async fn respond(
-        &self,
-        gateway: &Arc<GatewayInner>,
-        connected: &incoming::Connected,
-        sink: &MessageSink,
-        started: Result<RequestGuard, RequestRejection>,
-    ) -> Option<Bytes> {
-        let request = (&self.id, &*self.method, self.params.as_deref());
-        incoming::respond_started(gateway, connected, started, sink, request).await
-    }
-
-    /// Responds as one of a batch. `started` is `None` for a request above the rate.
-    async fn respond_in_batch(
-        &self,
-        gateway: &Arc<GatewayInner>,
-        connected: &incoming::Connected,
-        sink: &MessageSink,
-        started: Option<Result<RequestGuard, RequestRejection>>,
-        room: &BatchRoom,
-    ) -> Option<Bytes> {
-        if let Err(exceeded) = self.counted {
-            return Some(self.error_line(&RpcError::from_rate(exceeded)));
-        }
-        if let Err(full) = room.check() {
-            return Some(self.error_line(&full.into()));
-        }
-        let line = self.respond(gateway, connected, sink, started?).await?;
-        match room.add(line.len()) {
-            Ok(()) => Some(line),
-            Err(full) => Some(self.error_line(&full.into())),
-        }
-    }
-}
-
-/// The requests of one POST.
-enum Requests {
-    Single(Request),
-    Batch(Vec<Request>),
-}
-
-impl Requests {
-    fn all(&self) -> &[Request] {
-        match self {
-            Self::Single(request) => std::slice::from_ref(request),
-            Self::Batch(requests) => requests,
-        }
-    }
-
-    /// Returns whether a request changes what the next replica needs of the session.
-    fn changes_session(&self) -> bool {
-        self.all().iter().any(|request| {
-            [method::LOGGING_SET_LEVEL, method::RESOURCES_SUBSCRIBE, method::RESOURCES_UNSUBSCRIBE]
-                .contains(&&*request.method)
-        })
-    }
-
-    /// Handles the requests, those of a batch at most [`MAX_CONCURRENT_OF_BATCH`] at the same time.
-    /// Returns the message with the responses; `None` if the client cancelled all requests.
-    async fn respond(
-        &self,
-        gateway: &Arc<GatewayInner>,
-        connected: &incoming::Connected,
-        sink: &MessageSink,
-        room: ResponseRoom,
-    ) -> Option<Bytes> {
-        match self {
-            Self::Single(request) => {
-                let started = connected.client.start_request(&request.id);
-                let line = request.respond(gateway, connected, sink, started).await?;
-                Some(room.hold(line, |error| request.error_line(error)))
-            }
-            Self::Batch(requests) => {
-                let room = BatchRoom::new(room);
-                // The client can cancel a request that waits.
-                let start = |request: &Request| {
-                    let is_permitted = request.counted.is_ok();
-                    is_permitted.then(|| connected.client.start_request(&request.id))
-                };
-                let started: Vec<_> = requests.iter().map(start).collect();
-                let mut waiting = requests.iter().zip(started);
-                let (mut running, mut message) = (FuturesOrdered::new(), Vec::new());
-                loop {
-                    let free = MAX_CONCURRENT_OF_BATCH - running.len();
-                    for (request, started) in waiting.by_ref().take(free) {
-                        running.push_back(
-                            request.respond_in_batch(gateway, connected, sink, started, &room),
-                        );
-                    }
-                    match running.next().await {
-                        None => break,
-                        Some(None) => {}
-                        Some(Some(line)) => add_to_batch(&mut message, &line),
-                    }
-                }
-                drop(running);
-                if message.is_empty() {
-                    return None;
-                }
-                message.extend_from_slice(b"]\n");
-                Some(room.hold(message))
-            }
-        }
-    }
-}
-
-/// Responds with JSON, or with an event stream if a message precedes the response. Requests on an
-/// event stream continue without the connection of their client.
+/// Responds with JSON, or with an event stream if a message or some seconds precede the response. The
+/// requests continue without the connection of their client.
 async fn respond(
     from: &HttpRequest<'_>,
     session: &Arc<Session>,
@@ -352,7 +242,6 @@ async fn respond(
         Ok(room) => room,
         Err(full) => return full.rejection().into_response(),
     };
-    let activity = session.activity();
     let stream = session.new_stream();
     let sink = match accepts.events {
         true => MessageSink::Stream(stream.clone())
@@ -369,18 +258,25 @@ async fn respond(
     let gateway = transport.gateway.clone();
     let connected = connected(from, session, calls.clone());
     let (stored_by, stored) = (transport.clone(), session.clone());
-    let responding = async move {
+    let responding = Box::pin(async move {
         let _reservation = reservation;
         let line = requests.respond(&gateway, &connected, &sink, room).await;
         if changes_session {
             Box::pin(store_session(&stored_by, &stored)).await;
         }
         line
+    });
+    let mut running = RunningRequests {
+        responding: Some(responding),
+        transport: transport.clone(),
+        stream: stream.clone(),
+        calls: calls.clone(),
+        activity: Some(session.activity()),
     };
-    let mut responding = Box::pin(responding);
-    let is_primed = tokio::select! {
+    let silence = if is_resumable_elsewhere(session) { PRIME_DELAY } else { SILENCE };
+    let first = tokio::select! {
         biased;
-        line = &mut responding => {
+        line = running.responses() => {
             if !stream.has_messages() {
                 from.keep_records(calls.as_deref());
                 return match line {
@@ -401,20 +297,27 @@ async fn respond(
             transport.finished_streams.add(&session.client.principal, &stream);
             return response;
         }
-        () = stream.wait_first(), if accepts.events => false,
-        () = sleep(PRIME_DELAY), if accepts.events && is_resumable_elsewhere(session) => true,
+        () = stream.wait_first(), if accepts.events => StreamStart::Message,
+        () = sleep(silence), if accepts.events => match understands_empty_events(session) {
+            true => StreamStart::EmptyEvent,
+            false => StreamStart::Comment,
+        },
+        () = sleep(SILENCE), if !accepts.events => return slow_json_response(running),
     };
     remember();
-    let (finished, finished_streams) = (stream.clone(), transport.finished_streams.clone());
-    transport.gateway.tasks.spawn(async move {
-        finish(&finished, responding.await);
-        finished_streams.add(activity.principal(), &finished);
-        end_calls(&finished, calls).await;
-        drop(activity);
-    });
+    drop(running);
     let metrics = &transport.gateway.metrics;
     let reader = stream.read_after(0);
-    reader.map_or_else(lost, |reader| logged_events(reader, is_primed, metrics))
+    reader.map_or_else(lost, |reader| logged_events(reader, first, metrics))
+}
+
+/// Returns the responses as JSON whose body has started, for a client that reads no event streams.
+fn slow_json_response(mut running: RunningRequests) -> Response<Body> {
+    let responses = async move {
+        let line = running.responses().await;
+        line.map(Body::from).ok_or_else(|| axum::Error::new("the requests have no response"))
+    };
+    slow_json(Box::pin(responses))
 }
 
 /// Returns the events of a finished stream when they are stored; `None` if they are gone.
@@ -426,31 +329,18 @@ fn stored_events(
     let finished = stream.clone();
     transport.gateway.tasks.spawn(async move { end_calls(&finished, calls).await });
     let metrics = &transport.gateway.metrics;
-    stream.read_after(0).map(|reader| logged_events(reader, false, metrics))
-}
-
-/// Removes the records of calls when their responses are stored: the next owner must find the record
-/// or the response.
-async fn end_calls(stream: &EventStream, calls: Option<Arc<OwnedCalls>>) {
-    if !stream.wait_stored().await
-        && let Some(calls) = &calls
-    {
-        calls.keep_records();
-    }
+    stream.read_after(0).map(|reader| logged_events(reader, StreamStart::Message, metrics))
 }
 
 /// Returns whether the client understands an event without data, and another replica could continue.
 fn is_resumable_elsewhere(session: &Session) -> bool {
-    let revision = session.client.identity().map(|identity| identity.revision);
-    session.ownership.is_some() && revision >= Some(Revision::V2025_11_25)
+    session.ownership.is_some() && understands_empty_events(session)
 }
 
-/// Adds the responses to a stream and ends it.
-fn finish(stream: &EventStream, line: Option<Bytes>) {
-    if let Some(line) = line {
-        stream.push(line);
-    }
-    stream.close();
+/// Returns whether the client reads an event without data as an id, and not as a broken message.
+fn understands_empty_events(session: &Session) -> bool {
+    let revision = session.client.identity().map(|identity| identity.revision);
+    revision >= Some(Revision::V2025_11_25)
 }
 
 pub(super) fn batch_line(lines: &[Bytes]) -> Bytes {
@@ -470,27 +360,27 @@ pub(crate) fn add_to_batch(message: &mut Vec<u8>, line: &[u8]) {
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.
 pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
-    if !Accepted::from_headers(from.headers).events {
+    if header_text(from.headers, SESSION_ID).is_none() {
+        return super::no_stream_without_session();
+    }
+    if !Accepted::permits_events(from.headers) {
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
         );
     }
-    if header_text(from.headers, SESSION_ID).is_none() {
-        return super::method_not_allowed();
-    }
     let place = match find_place(from, &[]).await {
         Ok(place) => place,
         Err(response) => return *response,
     };
-    let position = match header_text(from.headers, LAST_EVENT_ID) {
+    // A client that has received no event can send an empty id.
+    let last = header_text(from.headers, LAST_EVENT_ID).filter(|id| !id.is_empty());
+    let position = match last.map(parse_event_id) {
         None => None,
-        Some(id) => {
-            let position = id.split_once('-').and_then(|(stream, position)| {
-                Some((stream.parse::<u64>().ok()?, position.parse::<u64>().ok()?))
-            });
-            let Some(position) = position else { return events_gone() };
-            Some(position)
+        Some(Some(position)) => Some(position),
+        Some(None) => {
+            let message = "`Last-Event-ID` is not an id of this gateway; leave the header out";
+            return rejected(StatusCode::BAD_REQUEST, message);
         }
     };
     let replication = from.transport.gateway.replication.as_ref();
@@ -517,14 +407,17 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
     let metrics = &from.transport.gateway.metrics;
     match place {
         Place::Here(session) => {
-            logged_events(reader.with_activity(session.activity()), false, metrics)
+            let reader = reader.with_activity(session.activity());
+            logged_events(reader, StreamStart::Message, metrics)
         }
-        Place::Ended { .. } => logged_events(reader, false, metrics),
+        Place::Ended { .. } => logged_events(reader, StreamStart::Message, metrics),
     }
 }
 
-fn events_gone() -> Response<Body> {
-    rejected(StatusCode::NOT_FOUND, "the events after `Last-Event-ID` are no longer available")
+/// Returns the stream and the position of an event.
+fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, position) = id.split_once('-')?;
+    Some((stream.parse().ok()?, position.parse().ok()?))
 }
 
 /// Ends a session.

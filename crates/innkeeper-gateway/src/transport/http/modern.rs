@@ -11,9 +11,12 @@ use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope, method};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::placement::place_stateless;
-use super::response::{accepted, json_response, rpc_error_response, running_events};
+use super::response::{
+    SILENCE, accepted, json_response, rpc_error_response, running_events, slow_json,
+};
 use super::{Accepted, HttpRequest, incoming, unexpected_message};
 use crate::client::ClientIdentity;
 use crate::dispatch::{self, Reply};
@@ -84,7 +87,7 @@ async fn request(
     let mut responding = Box::pin(responding);
     let first = tokio::select! {
         biased;
-        Some(first) = messages.recv(), if accepts.events => first,
+        Some(first) = messages.recv(), if accepts.events => Some(first),
         reply = &mut responding => {
             let status = reply.as_ref().err().map_or(StatusCode::OK, status_of);
             // Messages that the request sent at its end.
@@ -93,10 +96,15 @@ async fn request(
                 from.keep_records(calls.as_deref());
                 return json_response(status, line);
             };
-            return running_events(first, messages, Box::pin(std::future::ready(line)), metrics);
+            let line = Box::pin(std::future::ready(line));
+            return running_events(Some(first), messages, line, metrics);
         }
+        () = sleep(SILENCE) => None,
     };
     let line = async move { response_line(room, &id, responding.await) };
+    if !accepts.events {
+        return slow_json(Box::pin(async move { Ok(Body::from(line.await)) }));
+    }
     running_events(first, messages, Box::pin(line), metrics)
 }
 

@@ -36,6 +36,14 @@ pub(super) enum Place {
 
 pub(super) type Found<T> = Result<T, Box<Response<Body>>>;
 
+/// The status 404 would say that the session has ended (2025-11-25, Session Management).
+pub(super) fn events_gone() -> Response<Body> {
+    rejected(
+        StatusCode::CONFLICT,
+        "the session has no events after `Last-Event-ID` any more; open a stream without the header",
+    )
+}
+
 /// Returns the session of a request.
 ///
 /// # Errors
@@ -184,10 +192,7 @@ pub(super) async fn resume(
             push(&mut log, EntryKind::Message, message, position);
         }
         if log.requests.is_empty() {
-            return Err(Box::new(rejected(
-                StatusCode::NOT_FOUND,
-                "the events after `Last-Event-ID` are no longer available",
-            )));
+            return Err(Box::new(events_gone()));
         }
         push(&mut log, EntryKind::Closed, Bytes::new(), position);
         let added = log.entries.get(known..).unwrap_or_default();

@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use http::{HeaderValue, Response, StatusCode, header};
 use innkeeper_protocol::RequestId;
 use innkeeper_protocol::sse;
@@ -22,6 +22,10 @@ use super::super::incoming::error_line;
 
 /// Interval of comments on a silent stream, so that proxies keep the connection.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Time without a message after which the response to a request starts: a client or a proxy gives up a
+/// connection without a byte, many of them after 60 s.
+pub(crate) const SILENCE: Duration = Duration::from_secs(5);
 
 /// Estimated number of bytes of an event without its message.
 const EVENT_OVERHEAD_BYTES: usize = 64;
@@ -128,30 +132,42 @@ pub(super) fn named_event(name: &str, text: &str) -> Bytes {
     bytes.into()
 }
 
+/// What precedes the messages of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamStart {
+    /// Nothing: the first message is there.
+    Message,
+    /// An event without data: a client that loses its connection before the first message has its id.
+    EmptyEvent,
+    /// A comment, for a client that takes an event without data for a message.
+    Comment,
+}
+
 /// Returns the events of a stream with a log, each with its id.
-/// With `primed`, an event without data precedes them: a client that loses its connection before the
-/// first message has its id.
 pub(super) fn logged_events(
     reader: EventReader,
-    primed: bool,
+    start: StreamStart,
     metrics: &GatewayMetrics,
 ) -> Response<Body> {
     let open = metrics.open_stream();
-    let state = (reader, primed, open);
-    let events = stream::unfold(state, |(mut reader, primed, open)| async move {
-        if primed {
-            reader.wait_known().await;
-            let id = event_id(reader.stream_number(), 0);
-            return Some((vec![empty_event(&id)], (reader, false, open)));
-        }
-        match timeout(KEEP_ALIVE, reader.next()).await {
-            Err(_) => Some((vec![keep_alive()], (reader, false, open))),
-            Ok(None) => None,
-            Ok(Some(next)) => {
-                let id = event_id(reader.stream_number(), next.position);
-                Some((event(Some(&id), &next.message), (reader, false, open)))
+    let state = (reader, start, open);
+    let events = stream::unfold(state, |(mut reader, start, open)| async move {
+        let parts = match start {
+            StreamStart::EmptyEvent => {
+                reader.wait_known().await;
+                vec![empty_event(&event_id(reader.stream_number(), 0))]
             }
-        }
+            StreamStart::Comment => vec![keep_alive()],
+            StreamStart::Message => match timeout(KEEP_ALIVE, reader.next()).await {
+                Err(_) => vec![keep_alive()],
+                Ok(None) => return None,
+                Ok(Some(next)) => {
+                    let id = event_id(reader.stream_number(), next.position);
+                    event(Some(&id), &next.message)
+                }
+            },
+        };
+        Some((parts, (reader, StreamStart::Message, open)))
     });
     event_body(events)
 }
@@ -177,18 +193,49 @@ struct RunningRequest<F> {
     _open: OpenCount,
 }
 
+/// A JSON body whose text may not be there yet.
+enum SlowBody<F> {
+    /// White space, until the text is there.
+    Waiting(F, Duration),
+    Text(BodyDataStream),
+}
+
+/// Returns a JSON response that starts now and has white space before its text, so that nobody takes
+/// the silence for the end of the connection. Dropping the body drops `text`; an error of `text` ends
+/// the connection.
+pub(crate) fn slow_json(
+    text: impl Future<Output = Result<Body, axum::Error>> + Send + Unpin + 'static,
+) -> Response<Body> {
+    const SPACE: Bytes = Bytes::from_static(b"\n");
+    let waiting = SlowBody::Waiting(text, Duration::ZERO);
+    let parts = stream::try_unfold(waiting, |body| async move {
+        let mut text = match body {
+            SlowBody::Text(text) => text,
+            SlowBody::Waiting(mut text, silence) => match timeout(silence, &mut text).await {
+                Err(_) => return Ok(Some((SPACE, SlowBody::Waiting(text, KEEP_ALIVE)))),
+                Ok(text) => text?.into_data_stream(),
+            },
+        };
+        let part = text.try_next().await?;
+        Ok::<_, axum::Error>(part.map(|part| (part, SlowBody::Text(text))))
+    });
+    response(StatusCode::OK, JSON, Body::from_stream(parts))
+}
+
 /// Returns the messages of a request and then its response. Dropping the body cancels the request.
+/// Without a first message, a comment starts the stream.
 pub(super) fn running_events(
-    first: Bytes,
+    first: Option<Bytes>,
     messages: mpsc::Receiver<Bytes>,
     request: impl Future<Output = Bytes> + Send + Unpin + 'static,
     metrics: &GatewayMetrics,
 ) -> Response<Body> {
     let _open = metrics.open_stream();
+    let first = first.map_or_else(|| vec![keep_alive()], |first| event(None, &first));
     let running = (Some(first), RunningRequest { request: Some(request), messages, _open });
     let events = stream::unfold(running, |(first, mut running)| async move {
         if let Some(first) = first {
-            return Some((event(None, &first), (None, running)));
+            return Some((first, (None, running)));
         }
         let Some(request) = &mut running.request else {
             // The messages before the response.

@@ -282,6 +282,13 @@ impl Sessions {
         inactive.map(|(_, session)| session).collect()
     }
 
+    /// Ends the streams for messages that belong to no request, of sessions without a request in flight.
+    pub(crate) fn end_idle_streams(&self) {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        let idle = by_id.values().filter(|session| !session.client.has_requests());
+        idle.for_each(|session| session.general.close());
+    }
+
     /// Returns the sessions that Redis must be told to keep.
     pub(crate) fn to_keep(&self, interval: Duration) -> Vec<Arc<Session>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);

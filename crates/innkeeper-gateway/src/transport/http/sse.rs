@@ -12,15 +12,15 @@ use axum::response::IntoResponse;
 use bytes::Bytes;
 use futures_util::stream;
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::forwarding::{own_or_forward, unavailable};
 use super::response::{self, KEEP_ALIVE, accepted, rejected};
 use super::{
-    Accepted, HttpRequest, HttpTransport, Origin, ReplicaTarget, is_json, not_json, only_methods,
-    parse,
+    Accepted, HttpRequest, HttpTransport, Origin, ReplicaTarget, check_content, discard,
+    only_methods, parse,
 };
 use crate::principal::Principal;
 use crate::quota::Reservation;
@@ -77,7 +77,7 @@ pub(crate) async fn open_stream(
                        HTTP is at `/mcp`";
         return only_methods("GET", message);
     }
-    if !Accepted::from_headers(&parts.headers).events {
+    if !Accepted::permits_events(&parts.headers) {
         return rejected(
             StatusCode::NOT_ACCEPTABLE,
             "the `Accept` header must contain `text/event-stream`",
@@ -93,7 +93,8 @@ pub(crate) async fn open_stream(
     };
     let (connection, messages) = Connection::new(&transport.gateway, principal, endpoint);
     let session = Arc::new(SseSession { connection, _slot: slot });
-    let path = format!("{MESSAGES_PATH}?{SESSION_PARAMETER}={id}");
+    let prefix = forwarded_prefix(&parts.headers).unwrap_or_default();
+    let path = format!("{prefix}{MESSAGES_PATH}?{SESSION_PARAMETER}={id}");
     transport.sse_sessions.insert(id.clone(), session.clone());
     let gateway = transport.gateway.clone();
     let answered = async move {
@@ -111,6 +112,15 @@ pub(crate) async fn open_stream(
         Some((next, events))
     });
     response::event_body(events)
+}
+
+/// Returns the path that a reverse proxy has removed from the start of that of the client: the client
+/// sends its messages there.
+fn forwarded_prefix(headers: &HeaderMap) -> Option<&str> {
+    let prefix = headers.get("x-forwarded-prefix")?.to_str().ok()?.trim_end_matches('/');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    let is_segment = |part: &str| !matches!(part, "" | "." | "..") && part.chars().all(is_plain);
+    prefix.strip_prefix('/')?.split('/').all(is_segment).then_some(prefix)
 }
 
 /// Ends its session at the end of the stream.
@@ -192,8 +202,9 @@ pub(crate) async fn receive_message(
     if parts.method != Method::POST {
         return only_methods("POST", "use POST for the messages of an open stream");
     }
-    if !is_json(&parts.headers) {
-        return not_json().into_response();
+    if let Err(rejection) = check_content(&parts.headers) {
+        discard(body).await;
+        return rejection.into_response();
     }
     let (body, memory) = match transport.bodies.read(&origin.principal, body).await {
         Ok(read) => read,
@@ -242,4 +253,24 @@ fn no_stream() -> Response<Body> {
 fn session_id(query: &str) -> Option<&str> {
     let mut parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
     parameters.find(|(name, _)| *name == SESSION_PARAMETER).map(|(_, id)| id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_of_a_proxy_is_a_plain_path() {
+        let of = |prefix: &'static str| {
+            let value = http::HeaderValue::from_static(prefix);
+            let headers = HeaderMap::from_iter([("x-forwarded-prefix".parse().unwrap(), value)]);
+            forwarded_prefix(&headers).map(str::to_owned)
+        };
+        assert_eq!(of("/ai").as_deref(), Some("/ai"));
+        assert_eq!(of("/ai/tools-2/").as_deref(), Some("/ai/tools-2"));
+        for other in ["", "/", "ai", "//evil.example", "/a/../b", "/a?b", "https://evil.example/a"]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
 }
