@@ -2,6 +2,7 @@
 
 mod connections;
 mod hangup;
+mod http;
 #[cfg(unix)]
 mod joined;
 mod questions;
@@ -26,12 +27,13 @@ use innkeeper_gateway::{
     Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
-use innkeeper_host::{Config, Environment, Host, ShutdownReport};
+use innkeeper_host::{Config, Environment, Host};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{SetOnce, mpsc};
 
 use connections::{ConnectionSettings, shown_settings};
+use http::HttpSide;
 #[cfg(unix)]
 use joined::Recorded;
 use questions::pending_questions;
@@ -47,11 +49,9 @@ use crate::cli::{NamesArg, ServeArgs};
 use crate::configuration::{config_for_server, load_config};
 use crate::exit::CliError;
 use crate::hosting::{
-    HostOptions, HostPreparation, print_failed_servers, ready_servers, warn_leftovers,
-    with_available_servers,
+    HostOptions, HostPreparation, print_failed_servers, ready_servers, with_available_servers,
 };
 use crate::output::{Output, Style};
-use crate::service_manager::{ServiceNotifier, ServiceState};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
@@ -120,7 +120,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     };
     let notifier = std::mem::take(&mut context.service_manager.notifier);
     let attach = if listener.is_some() { bind_socket(context, &serve).await? } else { None };
-    let listeners = attach.map(|(digest, listener)| {
+    let sockets = attach.map(|(digest, listener)| {
         let (sender, listeners) = mpsc::channel(MAX_QUEUED_LISTENERS);
         // The queue is empty.
         sender.try_send(Some(listener)).ok();
@@ -137,44 +137,15 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         print_failed_servers(host, output)?;
         let gateway = builder.build(host.clone());
         let drain = (&*stop, drain_time);
-        match listener {
-            None => {
-                let serving = async {
-                    let served = serve_stdio(&gateway, recorded, drain).await;
-                    stop.set(()).ok();
-                    served
-                };
-                let (served, told) =
-                    tokio::join!(serving, reloading.run(&gateway, host, &stop, output));
-                served.and(Ok(told?))
-            }
-            Some(listener) => {
-                let servers = describe_servers(ready_servers(host), private);
-                let text = format!("serving {servers} on {}", describe_address(&listener)?);
-                output.status(&text)?;
-                output.status(&further_paths(&serve, connections.as_deref()))?;
-                let listeners_of_clients = (listener, replica_listener);
-                let serving = async {
-                    let state = (&notifier, &*stop, text);
-                    let served = serve_http(&gateway, (listeners_of_clients, access), state).await;
-                    // HTTP also ends after an error; a second call finds the cell set.
-                    stop.set(()).ok();
-                    served
-                };
-                let attached = async {
-                    if let Some(listeners) = listeners {
-                        attach::serve(listeners, &gateway, host, drain).await;
-                    }
-                };
-                let (served, told, ()) =
-                    tokio::join!(serving, reloading.run(&gateway, host, &stop, output), attached);
-                let (reports, served) = served;
-                for report in reports {
-                    warn_leftovers(&report, output)?;
-                }
-                served.and(Ok(told?))
-            }
-        }
+        let Some(listener) = listener else {
+            return run_stdio(&gateway, host, recorded, reloading, drain, output).await;
+        };
+        let servers = describe_servers(ready_servers(host), private);
+        let text = format!("serving {servers} on {}", describe_address(&listener)?);
+        output.status(&text)?;
+        output.status(&further_paths(&serve, connections.as_deref()))?;
+        let http = HttpSide { listener, replica_listener, access, sockets, notifier, text };
+        http.run(&gateway, host, reloading, drain, output).await
     };
     with_available_servers(context, config, host_options, operation).await
 }
@@ -466,15 +437,6 @@ fn further_paths(serve: &ServeConfig, connections: Option<&str>) -> String {
     format!("further paths: {}", paths.collect::<Vec<_>>().join(", "))
 }
 
-/// Tells the service manager when all required servers are ready, and before that, which is not.
-async fn announce_ready(gateway: &Gateway, notifier: &ServiceNotifier, text: String) {
-    if let Some(reason) = gateway.not_ready() {
-        notifier.notify(&ServiceState::Waiting(reason));
-    }
-    gateway.ready().await;
-    notifier.notify(&ServiceState::Ready(text));
-}
-
 async fn serve_stdio(
     gateway: &Gateway,
     recorded: Recorded,
@@ -503,35 +465,21 @@ async fn serve_stdio(
     })
 }
 
-/// Serves HTTP until `stop` is set. Returns also the reports of the private servers.
-async fn serve_http(
+/// Serves one client on stdin and stdout, and reloads, until `stop` is set.
+async fn run_stdio(
     gateway: &Gateway,
-    ((listener, replica_listener), access): ((GatewayListener, Option<TcpListener>), HttpAccess),
-    (notifier, stop, text): (&ServiceNotifier, &SetOnce<()>, String),
-) -> (Vec<ShutdownReport>, Result<(), CliError>) {
-    let closing = async {
-        tokio::select! {
-            _ = stop.wait() => {}
-            () = announce_ready(gateway, notifier, text) => {
-                stop.wait().await;
-            }
-        }
-        notifier.notify(&ServiceState::Stopping);
-        gateway.close();
+    host: &Host,
+    recorded: Recorded,
+    reloading: Reloading,
+    (stop, drain_time): (&SetOnce<()>, Duration),
+    output: &mut Output,
+) -> Result<(), CliError> {
+    let serving = async {
+        let served = serve_stdio(gateway, recorded, (stop, drain_time)).await;
+        // A second call finds the cell set.
+        stop.set(()).ok();
+        served
     };
-    let serving_replicas = async {
-        match replica_listener {
-            Some(listener) => gateway.serve_replicas(listener).await,
-            None => Ok(()),
-        }
-    };
-    let serving = gateway.serve_http(listener, access);
-    let (served, served_replicas, ()) = tokio::join!(serving, serving_replicas, closing);
-    let reports = gateway.shut_down_private_servers().await;
-    // Another replica may start these servers now.
-    gateway.leave_replicas().await;
-    let served = served
-        .and(served_replicas)
-        .map_err(|error| CliError::failure("cannot serve HTTP").with_source(error));
-    (reports, served)
+    let (served, told) = tokio::join!(serving, reloading.run(gateway, host, stop, output));
+    served.and(Ok(told?))
 }

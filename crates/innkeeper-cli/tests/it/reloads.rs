@@ -1,11 +1,12 @@
 //! Tests of `serve` whose configuration changes.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use innkeeper_testkit::{ProcessTag, fixture, mcp_json};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use crate::program::innkeeper;
 use crate::serve::HttpGateway;

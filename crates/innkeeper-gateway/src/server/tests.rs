@@ -54,7 +54,8 @@ impl TestClient {
     async fn send_until(bytes: &[u8], closing: impl Future<Output = ()> + Send + 'static) -> Self {
         let (mut stream, far) = tokio::io::duplex(4 << 10);
         let mut serving = JoinSet::new();
-        serving.spawn(async move { server().serve_connection(far, Peer::default(), closing).await });
+        serving
+            .spawn(async move { server().serve_connection(far, Peer::default(), closing).await });
         stream.write_all(bytes).await.unwrap();
         Self { stream, serving, connected: Instant::now() }
     }

@@ -73,7 +73,7 @@ fn each_endpoint_is_a_resource_of_its_own() {
 async fn a_token_for_an_endpoint_is_valid_at_this_endpoint_only() {
     let issuer = Issuer::new();
     let authenticator = authenticator(&issuer);
-    let token = issuer.token(&json!({ "aud": AUDIENCE.replace("/mcp", "/sse") }));
+    let token = issuer.token(&json!({ "aud": "https://mcp.example.com/sse" }));
     for (path, is_valid) in [("/sse", true), ("/mcp", false), ("/sse/docs", false)] {
         let request = http::Request::builder().uri(path);
         let request = request.header("authorization", format!("Bearer {token}"));
