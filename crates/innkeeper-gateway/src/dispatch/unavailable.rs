@@ -95,15 +95,13 @@ impl GatewayInner {
 }
 
 fn known_servers(options: &EndpointOptions, offering: &CallerOffering) -> Vec<KnownServer> {
-    let hosts = offering.view.upstreams();
-    let servers = hosts.iter().flat_map(|upstream| {
+    let mut servers = Vec::new();
+    for upstream in offering.view.upstreams() {
         let catalog = upstream.host.catalog();
-        let names = upstream.names().iter().filter(|name| options.has_server(name));
-        names.map(move |name| KnownServer {
-            name: name.clone(),
-            upstream: upstream.clone(),
-            catalog: catalog.clone(),
-        })
-    });
-    servers.collect()
+        for name in upstream.names().iter().filter(|name| options.has_server(name)) {
+            let catalog = catalog.clone();
+            servers.push(KnownServer { name: name.clone(), upstream: upstream.clone(), catalog });
+        }
+    }
+    servers
 }
