@@ -96,7 +96,7 @@ impl GatewayInner {
 
 fn known_servers(options: &EndpointOptions, offering: &CallerOffering) -> Vec<KnownServer> {
     let mut servers = Vec::new();
-    for upstream in offering.view.upstreams() {
+    for upstream in offering.view.upstreams().iter() {
         let catalog = upstream.host.catalog();
         for name in upstream.names().iter().filter(|name| options.has_server(name)) {
             let catalog = catalog.clone();
