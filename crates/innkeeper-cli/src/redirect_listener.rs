@@ -71,7 +71,7 @@ fn local_address(redirect_uri: &str) -> Option<SocketAddr> {
     let address: IpAddr = match uri.host()? {
         url::Host::Ipv4(address) => address.into(),
         url::Host::Ipv6(address) => address.into(),
-        url::Host::Domain(name) if name == "localhost" => Ipv4Addr::LOCALHOST.into(),
+        url::Host::Domain("localhost") => Ipv4Addr::LOCALHOST.into(),
         url::Host::Domain(_) => return None,
     };
     address.is_loopback().then(|| (address, uri.port_or_known_default().unwrap_or(80)).into())

@@ -171,9 +171,10 @@ pub(super) fn canonical_transport(spelling: &str) -> Option<&'static str> {
 /// could do more than its file allows.
 pub(super) fn is_restriction(key: &str) -> bool {
     let lower = key.to_ascii_lowercase();
-    let contains = |parts: &[&str]| parts.iter().any(|part| lower.contains(part));
-    contains(&["tool"])
-        && contains(&["allow", "block", "den", "disable", "enable", "exclude", "filter", "include"])
+    lower.contains("tool")
+        && ["allow", "block", "deny", "denied", "disable", "enable", "exclude", "filter", "include"]
+            .iter()
+            .any(|part| lower.contains(part))
 }
 
 /// Returns the meaning of another host's key.

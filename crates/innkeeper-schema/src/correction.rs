@@ -38,8 +38,10 @@ const SCHEMA_LIST_KEYWORDS: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "pr
 const SCHEMA_MAP_KEYWORDS: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
+type TypeCheck = fn(&Value) -> bool;
+
 /// Keywords that never decide whether a value is valid, with the type of their value.
-const ANNOTATIONS: [(&str, fn(&Value) -> bool); 11] = [
+const ANNOTATIONS: [(&str, TypeCheck); 11] = [
     ("$comment", Value::is_string),
     ("contentEncoding", Value::is_string),
     ("contentMediaType", Value::is_string),
@@ -150,10 +152,9 @@ impl Corrector {
     fn correct_subschemas(self, keywords: &mut Map<String, Value>) {
         for (keyword, value) in &mut *keywords {
             let keyword = keyword.as_str();
-            if SCHEMA_MAP_KEYWORDS.contains(&keyword) || keyword == "dependentRequired" {
-                if value.as_array().is_some_and(Vec::is_empty) {
-                    *value = Value::Object(Map::new());
-                }
+            let is_map = SCHEMA_MAP_KEYWORDS.contains(&keyword) || keyword == "dependentRequired";
+            if is_map && value.as_array().is_some_and(Vec::is_empty) {
+                *value = Value::Object(Map::new());
             }
             match value {
                 Value::Array(list)

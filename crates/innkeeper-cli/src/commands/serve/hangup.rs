@@ -31,7 +31,7 @@ impl Hangups {
         if self.signals.recv().await.is_some() {
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Returns whether the terminal has closed: the system sends the same signal then.

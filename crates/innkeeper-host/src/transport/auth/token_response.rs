@@ -57,7 +57,7 @@ fn normalize_token(members: &mut Map<String, Value>) {
         match seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0) {
             // The text of a number without a fraction is that of an integer.
             Some(seconds) => {
-                *lifetime = format!("{:.0}", seconds.floor()).parse().unwrap_or_default()
+                *lifetime = format!("{:.0}", seconds.floor()).parse().unwrap_or_default();
             }
             None => drop(members.remove("expires_in")),
         }

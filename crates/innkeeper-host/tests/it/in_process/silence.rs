@@ -62,7 +62,7 @@ impl SequentialServer {
     }
 
     /// Returns the builder of a host with this server, whose calls take at most two seconds.
-    fn host(&self, entry: Value) -> HostBuilder {
+    fn host(&self, entry: &Value) -> HostBuilder {
         let mut settings = json!({"type": "in-process", "timeout": 2});
         settings.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
         Host::builder(config(&json!({ "one": settings }))).connector("one", self.connector())
@@ -95,7 +95,7 @@ async fn wait_ready(host: &Host, seconds: u64) {
 async fn a_late_response_makes_a_silent_server_ready_again() {
     for pings in [false, true] {
         let server = SequentialServer::default();
-        let host = server.host(json!({})).ping_unresponsive(pings).start().await.unwrap();
+        let host = server.host(&json!({})).ping_unresponsive(pings).start().await.unwrap();
         let mut events = host.events();
         let called_at = Instant::now();
         assert!(matches!(call(&host, 8, None).await, Err(CallError::Timeout { .. })));
@@ -117,7 +117,7 @@ async fn a_late_response_makes_a_silent_server_ready_again() {
 async fn an_earlier_call_within_its_own_time_explains_the_silence_of_a_server() {
     for pings in [false, true] {
         let server = SequentialServer::default();
-        let host = server.host(json!({})).ping_unresponsive(pings).start().await.unwrap();
+        let host = server.host(&json!({})).ping_unresponsive(pings).start().await.unwrap();
         let quick = async {
             sleep(Duration::from_millis(10)).await;
             let quick = call(&host, 0, None).await;
@@ -137,7 +137,7 @@ async fn an_earlier_call_within_its_own_time_explains_the_silence_of_a_server() 
 #[tokio::test(start_paused = true)]
 async fn a_later_call_explains_no_silence() {
     let server = SequentialServer::default();
-    let host = server.host(json!({})).start().await.unwrap();
+    let host = server.host(&json!({})).start().await.unwrap();
     let later = async {
         sleep(Duration::from_millis(10)).await;
         call(&host, 0, Some(60)).await
@@ -155,7 +155,7 @@ async fn a_later_call_explains_no_silence() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stays_silent_is_restarted_if_the_host_revives_servers() {
     let server = SequentialServer::default();
-    let builder = server.host(json!({})).ping_unresponsive(true).revive_servers(true);
+    let builder = server.host(&json!({})).ping_unresponsive(true).revive_servers(true);
     let host = builder.start().await.unwrap();
     for starts in [2, 3] {
         host.call_tool("one.hang", json!({})).await.unwrap_err();
@@ -172,7 +172,7 @@ async fn a_server_that_stays_silent_is_restarted_if_the_host_revives_servers() {
 async fn a_silent_server_is_not_restarted_without_revival_or_with_restart_never() {
     for (entry, revives) in [(json!({}), false), (json!({"restart": "never"}), true)] {
         let server = SequentialServer::default();
-        let builder = server.host(entry).ping_unresponsive(true).revive_servers(revives);
+        let builder = server.host(&entry).ping_unresponsive(true).revive_servers(revives);
         let host = builder.start().await.unwrap();
         host.call_tool("one.hang", json!({})).await.unwrap_err();
         sleep(Duration::from_secs(600)).await;
@@ -192,7 +192,7 @@ async fn a_server_that_is_not_there_at_the_start_is_tried_again_if_the_host_revi
         let (connector, there_at) = (server.connector(), Instant::now() + Duration::from_secs(60));
         let connector = move || {
             let is_there = Instant::now() >= there_at;
-            let connected = is_there.then(|| connector());
+            let connected = is_there.then(&connector);
             async move {
                 match connected {
                     Some(stream) => stream.await,
