@@ -1,3 +1,5 @@
+//! What is read, and what stays an invalid schema.
+
 use serde_json::{Value, json};
 
 use crate::error::CheckError;

@@ -205,7 +205,7 @@ impl Reloading {
         };
         match host.reload_with(options).await {
             Ok(report) => {
-                self.tell(host, &config, &report, cause, output)?;
+                self.print_changes(host, &config, &report, cause, output)?;
                 self.current = config;
                 self.renew_socket(digest).await;
             }
@@ -220,7 +220,7 @@ impl Reloading {
     }
 
     /// Says what a reload changed, and what waits for the next start.
-    fn tell(
+    fn print_changes(
         &self,
         host: &Host,
         config: &Config,
