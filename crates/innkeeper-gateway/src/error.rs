@@ -174,8 +174,8 @@ impl RpcError {
     /// The replica that sent the call ended before its response.
     pub(crate) fn outcome_unknown(call: &str) -> Self {
         let message = format!(
-            "the outcome of the call is unknown: the replica that sent the call to its server ended \
-             before the response; check whether the call had its effect before you repeat it (call \
+            "the outcome of the call is unknown: the replica that sent the call to its server, or the \
+             connection to it, ended before the response; check whether the call had its effect before you repeat it (call \
              `{}`)",
             display_safe(call)
         );

@@ -464,6 +464,13 @@ impl Gateway {
         transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
     }
 
+    /// Returns whether [`Self::serve_server_connection`] serves the server: a server of the configuration
+    /// at the start.
+    #[must_use]
+    pub fn has_server_connection(&self, server: &str) -> bool {
+        self.0.options.connection_servers.iter().any(|name| name == server)
+    }
+
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.
     ///
     /// The access checks apply to all routes but `/healthz` and `/readyz`. HTTP+SSE of 2024-11-05

@@ -75,6 +75,11 @@ impl OwnedCalls {
         call_id(&self.id, request)
     }
 
+    /// Returns whether another replica passed the request on. It does so again after a broken connection.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.is_forwarded
+    }
+
     /// Leaves the records to another replica.
     pub(crate) fn keep_records(&self) {
         self.keeps_records.store(true, Ordering::Relaxed);

@@ -117,12 +117,15 @@ async fn serve_command(stream: UnixStream, gateway: &Gateway, host: &Host) {
     let mut reader = BufReader::new(reader);
     let served = async {
         let greeting: Greeting = greeting::read(&mut reader).await?;
-        let ready = greeting.is_served_by(host);
+        let restarts = matches!(greeting.item, RequestedItem::Process);
+        // A command for a server that a reload added starts its own.
+        let ready = greeting.is_served_by(host)
+            && (restarts || gateway.has_server_connection(&greeting.server));
         greeting::write(&mut writer, &Welcome { ready }).await?;
         if !ready {
             return Ok(());
         }
-        if matches!(greeting.item, RequestedItem::Process) {
+        if restarts {
             let restarted = gateway.restart_server(&greeting.server).await;
             let problem = restarted.err().map(|error| error.to_string());
             return greeting::write(&mut writer, &Restarted { problem }).await;

@@ -151,11 +151,11 @@ fn completions_of_import_list_the_hosts() {
 #[test]
 fn what_is_imported_has_names_that_check_accepts() {
     let dir = tempfile::tempdir().unwrap();
-    let file = r#"{"mcpServers": {"c d": {"command": "x"}}}"#;
+    let file = r#"{"mcpServers": {"c\u200bd": {"command": "x"}}}"#;
     std::fs::write(dir.path().join(".mcp.json"), file).unwrap();
     let output = run(&["import", "claude"], dir.path());
     assert_eq!(output.status.code(), Some(0));
-    assert!(utf8(&output.stderr).contains("renamed to `c-d`"), "{}", utf8(&output.stderr));
+    assert!(utf8(&output.stderr).contains("renamed to `cd`"), "{}", utf8(&output.stderr));
     std::fs::write(dir.path().join("mcp.json"), &output.stdout).unwrap();
     assert_eq!(run(&["check"], dir.path()).status.code(), Some(0));
 }

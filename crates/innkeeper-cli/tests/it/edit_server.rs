@@ -140,7 +140,7 @@ fn a_change_that_makes_the_file_invalid_is_refused_and_the_file_stays() {
     let project = Project::with_config(text);
     for (args, part) in [
         (&["add", "A", "--", "x"][..], "only in case"),
-        (&["add", "c d", "--", "x"], "invalid character"),
+        (&["add", "c\nd", "--", "x"], "control characters"),
         (&["add", "c", "--env", "K=${UNSET_VARIABLE}", "--", "x"], "`UNSET_VARIABLE` is not set"),
         (&["remove", "a"], "no server `a`"),
         (&["disable", "a"], "`a` is disabled"),

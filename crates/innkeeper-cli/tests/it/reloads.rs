@@ -35,8 +35,11 @@ impl Reloads {
     }
 
     fn command(&self, options: &[&str]) -> std::process::Command {
-        let args = [&["serve", "--config", "mcp.json"], options].concat();
-        let mut command = innkeeper(&args, self.directory.path());
+        self.program(&[&["serve", "--config", "mcp.json"], options].concat())
+    }
+
+    fn program(&self, args: &[&str]) -> std::process::Command {
+        let mut command = innkeeper(args, self.directory.path());
         let state = self.directory.path();
         command
             .env("XDG_RUNTIME_DIR", state.join("run"))
@@ -80,6 +83,13 @@ fn a_changed_file_adds_and_removes_servers_and_the_others_keep_their_processes()
     wait_until("the removed server is gone", || !tools(&gateway).contains("b.echo"));
     assert_eq!(pid(&gateway, "a"), first);
     pid(&gateway, "c");
+    for server in ["a", "c"] {
+        let tool = format!("{server}.echo");
+        let called =
+            reloads.program(&["call", "--config", "mcp.json", &tool, "message=hi"]).output();
+        let called = called.unwrap();
+        assert!(called.status.success(), "{called:?}");
+    }
     std::fs::write(reloads.directory.path().join("mcp.json"), "{").unwrap();
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(pid(&gateway, "a"), first, "a broken file changes nothing");

@@ -90,7 +90,15 @@ pub(super) async fn respond_started(
     let guard = match started {
         Ok(guard) => guard,
         Err(rejection) => {
-            let reply = counted.finish(Err(rejection_error(rejection, id)));
+            // A request that is passed on again still runs: its connection broke.
+            let forwarded = connected.calls.as_ref().filter(|calls| calls.is_forwarded());
+            let error = match (rejection, forwarded) {
+                (RequestRejection::DuplicateId, Some(calls)) => {
+                    RpcError::outcome_unknown(&calls.id_of(id))
+                }
+                (rejection, _) => rejection_error(rejection, id),
+            };
+            let reply = counted.finish(Err(error));
             return Some(response_line(id, &reply));
         }
     };
