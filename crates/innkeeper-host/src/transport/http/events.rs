@@ -116,11 +116,10 @@ pub(super) async fn read_events(
                     if !data.trim_ascii().is_empty() && resume.is_new(id) =>
                 {
                     resume.empty_streams = 0;
-                    if let Some(words) = error_text(data) {
-                        resume.last_words = Some(words);
-                        continue;
+                    match error_text(data) {
+                        Some(words) => resume.last_words = Some(words),
+                        None => inbound.receive_http_message(data, request_id).await,
                     }
-                    inbound.receive_http_message(data, request_id).await;
                     let is_first = std::mem::take(&mut may_refuse);
                     if is_first
                         && request_id.is_some_and(|id| inbound.is_awaited(id))
