@@ -49,6 +49,9 @@ pub(crate) enum HandshakeProbe {
     Discover,
     /// `initialize`, for a server whose process exited after `server/discover`.
     Initialize,
+    /// `initialize`, for a server that ignored `server/discover` at another start. After a rejection,
+    /// or without a response in time, `server/discover` follows.
+    InitializeFirst,
     /// Only `initialize`, for a transport that exists only in the legacy era.
     InitializeOnly,
 }
@@ -69,6 +72,8 @@ pub(crate) struct HandshakeResult {
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) server_info: Option<Box<RawValue>>,
     pub(crate) instructions: Option<String>,
+    /// Whether the server answered `initialize`, and not `server/discover` before it.
+    pub(crate) ignored_discover: bool,
     /// The result of `initialize`.
     pub(crate) initialize_result: Option<Box<RawValue>>,
 }
@@ -101,6 +106,7 @@ pub(crate) async fn continue_session(
         capabilities: initialized.capabilities.clone(),
         server_info: initialized.server_info_raw.clone(),
         instructions: initialized.instructions.clone(),
+        ignored_discover: false,
         initialize_result: None,
     })
 }
@@ -151,9 +157,12 @@ impl Handshake<'_> {
         tokio::pin!(discover, initialize);
         let (mut modern, mut legacy) = match opening {
             HandshakeProbe::Discover => (ProbeState::Pending, ProbeState::NotSent),
-            HandshakeProbe::Initialize => (ProbeState::NotSent, ProbeState::Pending),
+            HandshakeProbe::Initialize | HandshakeProbe::InitializeFirst => {
+                (ProbeState::NotSent, ProbeState::Pending)
+            }
             HandshakeProbe::InitializeOnly => (ProbeState::Excluded, ProbeState::Pending),
         };
+        let is_guess = opening == HandshakeProbe::InitializeFirst;
         let silence = tokio::time::sleep(DISCOVER_TIMEOUT);
         tokio::pin!(silence);
         loop {
@@ -180,9 +189,13 @@ impl Handshake<'_> {
                     Err(fault) => return Err((fault, method::SERVER_DISCOVER)),
                 },
                 answer = &mut initialize, if matches!(legacy, ProbeState::Pending) => match answer {
-                    Ok(result) => return self.accept_legacy(&result.into_inner()),
+                    Ok(result) => {
+                        let ignored_discover = matches!(modern, ProbeState::Pending);
+                        return self.accept_legacy(&result.into_inner(), ignored_discover);
+                    }
                     Err(RequestError::ErrorResponse(error))
-                        if is_modern_error(error.code) && !matches!(modern, ProbeState::Excluded) =>
+                        if !matches!(modern, ProbeState::Excluded)
+                            && (is_modern_error(error.code) || is_guess) =>
                     {
                         legacy = ProbeState::Rejected(RequestError::ErrorResponse(error));
                         modern = send_if_unsent(modern);
@@ -192,13 +205,27 @@ impl Handshake<'_> {
                     {
                         legacy = ProbeState::Rejected(fault);
                     }
-                    Err(fault) => return Err((fault, method::INITIALIZE)),
+                    Err(fault) => {
+                        // What the server said of its revisions explains the rejection.
+                        return Err(match modern {
+                            ProbeState::Rejected(
+                                versions @ RequestError::Protocol(
+                                    ProtocolError::UnsupportedRevision { .. },
+                                ),
+                            ) => (versions, method::SERVER_DISCOVER),
+                            _ => (fault, method::INITIALIZE),
+                        });
+                    }
                 },
                 // A server that does not know the method may answer without the id of the request.
                 () = self.session.unattributed_error(), if matches!(legacy, ProbeState::NotSent) => {
                     legacy = ProbeState::Pending;
                 }
-                () = &mut silence, if matches!(legacy, ProbeState::NotSent) => legacy = ProbeState::Pending,
+                () = &mut silence, if matches!(legacy, ProbeState::NotSent)
+                    || (is_guess && matches!(modern, ProbeState::NotSent)) =>
+                {
+                    (modern, legacy) = (send_if_unsent(modern), send_if_unsent(legacy));
+                }
             }
             if let (ProbeState::Rejected(_), ProbeState::Rejected(_)) = (&modern, &legacy) {
                 let ProbeState::Rejected(failure) = modern else { continue };
@@ -278,11 +305,16 @@ impl Handshake<'_> {
             capabilities: discovered.capabilities,
             server_info: discovered.server_info,
             instructions: discovered.instructions,
+            ignored_discover: false,
             initialize_result: None,
         })
     }
 
-    fn accept_legacy(&self, raw: &RawValue) -> Result<HandshakeResult, HandshakeError> {
+    fn accept_legacy(
+        &self,
+        raw: &RawValue,
+        ignored_discover: bool,
+    ) -> Result<HandshakeResult, HandshakeError> {
         let discovered = InitializeResult::from_raw(raw)
             .map_err(|error| (shape_error(error), method::INITIALIZE))?;
         let revision = discovered.protocol_version.parse::<Revision>().ok();
@@ -297,6 +329,7 @@ impl Handshake<'_> {
             capabilities: discovered.capabilities,
             server_info: discovered.server_info_raw,
             instructions: discovered.instructions,
+            ignored_discover,
             initialize_result: Some(raw.to_owned()),
         })
     }

@@ -28,7 +28,7 @@ use crate::reload::Reloader;
 use crate::remote_session::RemoteSession;
 use crate::server::connector::{Connector, ConnectorSource, Connectors, ServerStream};
 use crate::server::endpoint_opener::{EndpointOpener, SystemOpener};
-use crate::server::launch::{Launcher, StartSlots};
+use crate::server::launch::{Launcher, SilentServers, StartSlots};
 use crate::server::{Server, endpoint_resolution};
 use crate::session::{SessionDirectory, SessionLimits};
 use crate::shutdown::AwaitedShutdowns;
@@ -65,6 +65,7 @@ pub struct HostBuilder {
     config: Config,
     supervisor: Option<Supervisor>,
     ledger: Option<PathBuf>,
+    handshake_notes: Option<PathBuf>,
     client: ClientInfo,
     environment: Option<Environment>,
     callbacks: CallbackRegistry,
@@ -95,6 +96,7 @@ impl HostBuilder {
             config,
             supervisor: None,
             ledger: None,
+            handshake_notes: None,
             client: ClientInfo::default(),
             environment: None,
             callbacks: CallbackRegistry::default(),
@@ -131,6 +133,16 @@ impl HostBuilder {
     #[must_use]
     pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
         self.ledger = Some(directory.into());
+        self
+    }
+
+    /// Sets the directory for notes about servers that do not answer `server/discover`. For a week,
+    /// the next host with the same directory sends them `initialize` first, and does not wait 5 s.
+    /// The notes contain nothing but hashes of commands with their arguments. Default: the notes
+    /// exist only in memory, for restarts.
+    #[must_use]
+    pub fn handshake_notes(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.handshake_notes = Some(directory.into());
         self
     }
 
@@ -411,7 +423,8 @@ impl HostBuilder {
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, revives_servers, .. } = self;
-        let Self { mut continued_sessions, start_slots, leaves_stopped, .. } = self;
+        let Self { mut continued_sessions, start_slots, leaves_stopped, handshake_notes, .. } =
+            self;
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -447,6 +460,7 @@ impl HostBuilder {
             install_timeout: config.host.install_timeout,
             start_slots: start_slots
                 .unwrap_or_else(|| StartSlots::new(config.host.concurrent_starts)),
+            silent_servers: SilentServers::new(handshake_notes),
             callbacks,
             log_levels,
             pings_unresponsive,

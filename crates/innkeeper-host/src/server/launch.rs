@@ -5,6 +5,7 @@ mod install;
 mod open;
 mod ready;
 mod relaunch;
+mod silent_servers;
 mod start;
 mod start_slots;
 
@@ -37,6 +38,7 @@ use crate::transport::{HttpSessionState, RemoteEndpoint, TransportKind};
 use clock::StartClock;
 pub(crate) use clock::StartDeadline;
 use innkeeper_process::{ProcessSpec, Supervisor};
+pub(crate) use silent_servers::SilentServers;
 pub use start_slots::StartSlots;
 
 /// Time to wait for the exit or the last stderr output of a failed launch.
@@ -59,6 +61,7 @@ pub(crate) struct Launcher {
     pub(crate) start_timeout: Duration,
     pub(crate) install_timeout: Duration,
     pub(crate) start_slots: StartSlots,
+    pub(crate) silent_servers: SilentServers,
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) log_levels: LogLevels,
     /// Whether a server that still responds to a ping stays ready after timeouts.

@@ -137,8 +137,40 @@ async fn a_server_that_is_silent_on_discover_is_sent_initialize_too() {
             peer
         })
         .await;
-    assert_eq!(handshake.unwrap().revision, Revision::V2025_06_18);
+    let handshake = handshake.unwrap();
+    assert_eq!(handshake.revision, Revision::V2025_06_18);
+    assert!(handshake.ignored_discover);
     assert_eq!(took, DISCOVER_TIMEOUT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_known_to_be_silent_on_discover_is_ready_at_once() {
+    let (handshake, _, took) =
+        handshake_with(HandshakeProbe::InitializeFirst, async |mut peer: InMemoryServer| {
+            peer.respond_to(method::INITIALIZE, initialize_result("2025-06-18")).await;
+            peer
+        })
+        .await;
+    assert!(!handshake.unwrap().ignored_discover);
+    assert_eq!(took, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_became_modern_since_it_was_silent_is_discovered() {
+    for rejects in [true, false] {
+        let (handshake, _, took) =
+            handshake_with(HandshakeProbe::InitializeFirst, async |mut peer: InMemoryServer| {
+                let request = peer.expect(method::INITIALIZE).await;
+                if rejects {
+                    peer.respond_error(&request["id"], -32601, "Method not found").await;
+                }
+                peer.respond_to(method::SERVER_DISCOVER, discover_result()).await;
+                peer
+            })
+            .await;
+        assert_eq!(handshake.unwrap().revision, Revision::V2026_07_28);
+        assert_eq!(took, if rejects { Duration::ZERO } else { DISCOVER_TIMEOUT });
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use innkeeper_protocol::Era;
 use tokio::time::Instant;
 
 use super::clock::run_while_alive;
@@ -55,6 +56,13 @@ impl Launcher {
             (&running.http_session, handshake.initialize_result)
         {
             http_session.set_initialize_result(result);
+        }
+        if let Endpoint::Child(launch) = endpoint {
+            if handshake.ignored_discover {
+                self.silent_servers.add(launch);
+            } else if revision.era() == Era::Modern {
+                self.silent_servers.remove(launch);
+            }
         }
         running.capabilities = capabilities;
         let config = server.config();

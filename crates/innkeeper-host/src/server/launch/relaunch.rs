@@ -25,7 +25,7 @@ pub(super) fn relaunch_delay(launches: u32, last: &LaunchFailure) -> Option<Dura
         return None;
     }
     let first = if last.reason.is_refused() { FIRST_CONNECT_DELAY } else { FIRST_DELAY };
-    Some(doubled(first, launches - 1, Duration::MAX))
+    Some(doubled(first, launches - 1, Duration::MAX).max(last.reason.requested_wait()))
 }
 
 #[cfg(test)]
@@ -42,7 +42,10 @@ mod tests {
     }
 
     fn unreachable(kind: ConnectFailureKind) -> LaunchFailure {
-        let reason = UnavailableReason::Unreachable { kind, cause: "cause".into() };
+        unavailable(UnavailableReason::Unreachable { kind, cause: "cause".into() })
+    }
+
+    fn unavailable(reason: UnavailableReason) -> LaunchFailure {
         let error = CallError::Unavailable {
             server: "web".into(),
             reason,
@@ -96,5 +99,12 @@ mod tests {
             assert!(delays(&unreachable(kind)).is_empty(), "{kind:?}");
         }
         assert_eq!(delays(&unreachable(ConnectFailureKind::Other)), [1_000, 2_000, 4_000]);
+    }
+
+    #[test]
+    fn a_server_that_requests_a_wait_gets_it() {
+        let retry_after = Some(Duration::from_secs(3));
+        let busy = UnavailableReason::Busy { status: 429, retry_after, body: "".into() };
+        assert_eq!(delays(&unavailable(busy)), [3_000, 3_000, 4_000]);
     }
 }

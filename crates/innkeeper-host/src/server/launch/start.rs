@@ -49,8 +49,15 @@ impl Launcher {
         // The HTTP+SSE transport exists only in the legacy era.
         let only =
             matches!(endpoint, Endpoint::Remote(remote) if remote.kind == TransportKind::Sse);
-        let mut opening =
-            if only { HandshakeProbe::InitializeOnly } else { HandshakeProbe::Discover };
+        let mut opening = match endpoint {
+            _ if only => HandshakeProbe::InitializeOnly,
+            Endpoint::Child(launch) if self.silent_servers.contains(launch) => {
+                HandshakeProbe::InitializeFirst
+            }
+            Endpoint::Child(_) | Endpoint::Remote(_) | Endpoint::InProcess(_) => {
+                HandshakeProbe::Discover
+            }
+        };
         let mut attempt = 1;
         let mut earlier_failure: Option<LaunchFailure> = None;
         let mut waited = false;
