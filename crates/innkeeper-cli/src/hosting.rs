@@ -27,7 +27,7 @@ use crate::progress;
 use crate::secret_mask::SecretMask;
 use crate::shutdown_notice::await_shutdown;
 use crate::signals::RunOutcome;
-use crate::start_failure::start_error;
+use crate::start_failure::{sign_in_hint, start_error};
 use crate::trust;
 
 /// What a command hands to the host before the servers start, because the handshake tells the
@@ -263,7 +263,7 @@ impl FailedServer {
     fn from_status(name: Arc<str>, status: ServerStatus) -> Self {
         let reason = describe_failure(&status);
         let sign_in = status.needs_user_sign_in;
-        let sign_in = sign_in.then(|| format!("run `innkeeper login {name}` to sign in"));
+        let sign_in = sign_in.then(|| sign_in_hint(&name));
         Self { reason, hints: status.start_hint.into_iter().chain(sign_in).collect(), name }
     }
 }
@@ -307,9 +307,10 @@ impl HostPreparation {
     /// Completes the builder of a host that starts servers.
     pub(crate) fn apply(&self, builder: HostBuilder) -> HostBuilder {
         let builder = match &self.state {
-            Some(state) => {
-                builder.ledger(state.join("running")).token_directory(state.join("tokens"))
-            }
+            Some(state) => builder
+                .ledger(state.join("running"))
+                .token_directory(state.join("tokens"))
+                .handshake_notes(state.join("handshakes")),
             None => builder,
         };
         self.apply_to_remote(builder.protect(self.own_paths.iter().cloned()))

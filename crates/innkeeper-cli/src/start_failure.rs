@@ -25,8 +25,7 @@ pub(crate) fn start_error(error: &StartError, server_count: usize) -> CliError {
     for failure in failures {
         report = failure.hint().into_iter().fold(report, CliError::with_hint);
         if failure.needs_user_sign_in() {
-            let hint = format!("run `innkeeper login {}` to sign in", failure.server);
-            report = report.with_hint(hint);
+            report = report.with_hint(sign_in_hint(&failure.server));
         }
     }
     if are_others_stopped {
@@ -34,6 +33,11 @@ pub(crate) fn start_error(error: &StartError, server_count: usize) -> CliError {
             .with_hint("set `required: false` for a failed server to start the other servers");
     }
     report
+}
+
+/// Returns the next step for a server that requires a sign-in.
+pub(crate) fn sign_in_hint(server: &str) -> String {
+    format!("run `innkeeper login {server}` to sign in")
 }
 
 fn single_failure(failure: &ServerFailure) -> CliError {

@@ -5,6 +5,7 @@ mod builder;
 mod log_level;
 mod remote_sessions;
 mod requests;
+mod sign_in;
 mod status;
 
 mod change;

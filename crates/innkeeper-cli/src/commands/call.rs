@@ -18,6 +18,7 @@ use crate::error_chain::error_chain;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{HostOptions, with_host_options};
 use crate::output::{Output, Style, escape_inline};
+use crate::start_failure::sign_in_hint;
 use crate::tool_arguments::ArgumentInput;
 
 /// Capacity of the progress channel; the display needs the latest step only.
@@ -222,6 +223,9 @@ pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
             .with_hint("use `--timeout SECONDS` to allow more time"),
         CallError::Unavailable { may_have_run: true, .. } => {
             CliError::failure(error.to_string()).with_detail("the server may have run the request")
+        }
+        CallError::Unavailable { server, .. } if error.needs_user_sign_in() => {
+            CliError::failure(error.to_string()).with_hint(sign_in_hint(server))
         }
         CallError::Unavailable { may_have_run: false, .. } | CallError::Server { .. } => {
             CliError::failure(error.to_string())

@@ -43,7 +43,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
     })?;
     let was_redirected = browser.was_redirected();
     context.redirect_listener = Some(browser);
-    let operation = async |_: &Host, output: &mut Output| {
+    let operation = async |host: &Host, output: &mut Output| {
+        if !was_redirected.load(Ordering::Relaxed) {
+            // Some servers ask for a token only at calls.
+            let signing_in = host.sign_in(&name).await;
+            signing_in.map_err(|error| CliError::failure(error.to_string()))?;
+        }
         let signed_in = was_redirected.load(Ordering::Relaxed);
         if output.is_json() {
             let result = json!({ "server": name, "ready": true, "signedIn": signed_in });

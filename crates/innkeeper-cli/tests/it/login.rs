@@ -16,15 +16,17 @@ const TOKEN: &str = "canary-7c1e-token";
 #[derive(Clone)]
 struct OauthTestServer {
     origin: String,
+    /// Whether only calls need a token.
+    challenges_calls_only: bool,
     /// Paths of all requests.
     requested_paths: Arc<Mutex<Vec<String>>>,
 }
 
 impl OauthTestServer {
-    fn start() -> Self {
+    fn start(challenges_calls_only: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
-        let server = Self { origin, requested_paths: Arc::default() };
+        let server = Self { origin, challenges_calls_only, requested_paths: Arc::default() };
         let accepting = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -75,16 +77,20 @@ impl OauthTestServer {
         let origin = &self.origin;
         let ok = |body: &Value| (200, String::new(), body.to_string());
         match path {
-            "/mcp" if signed => match mcp_response(body) {
-                Some(body) => ok(&body),
-                None => (405, String::new(), String::new()),
-            },
+            "/mcp" if signed || self.challenges_calls_only && !is_call(body) => {
+                match mcp_response(body) {
+                    Some(body) => ok(&body),
+                    None => (405, String::new(), String::new()),
+                }
+            }
             "/mcp" => {
                 let pointer = format!("Bearer resource_metadata=\"{origin}/metadata\"");
                 (401, format!("WWW-Authenticate: {pointer}\r\n"), String::new())
             }
-            "/metadata" => ok(&json!({"resource": format!("{origin}/mcp"),
-                "authorization_servers": [origin]})),
+            "/metadata" | "/.well-known/oauth-protected-resource/mcp" => {
+                ok(&json!({"resource": format!("{origin}/mcp"),
+                "authorization_servers": [origin]}))
+            }
             "/.well-known/oauth-authorization-server" => ok(&json!({"issuer": origin,
                 "authorization_endpoint": format!("{origin}/page"),
                 "token_endpoint": format!("{origin}/token"),
@@ -108,6 +114,10 @@ impl OauthTestServer {
             _ => (404, String::new(), String::new()),
         }
     }
+}
+
+fn is_call(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|request| request["method"] == "tools/call")
 }
 
 /// Returns the MCP server's response; `None` for a notification.
@@ -146,7 +156,12 @@ fn command(args: &[&str], dir: &Path) -> Command {
 
 #[test]
 fn a_user_signs_in_once_and_the_other_commands_have_the_token() {
-    let oauth_server = OauthTestServer::start();
+    for challenges_calls_only in [false, true] {
+        sign_in_once(&OauthTestServer::start(challenges_calls_only));
+    }
+}
+
+fn sign_in_once(oauth_server: &OauthTestServer) {
     let dir = tempfile::tempdir().unwrap();
     let file = json!({"servers": {"web": {"url": format!("{}/mcp", oauth_server.origin)}}});
     std::fs::write(dir.path().join("mcp.json"), file.to_string()).unwrap();

@@ -7,7 +7,7 @@ use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
 use super::display::{AttemptCount, JoinedList, Seconds, TruncatedMessage};
-use super::{ErrorClass, ProtocolError, RoutingError, UnavailableReason, Violation};
+use super::{AuthErrorKind, ErrorClass, ProtocolError, RoutingError, UnavailableReason, Violation};
 use crate::guard::Finding;
 
 /// The reason why a call, prompt or resource request has no result.
@@ -105,6 +105,12 @@ fn protocol_failure(error: &ProtocolError) -> &'static str {
 }
 
 impl CallError {
+    /// Returns whether a user must sign in at the server, and the host has no user agent.
+    pub fn needs_user_sign_in(&self) -> bool {
+        matches!(self, Self::Unavailable { reason: UnavailableReason::Unauthorized(error), .. }
+            if **error == AuthErrorKind::NoUserAgent)
+    }
+
     /// Returns the kind of the error, for counting and matching.
     pub fn kind(&self) -> CallErrorKind {
         match self {

@@ -15,8 +15,7 @@ use serde::Serialize;
 
 use super::display::{ErrorChain, FailureList, Seconds};
 use super::{
-    AuthErrorKind, CallError, ConnectFailureKind, ConnectorError, ErrorClass, ProtocolError,
-    UnavailableReason,
+    CallError, ConnectFailureKind, ConnectorError, ErrorClass, ProtocolError, UnavailableReason,
 };
 use failure_line::failure_line;
 use problem::StartProblem;
@@ -131,12 +130,7 @@ impl ServerFailure {
     /// Returns whether the start failed because a user must sign in.
     pub fn needs_user_sign_in(&self) -> bool {
         let StartFailureReason::Call(error) = &self.reason else { return false };
-        let CallError::Unavailable { reason: UnavailableReason::Unauthorized(auth_error), .. } =
-            &**error
-        else {
-            return false;
-        };
-        **auth_error == AuthErrorKind::NoUserAgent
+        error.needs_user_sign_in()
     }
 }
 
@@ -228,6 +222,18 @@ impl StartFailureReason {
             | CallError::Timeout { .. }
             | CallError::Unavailable { .. }
             | CallError::Withheld { .. } => false,
+        }
+    }
+
+    /// Returns how long the server wants to be left alone (`Retry-After`).
+    pub(crate) fn requested_wait(&self) -> Duration {
+        let Self::Call(error) = self else { return Duration::ZERO };
+        match &**error {
+            CallError::Unavailable {
+                reason: UnavailableReason::Busy { retry_after: Some(after), .. },
+                ..
+            } => *after,
+            _ => Duration::ZERO,
         }
     }
 

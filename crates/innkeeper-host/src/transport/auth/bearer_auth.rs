@@ -138,6 +138,24 @@ impl BearerAuth {
         result.await.unwrap_or_else(|_| Err(self.error(AuthErrorKind::Shutdown)))
     }
 
+    /// Gets a token if there is none, as after a challenge without a header. Returns `false` if the
+    /// server publishes no authorization server.
+    pub(super) async fn sign_in(self: &Arc<Self>) -> Result<bool, AuthError> {
+        if self.current_token().await?.is_some() {
+            return Ok(true);
+        }
+        let status = StatusCode::UNAUTHORIZED.as_u16();
+        let challenge = Challenge { status, header: None, rejected_token: None };
+        match self.replacement_token(challenge).await {
+            Ok(_) => Ok(true),
+            Err(AuthError {
+                kind: AuthErrorKind::NoAuthorizationServer | AuthErrorKind::Discovery(_),
+                ..
+            }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns another token. Concurrent requests share one sign-in.
     async fn replacement_token(
         self: &Arc<Self>,

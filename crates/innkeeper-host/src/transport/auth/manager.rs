@@ -14,7 +14,7 @@ use super::auth_store::AuthStore;
 use super::bearer_auth::BearerAuth;
 use super::client::AuthHttpClient;
 use super::oauth::{self, OauthContext};
-use super::{AuthErrorKind, ProtectedResource, TokenProvider, TokenStore, UserAgent};
+use super::{AuthError, AuthErrorKind, ProtectedResource, TokenProvider, TokenStore, UserAgent};
 use crate::tasks::BackgroundTasks;
 use crate::transport::RemoteEndpoint;
 
@@ -67,6 +67,14 @@ impl AuthManager {
     /// Returns whether a sign-in is running for a server.
     pub(crate) fn is_signing_in(&self, server: &str) -> bool {
         self.find(server).is_some_and(|access| access.is_signing_in())
+    }
+
+    /// Signs in at a server that did not ask for a token. Returns whether there is a token.
+    pub(crate) async fn sign_in(&self, server: &str) -> Result<bool, AuthError> {
+        match self.find(server) {
+            Some(access) => access.sign_in().await,
+            None => Ok(false),
+        }
     }
 
     /// Returns the number of successful sign-ins of a server, at all its URLs.
