@@ -119,7 +119,7 @@ impl<'a> AuditEvent<'a> {
         let line = |kind, message| AuditRecord { kind, message, ..AuditRecord::default() };
         match self {
             Self::StartFailed { required, error } => AuditRecord {
-                required: Some(required),
+                required: required.then_some(true),
                 error: Some(error),
                 ..line("start-failed", "server start failed")
             },

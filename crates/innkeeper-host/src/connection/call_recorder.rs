@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Connection;
+use super::{Connection, RequestSpec};
 use crate::error::display::RedactedCallError;
 use crate::error::{CallError, CallErrorKind};
 use crate::event::{CallOutcome, CallRecord, HostEvent, REPORTED_TARGET};
@@ -23,6 +23,8 @@ pub(super) struct CallRecorder<'a> {
     connection: &'a Connection,
     method: Cow<'static, str>,
     item: &'a str,
+    /// The remote client on whose behalf the application calls.
+    principal: Option<&'a str>,
     pub(super) id: u64,
     pub(super) sent_at: Instant,
     is_open: bool,
@@ -34,28 +36,19 @@ pub(super) struct CallRecorder<'a> {
 }
 
 impl<'a> CallRecorder<'a> {
-    pub(super) fn start(
-        connection: &'a Connection,
-        method: Cow<'static, str>,
-        item: &'a str,
-    ) -> Self {
-        let span = connection
-            .instruments
-            .telemetry
-            .as_ref()
-            .map(|reporter| reporter.start_request(method.clone(), item));
-        let (id, sent_at, is_open, has_partial_response, counts_as_timeout) =
-            (0, Instant::now(), true, false, true);
+    pub(super) fn start<F>(connection: &'a Connection, spec: &RequestSpec<'a, F>) -> Self {
+        let telemetry = connection.instruments.telemetry.as_ref();
         Self {
             connection,
-            method,
-            item,
-            id,
-            sent_at,
-            is_open,
-            has_partial_response,
-            counts_as_timeout,
-            span,
+            method: spec.method.clone(),
+            item: spec.item,
+            principal: spec.caller.and_then(|caller| caller.principal.as_deref()),
+            id: 0,
+            sent_at: Instant::now(),
+            is_open: true,
+            has_partial_response: false,
+            counts_as_timeout: true,
+            span: telemetry.map(|reporter| reporter.start_request(spec.method.clone(), spec.item)),
         }
     }
 
@@ -101,12 +94,14 @@ impl<'a> CallRecorder<'a> {
         let (server, latency_ms) = (&*self.connection.server, millis(latency));
         let (method, item, id, outcome_text) =
             (&*self.method, self.item, self.id, outcome.as_str());
+        let principal = self.principal;
         match error {
             None => tracing::info!(
                 server,
                 method,
                 item,
                 id,
+                principal,
                 latency_ms,
                 outcome = outcome_text,
                 "request"
@@ -123,6 +118,7 @@ impl<'a> CallRecorder<'a> {
                     method,
                     item,
                     id,
+                    principal,
                     latency_ms,
                     outcome = outcome_text,
                     error,

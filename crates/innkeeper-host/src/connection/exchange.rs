@@ -30,7 +30,7 @@ pub(super) struct Exchange<'a, F> {
 
 impl<'a, F> Exchange<'a, F> {
     pub(super) fn new(connection: &'a Connection, spec: &'a RequestSpec<'a, F>) -> Self {
-        let record = CallRecorder::start(connection, spec.method.clone(), spec.item);
+        let record = CallRecorder::start(connection, spec);
         let max_total = connection.limits.max_total_timeout;
         let deadlines = RequestDeadlines::new(record.sent_at, spec.timeout, max_total);
         let attempts = connection.attempts(spec, deadlines.idle_deadline);

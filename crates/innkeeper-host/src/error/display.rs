@@ -38,6 +38,16 @@ impl fmt::Display for OptionalDetail<'_> {
     }
 }
 
+/// The start of an HTTP body after a colon; empty for a page, whose first words say nothing.
+pub(super) struct BodyWords<'a>(pub(super) &'a str);
+
+impl fmt::Display for BodyWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_empty = self.0 == "{}" || self.0.starts_with('<');
+        OptionalDetail(if is_empty { "" } else { self.0 }).fmt(f)
+    }
+}
+
 /// Text of a server, truncated for display.
 pub(super) struct TruncatedMessage<'a>(pub(super) &'a str);
 

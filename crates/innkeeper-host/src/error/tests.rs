@@ -101,7 +101,7 @@ fn every_failed_call_names_its_server_its_class_and_the_reason() {
 
 #[test]
 fn an_unavailable_server_is_reported_with_the_attempts_if_there_were_several() {
-    let reason = UnavailableReason::Busy { status: 503, retry_after: None };
+    let reason = UnavailableReason::Busy { status: 503, retry_after: None, body: "".into() };
     let error = |attempts| {
         let (server, reason) = ("web".into(), reason.clone());
         CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_process::ExitStatus;
 
 use super::AuthErrorKind;
-use super::display::Seconds;
+use super::display::{BodyWords, Seconds};
 
 /// The kind of a connection that could not be established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +61,15 @@ pub enum UnavailableReason {
     ConnectionRejected(Box<str>),
     /// The server requires a token, and no available token is valid.
     Unauthorized(Box<AuthErrorKind>),
-    /// The server or a proxy accepts no requests now: HTTP 429, 502 or 503.
+    /// The server or a proxy accepts no requests now: HTTP 429 or 503; or a proxy got no response of
+    /// the server: HTTP 502.
     Busy {
         /// HTTP status code.
         status: u16,
         /// Requested wait (`Retry-After`).
         retry_after: Option<Duration>,
+        /// Start of the response body, escaped for display; empty if there is none.
+        body: Box<str>,
     },
     /// The application did not permit to send the request ([`SendCheck`](crate::SendCheck)).
     NotSent(Box<str>),
@@ -145,9 +148,15 @@ impl fmt::Display for UnavailableReason {
             Self::ConnectionLost(cause) => write!(f, "connection lost: {cause}"),
             Self::ConnectionRejected(cause) => write!(f, "connection rejected: {cause}"),
             Self::Unauthorized(error) => error.fmt(f),
-            Self::Busy { status, retry_after: None } => write!(f, "busy (HTTP {status})"),
-            Self::Busy { status, retry_after: Some(after) } => {
-                write!(f, "busy (HTTP {status}), retry after {}", Seconds(*after))
+            Self::Busy { status, retry_after, body } => {
+                match status {
+                    502 => write!(f, "no response through the proxy (HTTP {status})")?,
+                    _ => write!(f, "busy (HTTP {status})")?,
+                }
+                if let Some(after) = retry_after {
+                    write!(f, ", retry after {}", Seconds(*after))?;
+                }
+                BodyWords(body).fmt(f)
             }
             Self::NotSent(reason) => write!(f, "the request was not sent: {reason}"),
         }
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn a_lost_server_has_failed_and_a_server_that_may_still_work_has_not() {
         let lost = UnavailableReason::ConnectionLost("reset".into());
-        let busy = UnavailableReason::Busy { status: 503, retry_after: None };
+        let busy = UnavailableReason::Busy { status: 503, retry_after: None, body: "".into() };
         for reason in [lost, busy, UnavailableReason::ClosedOutput, UnavailableReason::ClosedInput]
         {
             assert!(reason.is_failure(), "{reason}");

@@ -20,7 +20,8 @@ fn retry_plan(is_retry_safe: bool) -> RetryPlan {
 }
 
 fn busy(seconds: Option<u64>) -> UnavailableReason {
-    UnavailableReason::Busy { status: 503, retry_after: seconds.map(Duration::from_secs) }
+    let retry_after = seconds.map(Duration::from_secs);
+    UnavailableReason::Busy { status: 503, retry_after, body: "".into() }
 }
 
 fn unsent(reason: UnavailableReason) -> Option<RequestResult> {

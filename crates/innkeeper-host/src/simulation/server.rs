@@ -377,7 +377,9 @@ impl SimulatedServer {
                         kind: ConnectFailureKind::Refused,
                         cause: "refused".into(),
                     },
-                    false => UnavailableReason::Busy { status: 503, retry_after: None },
+                    false => {
+                        UnavailableReason::Busy { status: 503, retry_after: None, body: "".into() }
+                    }
                 };
                 self.schedule_after(delay, fail_action(reason, false));
             }

@@ -8,6 +8,7 @@ mod post;
 mod reinitialize;
 mod response_error;
 mod session;
+mod session_check;
 mod session_fate;
 mod session_state;
 

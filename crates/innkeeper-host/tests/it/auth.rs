@@ -192,8 +192,8 @@ async fn without_a_way_to_reach_a_person_the_error_says_what_to_do_and_nothing_i
     let oauth_server = OauthTestServer::start(OauthServerOptions::default()).await;
     let test_env = TestEnv::new();
     let error = start_error(builder_for(&test_env, &oauth_server.url(), &json!({})).start().await);
-    let expected = "server `inn` failed during the handshake: the server requires a sign-in (401), \
-                 a token in `headers.Authorization`, or a client in `oauth` with \
+    let expected = "server `inn` failed during the handshake: the server requires a sign-in (401); \
+                 set a token in `headers.Authorization`, or a client in `oauth` with \
                  `\"grant\": \"client_credentials\"`";
     assert_eq!(error, expected);
     assert!(oauth_server.requests("/metadata").is_empty());

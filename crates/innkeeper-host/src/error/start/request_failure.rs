@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use innkeeper_protocol::method;
 
-use super::super::display::{ErrorChain, Seconds, TruncatedMessage};
+use super::super::display::{BodyWords, ErrorChain, Seconds, TruncatedMessage};
 use super::super::{AuthErrorKind, CallError, ProtocolError, UnavailableReason};
 
 /// Displays why a request of a start failed; the text around it names the server.
@@ -40,8 +40,8 @@ impl Display for RequestFailure<'_> {
 fn fmt_auth_error(error: &AuthErrorKind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match error {
         AuthErrorKind::NoUserAgent => f.write_str(
-            "the server requires a sign-in (401), a token in `headers.Authorization`, or a client \
-             in `oauth` with `\"grant\": \"client_credentials\"`",
+            "the server requires a sign-in (401); set a token in `headers.Authorization`, or a \
+             client in `oauth` with `\"grant\": \"client_credentials\"`",
         ),
         AuthErrorKind::NoAuthorizationServer => f.write_str(
             "the server requires a token (401) and names no authorization server; \
@@ -70,11 +70,13 @@ fn fmt_protocol_error(
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     match error {
-        ProtocolError::HttpStatus { status: status @ (404 | 405 | 410), .. } => {
-            write!(f, "no MCP server at this URL ({status}); is the path `/mcp`?")
+        ProtocolError::HttpStatus { status: status @ (404 | 405 | 410), body } => {
+            let words = BodyWords(body);
+            write!(f, "no MCP server at this URL ({status}){words}; is the path `/mcp`?")
         }
-        ProtocolError::HttpStatus { status: status @ (401 | 403), .. } => {
-            write!(f, "the server denies access ({status}); check `headers.Authorization`")
+        ProtocolError::HttpStatus { status: status @ (401 | 403), body } => {
+            let words = BodyWords(body);
+            write!(f, "the server denies access ({status}){words}; check `headers.Authorization`")
         }
         ProtocolError::HttpStatus { .. } => ErrorChain(error).fmt(f),
         ProtocolError::UnexpectedContentType(content_type) => write!(

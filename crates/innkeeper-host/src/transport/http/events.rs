@@ -123,7 +123,7 @@ pub(super) async fn read_events(
                     let is_first = std::mem::take(&mut may_refuse);
                     if is_first
                         && request_id.is_some_and(|id| inbound.is_awaited(id))
-                        && let Some(failure) = refused_session(data)
+                        && let Some(failure) = refused_session(data, request_id)
                     {
                         return StreamEnd::SessionRefused(Box::new(failure));
                     }

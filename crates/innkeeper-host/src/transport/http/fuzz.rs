@@ -103,7 +103,7 @@ async fn request_outcome(
         param_headers,
         body,
     };
-    if let Err(failure) = handle_response(&http_session, response, &request).await {
+    if let Err(failure) = handle_response(&http_session, response, &request, None).await {
         http_session.inbound.fail_request(REQUEST_ID, failure.error);
     }
     let ended = pending_request.now_or_never().expect("the request has ended");

@@ -92,16 +92,21 @@ async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(
             Some(_) => http_session.send_in_session(post).await?,
             None => http_session.send(post).await?,
         };
-        let Err(failure) = handle_response(http_session, response, request).await else {
+        let response = handle_response(http_session, response, request, session.as_ref());
+        let Err(failure) = response.await else {
             return Ok(());
         };
         let Some(expired) = renewable else { return Err(failure.error) };
-        match failure.fate {
+        let fate = match failure.fate {
+            SessionFate::Ambiguous => http_session.ask_fate(expired).await,
+            fate => fate,
+        };
+        match fate {
             SessionFate::Forgotten => {
                 renewed = true;
                 http_session.reinitialize(expired).await?;
             }
-            SessionFate::Uncertain => {
+            SessionFate::Uncertain | SessionFate::Ambiguous => {
                 http_session.doubt_session();
                 return Err(failure.error);
             }
@@ -110,16 +115,18 @@ async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(
     }
 }
 
-/// Reads a response with a success status, or returns the error of another status.
+/// Reads a response with a success status to a request of this session, or returns the error of another
+/// status.
 pub(super) async fn handle_response(
     http_session: &HttpSession,
     response: Response,
     request: &PostRequest,
+    session: Option<&HeaderValue>,
 ) -> Result<(), ExchangeFailure> {
     if response.status().is_success() {
-        read_response(http_session, response, request).await
+        read_response(http_session, response, request, session).await
     } else {
-        Err(ExchangeFailure::from_status(read_status_failure(response).await, request.id))
+        Err(ExchangeFailure::from_status(read_status_failure(response).await, Some(request.id)))
     }
 }
 
@@ -151,6 +158,7 @@ async fn read_response(
     http_session: &HttpSession,
     response: Response,
     request: &PostRequest,
+    session: Option<&HeaderValue>,
 ) -> Result<(), ExchangeFailure> {
     if request.method == method::INITIALIZE {
         let init_request = InitializeRequest { id: request.id, body: request.body.clone() };
@@ -167,7 +175,7 @@ async fn read_response(
     }
     match essence {
         "application/json" => read_json(http_session, response, request.id).await,
-        "text/event-stream" => read_stream(http_session, response, request).await,
+        "text/event-stream" => read_stream(http_session, response, request, session).await,
         _ if response.content_length() == Some(0) => Err(missing_response().into()),
         _ => {
             Err(content_type_error(if kind.is_empty() { "no content type" } else { essence })
@@ -202,7 +210,7 @@ async fn read_json(
     let body = strip_bom(&body);
     http_session.inbound.receive_http_message(body, Some(id)).await;
     match http_session.inbound.is_awaited(id) {
-        true => Err(ExchangeFailure::from_other_message(body)),
+        true => Err(ExchangeFailure::from_other_message(body, id)),
         false => Ok(()),
     }
 }
@@ -212,11 +220,13 @@ pub(super) fn strip_bom(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
-/// Reads an SSE response, and the streams that resume it after a disconnect.
+/// Reads an SSE response, and the streams that resume it after a disconnect. The ids of its events mean
+/// nothing in another session.
 async fn read_stream(
     http_session: &HttpSession,
     mut response: Response,
     request: &PostRequest,
+    session: Option<&HeaderValue>,
 ) -> Result<(), ExchangeFailure> {
     let mut resume = ResumeState::default();
     let mut fruitless = 0;
@@ -246,9 +256,12 @@ async fn read_stream(
         let Ok(last) = HeaderValue::from_str(last) else { return Err(connection_lost.into()) };
         sleep(resume.backoff()).await;
         response = loop {
-            let session = http_session.session_id();
+            let current = http_session.session_id();
+            if request.method != method::INITIALIZE && current.as_ref() != session {
+                return Err(connection_lost.into());
+            }
             let resume_request = http_session
-                .build_request(Method::GET, session.as_ref())
+                .build_request(Method::GET, current.as_ref())
                 .header(http::LAST_EVENT_ID, last.clone());
             match http_session.send(resume_request).await {
                 Ok(response) if response.status().is_success() => break response,

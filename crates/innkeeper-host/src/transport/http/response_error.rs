@@ -2,11 +2,11 @@
 
 use std::error::Error;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use innkeeper_protocol::{ErrorObject, RequestId, skim};
 use reqwest::Response;
-use reqwest::header::{HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -108,7 +108,7 @@ pub(in crate::transport) async fn status_error(response: Response) -> RequestErr
 /// would receive the headers for this URL.
 pub(super) async fn read_status_failure(mut response: Response) -> StatusFailure {
     let status = response.status().as_u16();
-    let retry_after = parse_retry_after(response.headers());
+    let retry_after = parse_retry_after(response.headers(), SystemTime::now());
     let moved = describe_redirect(&response);
     let sent = SentSecrets::from_response(&response);
     let mut body = Vec::new();
@@ -123,21 +123,27 @@ pub(super) async fn read_status_failure(mut response: Response) -> StatusFailure
     };
     // After a timeout the received part of the body is sufficient.
     drop(timeout(BODY_TIMEOUT, reading).await);
-    if matches!(status, 429 | 502 | 503) {
-        // With 502 the gateway may have forwarded the request.
-        let may_have_run = status == 502;
-        let reason = UnavailableReason::Busy { status, retry_after };
-        let error = RequestError::Unavailable { reason, sent: may_have_run };
-        return StatusFailure { status, id: None, error };
-    }
-    if let Some((id, error)) = parse_error_object(&body, &sent) {
+    let is_busy = matches!(status, 429 | 502 | 503);
+    let error_object = parse_error_object(&body, &sent);
+    let words = match &error_object {
+        Some((_, error)) => error.message.clone(),
+        None => moved.unwrap_or_else(|| sent.mask(String::from_utf8_lossy(&body).into_owned())),
+    };
+    if let Some((id, error)) = error_object
+        && (id.is_some() || !is_busy)
+    {
+        // An error that names a request is the result of the request, whatever the status.
         return StatusFailure { status, id, error: RequestError::ErrorResponse(error) };
     }
-    let text = moved.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
-    let text = sent.mask(text);
-    let text: String = text.trim().chars().take(MAX_SHOWN_CHARS).collect();
-    let text = display_safe(&text).replace('\n', " ").into();
-    let error = RequestError::Protocol(ProtocolError::HttpStatus { status, body: text });
+    let words: String = words.trim().chars().take(MAX_SHOWN_CHARS).collect();
+    let body = display_safe(&words).replace('\n', " ").into();
+    let error = if is_busy {
+        let reason = UnavailableReason::Busy { status, retry_after, body };
+        // With 502 the gateway may have forwarded the request.
+        RequestError::Unavailable { reason, sent: status == 502 }
+    } else {
+        RequestError::Protocol(ProtocolError::HttpStatus { status, body })
+    };
     StatusFailure { status, id: None, error }
 }
 
@@ -176,10 +182,16 @@ fn describe_redirect(response: &Response) -> Option<String> {
     ))
 }
 
-/// Parses `Retry-After` in seconds. A date is ignored.
-fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+/// Parses `Retry-After` (RFC 9110, 10.2.3): seconds, or a date, relative to the `Date` of the response
+/// if it has one, so that clock differences do not matter.
+fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name| Some(headers.get(name)?.to_str().ok()?.trim());
+    let date = |text: &str| httpdate::parse_http_date(text).ok();
+    let after = text(RETRY_AFTER)?;
+    match after.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => date(after)?.duration_since(text(DATE).and_then(date).unwrap_or(now)).ok(),
+    }
 }
 
 #[cfg(test)]
@@ -198,6 +210,24 @@ mod tests {
         assert!(is_certificate_error(&io::Error::other(error)));
         assert!(!is_certificate_error(&io::Error::other(rustls::Error::HandshakeNotComplete)));
         assert!(!is_certificate_error(&io::Error::from(io::ErrorKind::ConnectionRefused)));
+    }
+
+    #[test]
+    fn a_requested_wait_has_seconds_or_a_date_relative_to_that_of_the_response() {
+        let wait = |after: &str, date: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, after.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            parse_retry_after(&headers, SystemTime::UNIX_EPOCH).map(|wait| wait.as_secs())
+        };
+        let date = "Thu, 01 Jan 1970 00:01:30 GMT";
+        assert_eq!(wait("7", Some(date)), Some(7));
+        assert_eq!(wait(date, None), Some(90));
+        assert_eq!(wait(date, Some("Thu, 01 Jan 1970 00:01:00 GMT")), Some(30));
+        assert_eq!(wait(date, Some("Thu, 01 Jan 1970 00:02:00 GMT")), None);
+        assert_eq!(wait("soon", None), None);
     }
 
     #[tokio::test]

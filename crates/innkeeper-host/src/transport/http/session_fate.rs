@@ -20,6 +20,8 @@ const MAX_REFUSAL_BYTES: usize = 4 << 10;
 pub(super) enum SessionFate {
     /// The server does not know the session, and did not run the request.
     Forgotten,
+    /// The server does not know the session, or the error is the result of the request.
+    Ambiguous,
     /// The server may have lost the session, and the request may have run.
     Uncertain,
     /// Nothing.
@@ -43,9 +45,8 @@ impl ExchangeFailure {
     /// Converts a response without a success status to the request with this id.
     ///
     /// Servers report an unknown session in many ways. Those that name the request in their error
-    /// have read it, so that only their words count.
-    pub(super) fn from_status(failure: StatusFailure, id: u64) -> Self {
-        let is_own = failure.id == Some(id);
+    /// have read it, and the error may be that of a tool.
+    pub(super) fn from_status(failure: StatusFailure, id: Option<u64>) -> Self {
         let (code, message) = match &failure.error {
             RequestError::ErrorResponse(error) => (Some(error.code), &*error.message),
             RequestError::Protocol(ProtocolError::HttpStatus { body, .. }) => (None, &**body),
@@ -54,10 +55,15 @@ impl ExchangeFailure {
             | RequestError::Unavailable { .. }
             | RequestError::Timeout => (None, ""),
         };
+        let is_own = id.is_some() && failure.id == id;
+        let refused = match is_own && code.is_some() {
+            true => SessionFate::Ambiguous,
+            false => SessionFate::Forgotten,
+        };
         let fate = match failure.status {
             // Without a challenge, which the client for tokens handles.
-            401 | 404 | 410 => SessionFate::Forgotten,
-            402..=499 | 400 if names_unknown_session(message) => SessionFate::Forgotten,
+            401 | 404 | 410 => refused,
+            400..=499 if names_unknown_session(message) => refused,
             400 if !is_own && code.is_some_and(|code| !MESSAGE_CODES.contains(&code)) => {
                 SessionFate::Forgotten
             }
@@ -69,13 +75,14 @@ impl ExchangeFailure {
 
     /// Returns the failure of a request whose successful HTTP response contains this message in place
     /// of the response to the request.
-    pub(super) fn from_other_message(text: &[u8]) -> Self {
-        refused_session(text).unwrap_or_else(|| missing_response().into())
+    pub(super) fn from_other_message(text: &[u8], id: u64) -> Self {
+        refused_session(text, Some(id)).unwrap_or_else(|| missing_response().into())
     }
 }
 
-/// Returns the failure if the message says that the session is unknown.
-pub(super) fn refused_session(text: &[u8]) -> Option<ExchangeFailure> {
+/// Returns the failure if the message, the response to the request with this id, says that the session
+/// is unknown.
+pub(super) fn refused_session(text: &[u8], id: Option<u64>) -> Option<ExchangeFailure> {
     if text.len() > MAX_REFUSAL_BYTES {
         return None;
     }
@@ -89,8 +96,9 @@ pub(super) fn refused_session(text: &[u8]) -> Option<ExchangeFailure> {
         let message = words.to_owned();
         RequestError::ErrorResponse(ErrorObject { code, message, data: None })
     };
+    let is_own = id.is_some() && message.get("id").and_then(Value::as_u64) == id;
     names_unknown_session(words).then(|| ExchangeFailure {
-        fate: SessionFate::Forgotten,
+        fate: if is_own { SessionFate::Ambiguous } else { SessionFate::Forgotten },
         error: error
             .get("code")
             .and_then(Value::as_i64)
@@ -111,21 +119,26 @@ mod tests {
             }),
             None => RequestError::Protocol(ProtocolError::HttpStatus { status, body: text.into() }),
         };
-        ExchangeFailure::from_status(StatusFailure { status, id, error }, 7).fate
+        ExchangeFailure::from_status(StatusFailure { status, id, error }, Some(7)).fate
     }
 
     #[test]
     fn a_refusal_that_can_only_mean_an_unknown_session_is_recognized() {
-        use SessionFate::{Forgotten, Known, Uncertain};
+        use SessionFate::{Ambiguous, Forgotten, Known, Uncertain};
         let own = Some(7);
         for (expected, status, id, code, text) in [
             (Forgotten, 404, None, None, "404 page not found"),
+            (Forgotten, 404, None, Some(-32_000), "Not Found"),
+            (Ambiguous, 404, own, Some(-32_001), "Session not found"),
+            (Ambiguous, 404, own, Some(-32_602), "project not found"),
+            (Ambiguous, 401, own, Some(-32_000), "card declined"),
+            (Ambiguous, 400, own, Some(-32_602), "session_id is required"),
             (Forgotten, 410, None, None, "gone"),
             (Forgotten, 401, None, None, "unauthorized"),
             (Forgotten, 400, None, None, "Invalid session ID"),
             (Forgotten, 400, None, Some(-32_000), "Bad Request: Server not initialized"),
             (Forgotten, 400, Some(0), Some(-32_600), "Bad Request"),
-            (Forgotten, 403, own, Some(-32_000), "Session expired"),
+            (Ambiguous, 403, own, Some(-32_000), "Session expired"),
             (Known, 400, None, Some(-32_602), "text too long"),
             (Known, 400, own, Some(-32_000), "out of range"),
             (Known, 400, None, None, "bad request"),
@@ -146,14 +159,16 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"unknown session"}}"#,
             r#"[{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Session not found"}}]"#,
         ] {
-            assert!(refused_session(text.as_bytes()).is_some(), "{text}");
+            let fate = refused_session(text.as_bytes(), Some(7)).unwrap().fate;
+            let is_own = text.contains("\"id\":7");
+            assert_eq!(fate == SessionFate::Ambiguous, is_own, "{text}");
         }
         for text in [
             r#"{"error":"boom"}"#,
             r#"{"jsonrpc":"2.0","method":"x","error":"session not found"}"#,
             "session not found",
         ] {
-            assert!(refused_session(text.as_bytes()).is_none(), "{text}");
+            assert!(refused_session(text.as_bytes(), Some(7)).is_none(), "{text}");
         }
     }
 }

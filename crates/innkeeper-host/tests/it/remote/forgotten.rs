@@ -7,7 +7,7 @@ use super::{echo, start_host_with_neighbour};
 use crate::setup::TestEnv;
 
 /// Refusals of the second call, as servers send them for a session that they do not know.
-fn refusals() -> [Fault; 8] {
+fn refusals() -> [Fault; 7] {
     let null_id = |code: i64, message: &str| {
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}})
             .to_string()
@@ -19,7 +19,6 @@ fn refusals() -> [Fault; 8] {
         Fault::body(400, "text/plain", "Invalid session ID"),
         Fault::body(401, "text/plain", "unauthorized"),
         Fault::body(410, "text/plain", "gone"),
-        Fault::status(200).rpc_error(-32_001, "Session not found"),
         Fault::body(200, json, &null_id(-32_600, "Session not found")),
         Fault::body(200, "text/event-stream", "data: {\"error\":\"Session not found\"}\n\n"),
     ]
@@ -28,9 +27,16 @@ fn refusals() -> [Fault; 8] {
 /// Makes three calls, the second of which meets the fault, and returns their results with the messages
 /// that reached a tool and the number of sessions.
 async fn three_calls(fault: Fault) -> (Vec<Result<String, String>>, Vec<String>, usize) {
+    three_calls_with([fault.on_rpc_method("tools/call").only_nth(2)]).await
+}
+
+async fn three_calls_with(
+    faults: impl IntoIterator<Item = Fault>,
+) -> (Vec<Result<String, String>>, Vec<String>, usize) {
     let test_env = TestEnv::new();
-    let fault = fault.on_rpc_method("tools/call").only_nth(2);
-    let remote = RemoteServer::for_fixture(test_env.fixture("a")).fault(fault).start().await;
+    let remote = RemoteServer::for_fixture(test_env.fixture("a"));
+    let remote = faults.into_iter().fold(remote, |remote, fault| remote.fault(fault));
+    let remote = remote.start().await;
     let host = start_host_with_neighbour(&test_env, &remote).await;
     let mut results = Vec::new();
     for message in ["one", "two", "three"] {
@@ -54,6 +60,42 @@ async fn a_refusal_that_means_an_unknown_session_starts_one_session_and_runs_the
         assert!(results.iter().all(Result::is_ok), "{shown}: {results:?}");
         assert_eq!(ran, ["one", "two", "three"], "{shown}");
         assert_eq!(sessions, 2, "{shown}");
+    }
+}
+
+/// A server that answers the call and a later ping in the same way.
+#[tokio::test]
+async fn an_error_with_the_id_of_the_call_counts_if_a_ping_is_refused_too() {
+    for (status, code, message) in [
+        (200, -32_001, "Session not found"),
+        (400, -32_000, "Bad Request: No valid session ID provided"),
+        (404, -32_001, "Session not found"),
+    ] {
+        let refused = Fault::status(status).rpc_error(code, message);
+        let of_call = refused.clone().on_rpc_method("tools/call").only_nth(2);
+        let (results, ran, sessions) =
+            three_calls_with([of_call, refused.on_rpc_method("ping")]).await;
+        assert!(results.iter().all(Result::is_ok), "{status}: {results:?}");
+        assert_eq!((&*ran, sessions), (&["one", "two", "three"].map(str::to_owned)[..], 2));
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_about_its_own_session_is_the_result_of_the_call() {
+    for (status, code, message) in [
+        (404, -32_601, "project 7 not found"),
+        (410, -32_000, "the order is gone"),
+        (401, -32_000, "card declined"),
+        (400, -32_602, "session_id is required"),
+        (422, -32_000, "payment session expired after the charge"),
+        (200, -32_600, "browser session 5 is closed"),
+    ] {
+        let (results, ran, sessions) =
+            three_calls(Fault::status(status).rpc_error(code, message)).await;
+        let error = results[1].as_ref().unwrap_err();
+        assert!(error.contains(message), "{status}: {error}");
+        // The second call met the fault instead of the tool.
+        assert_eq!((&*ran, sessions), (&["one", "three"].map(str::to_owned)[..], 1), "{status}");
     }
 }
 

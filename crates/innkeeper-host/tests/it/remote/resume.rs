@@ -41,6 +41,27 @@ async fn a_stream_that_ends_before_the_response_is_resumed_after_its_last_event_
     host.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_stream_of_a_session_that_is_gone_is_lost_at_once() {
+    let test_env = TestEnv::new();
+    let cut = Fault::cut_stream().with_retry_delay(Duration::from_millis(500));
+    let remote = RemoteServer::for_fixture(test_env.fixture("a"))
+        .fault(cut.on_rpc_method("tools/call").only_nth(1))
+        .fault(Fault::session_gone().on_rpc_method("tools/call").only_nth(2))
+        .start()
+        .await;
+    let host = start_host_with_neighbour(&test_env, &remote).await;
+    let (cut, renewed) = tokio::join!(echo(&host, "a", "cut"), async {
+        test_env.wait_for_journal(|journal| journal.for_server("a").count("tools/call") == 1).await;
+        echo(&host, "a", "renewed").await
+    });
+    assert_eq!(renewed.unwrap(), "renewed");
+    let (reason, may_have_run) = unavailable_error(cut);
+    assert!(may_have_run && matches!(reason, UnavailableReason::ConnectionLost(_)), "{reason:?}");
+    assert!(resumed_streams(&remote).is_empty());
+    host.shutdown().await;
+}
+
 /// Fault 92.
 /// Attack: remote | a resumed stream repeats its events | progress, the request to the application
 /// and the result arrive once | Own response

@@ -127,6 +127,39 @@ async fn a_server_that_asks_for_years_is_asked_again_after_the_longest_pause() {
     }
 }
 
+#[tokio::test]
+async fn an_error_with_the_id_of_the_call_is_its_result_whatever_the_status() {
+    for status in [429, 502, 503] {
+        let test_env = TestEnv::new();
+        let fault = Fault::status(status).rpc_error(-32_000, "order 5 was stored").first_n(1);
+        let (host, remote) =
+            host_with_busy_server(fixture_with_retry(&test_env, 0.2), &test_env, fault).await;
+        let result = host.call_tool("a.echo", json!({"message": ""})).await;
+        let Err(CallError::Server { error, .. }) = result else { panic!("{status}: {result:?}") };
+        assert_eq!(error.message, "order 5 was stored");
+        let posted = remote.requests();
+        let posted = posted.iter().filter(|request| request.rpc_method() == Some("tools/call"));
+        assert_eq!(posted.count(), 1, "{status}");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn the_words_of_a_busy_server_reach_the_caller_and_a_page_does_not() {
+    for (body, expected) in [
+        ("maintenance until 18:00", "busy (HTTP 503): maintenance until 18:00 (after 2 attempts)"),
+        ("<html><h1>503</h1></html>", "busy (HTTP 503) (after 2 attempts)"),
+    ] {
+        let test_env = TestEnv::new();
+        let fault = Fault::body(503, "text/plain", body).on_rpc_method("tools/call");
+        let fixture = test_env.fixture("a").config_key("retry", json!({"max": 1}));
+        let (host, _remote) = host_with_busy_server(fixture, &test_env, fault).await;
+        let error = host.call_tool("a.echo", json!({"message": ""})).await.unwrap_err();
+        assert!(error.to_string().ends_with(expected), "{error}");
+        host.shutdown().await;
+    }
+}
+
 /// Fault 98.
 #[tokio::test]
 async fn a_pause_that_cannot_be_read_or_is_over_counts_as_none() {
