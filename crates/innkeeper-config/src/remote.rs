@@ -126,6 +126,12 @@ fn headers(
             complete = false;
             continue;
         }
+        let scope = checker.scope;
+        let is_empty =
+            |name: &&String| scope.variable(name).is_some_and(|value| value.trim().is_empty());
+        for variable in replaced.variables.iter().filter(is_empty) {
+            checker.warning(&segments, format!("variable `{variable}` is empty"));
+        }
         headers.insert(name, Secret::new(replaced.value));
     }
     complete.then_some(headers)

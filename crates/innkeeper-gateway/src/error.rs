@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use innkeeper_host::CallError;
 use innkeeper_host::display_safe;
-use innkeeper_host::error::ProtocolError;
 use innkeeper_protocol::ParamsError;
 use innkeeper_protocol::envelope::code;
 use serde_json::json;
@@ -207,9 +206,8 @@ impl RpcError {
     /// Converts the error of a call to the item that the client knows as `name`.
     pub(crate) fn from_call_error(error: CallError, name: &str) -> Self {
         let mut message = error.to_string();
-        // The client can ask for less.
-        if let CallError::Protocol { source: limit @ ProtocolError::TooLarge { .. }, .. } = &error {
-            message = format!("{message}: {limit}");
+        if let CallError::Protocol { source, .. } = &error {
+            message = format!("{message}: {source}");
         }
         let (kind, data) = match error {
             // The error object of the server, as the server sent it.

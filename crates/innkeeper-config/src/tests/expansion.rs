@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use proptest::prelude::{any, proptest};
 
 use super::super::{Config, Environment, TransportConfig};
-use super::{MISSING_DIR, args, diagnostics, load_with};
+use super::{MISSING_DIR, args, diagnostics, diagnostics_with, load_with};
 
 const VARIABLES: &[(&str, &str)] =
     &[("A", "one"), ("EMPTY", ""), ("NESTED", "${A}"), ("HOME", "/home/me"), ("CMD", "npx")];
@@ -77,6 +77,15 @@ fn what_is_not_a_reference_stays_as_it_is() {
 fn values_of_variables_are_not_expanded_again() {
     assert_eq!(expand("${NESTED}"), "${A}");
     assert_eq!(expand("${NO:-x}${NESTED}"), "x${A}");
+}
+
+#[test]
+fn a_header_with_an_empty_variable_is_a_warning_and_one_with_a_default_is_not() {
+    let text = r#"{"servers": {"a": {"url": "http://a", "headers": {
+  "Authorization": "Bearer ${TOKEN}", "X-Team": "${TEAM:-none}"
+}}}}"#;
+    let variables = [("TOKEN", ""), ("TEAM", "")];
+    assert_snapshot!(diagnostics_with(text, &variables), @"mcp.json:2:20 servers.a.headers.Authorization: variable `TOKEN` is empty");
 }
 
 #[test]

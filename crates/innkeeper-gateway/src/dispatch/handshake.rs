@@ -10,7 +10,7 @@ use innkeeper_protocol::request_meta::Implementation;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Caller, ClientRequest, Need, Reply};
+use super::{Caller, CallerOffering, ClientRequest, Need, Reply};
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
@@ -84,8 +84,8 @@ impl GatewayInner {
         to_raw_value(&response).map_err(internal)
     }
 
-    /// Returns the capabilities and the instructions for a caller. Of the servers that the client has not
-    /// used, nothing starts: they may have every capability, and their instructions are unknown.
+    /// Returns the capabilities and the instructions for a caller. Servers that the client has not used
+    /// do not start for it: what they have is unknown, as is what servers have that are not ready yet.
     async fn describe(
         self: &Arc<Self>,
         caller: &Caller,
@@ -94,7 +94,7 @@ impl GatewayInner {
         let offering = self.offering_for(caller, Need::Known).await?;
         let mut capabilities =
             aggregate_capabilities(offering.servers.iter().map(|server| &**server), revision);
-        if !self.unstarted_servers(&offering.view, caller.endpoint).is_empty() {
+        if self.may_offer_more(&offering, caller.endpoint) {
             declare_all(&mut capabilities, revision);
         }
         if !self.has_tasks(caller) {
@@ -102,6 +102,17 @@ impl GatewayInner {
         }
         add_capabilities(&mut capabilities, self.endpoint(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
+    }
+
+    /// Returns whether a server of the caller has not offered anything yet, and may do so later. Many
+    /// clients never ask for the lists of a capability that was not declared at the start.
+    fn may_offer_more(&self, offering: &CallerOffering, endpoint: usize) -> bool {
+        let options = self.endpoint(endpoint);
+        let offers = |name: &Arc<str>| offering.servers.iter().any(|server| server.name == *name);
+        let upstreams = offering.view.upstreams();
+        let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.names()));
+        names.any(|name| options.has_server(&name) && !offers(&name))
+            || !self.unstarted_servers(&offering.view, endpoint).is_empty()
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn aggregate_capabilities<'a>(
     all
 }
 
-/// Declares what servers that never started may have. A client asks for the lists of what is declared only.
+/// Declares what servers may have that were never ready. A client asks for the lists of what is declared only.
 pub(crate) fn declare_all(all: &mut Map<String, Value>, revision: Revision) {
     for list in ["tools", "prompts"] {
         all.insert(list.to_owned(), json!({ "listChanged": true }));

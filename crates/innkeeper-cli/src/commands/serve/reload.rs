@@ -58,6 +58,8 @@ pub(super) struct Reloading {
     mask: SecretMask,
     /// The configuration in effect, with all servers.
     current: Config,
+    /// Why the configuration was not read the last time.
+    reported_problems: Vec<String>,
     /// The digest of the socket for other commands, and where its listener goes; `None` without one.
     attach: Option<(String, mpsc::Sender<Option<AttachListener>>)>,
 }
@@ -97,6 +99,7 @@ impl Reloading {
             hangups,
             mask: context.output.secret_mask().clone(),
             current: config.clone(),
+            reported_problems: Vec::new(),
             attach: None,
         })
     }
@@ -183,13 +186,18 @@ impl Reloading {
         let Loaded { config, digest } = match self.load() {
             Ok(loaded) => loaded,
             Err(problems) => {
-                for problem in problems {
-                    let text = format!("configuration not reloaded: {problem}");
-                    output.labelled_status(Style::Note, "warning", &text)?;
+                // A signal often follows the change of a file.
+                if cause == Cause::Signal || problems != self.reported_problems {
+                    for problem in &problems {
+                        let text = format!("configuration not reloaded: {problem}");
+                        output.labelled_status(Style::Note, "warning", &text)?;
+                    }
                 }
+                self.reported_problems = problems;
                 return Ok(());
             }
         };
+        self.reported_problems.clear();
         let file = self.file_to_approve.as_deref();
         let trust = file.map(|file| trust::stored_policy(&self.environment, file));
         self.mask.add_config(&config);

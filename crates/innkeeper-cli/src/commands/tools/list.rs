@@ -108,8 +108,18 @@ fn print_unavailable(host: &Host, output: &mut Output, name: &str) -> io::Result
     Ok(())
 }
 
-/// Prints a warning for each list that the server declares and that could not be read.
+/// Prints a warning for each list that the server declares and that could not be read, or that nothing
+/// is listed.
 fn print_missing_lists(output: &mut Output, listing: &ServerListing) -> io::Result<()> {
+    let ServerListing { tools, prompts, resources, resource_templates, missing, .. } = listing;
+    if tools.is_empty()
+        && prompts.is_empty()
+        && resources.is_empty()
+        && resource_templates.is_empty()
+        && missing.is_empty()
+    {
+        output.print_message("  no tools, prompts or resources")?;
+    }
     for MissingList { list, reason } in &listing.missing {
         output.print_message(&format!(
             "  {}: could not list its {}: {}",

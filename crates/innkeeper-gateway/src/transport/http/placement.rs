@@ -69,7 +69,8 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
         let error = unexpected_message(
             "request without a session: send `initialize` first, then its `Mcp-Session-Id` header",
         );
-        return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, None, &error)));
+        let id = if let [id] = requests { Some(id) } else { None };
+        return Err(Box::new(rpc_error_response(StatusCode::BAD_REQUEST, id, &error)));
     };
     let HttpRequest { transport, endpoint, principal, .. } = from;
     let find_here = || transport.sessions.find(id, principal, *endpoint);
