@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 
 use super::check::EntryChecker;
+use super::expand::VariableSource as _;
 use super::key_location::{PathSegment, key_segment};
 use super::key_path::KeyPath;
 use super::raw;

@@ -5,6 +5,7 @@
 mod capabilities;
 mod pages;
 mod search;
+mod unusual_names;
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -213,12 +214,6 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// Maximum number of characters of a name in MCP (2025-11-25, Tool Names).
-const MAX_NAME_CHARS: usize = 128;
-
-/// Maximum number of characters of a name that all models and clients take.
-const MAX_COMMON_NAME_CHARS: usize = 64;
-
 impl Offering {
     /// Builds the offering of an endpoint from the definitions of its servers. The items are in the
     /// order of the configuration. `is_server` knows the servers of all hosts, also of those that do not
@@ -267,20 +262,6 @@ impl Offering {
             search,
             omitted,
         }
-    }
-
-    /// Returns a warning about names that many clients do not take.
-    pub(crate) fn long_names(&self) -> Option<String> {
-        let named = [ListKind::Tools, ListKind::Prompts].map(|kind| self.list(kind).items());
-        let names = named.into_iter().flatten().map(|item| (item.name.chars().count(), &item.name));
-        let long: Vec<_> = names.filter(|(length, _)| *length > MAX_COMMON_NAME_CHARS).collect();
-        let (length, name) = long.iter().max_by_key(|(length, _)| *length)?;
-        let (count, name) = (long.len(), innkeeper_host::display_safe(name));
-        Some(format!(
-            "{count} names of tools or prompts have more than {MAX_COMMON_NAME_CHARS} characters, which \
-             several models and clients do not take; MCP permits {MAX_NAME_CHARS}, and the longest, \
-             `{name}`, has {length}: shorten the name of its server, or set `serve.names` to `flat`"
-        ))
     }
 
     /// Returns the tool of a name.

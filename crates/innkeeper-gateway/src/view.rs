@@ -195,7 +195,7 @@ impl View {
         for omitted in &offering.omitted {
             tracing::warn!("{omitted}");
         }
-        if let Some(warning) = offering.long_names() {
+        for warning in offering.name_warnings() {
             tracing::warn!("{warning}");
         }
         cell.store(Some(Arc::new(CachedOffering { definitions, offering: offering.clone() })));

@@ -92,6 +92,22 @@ async fn an_item_of_an_ended_server_is_unavailable_and_not_unknown() {
 }
 
 #[tokio::test]
+async fn what_a_server_may_offer_later_is_declared_while_it_is_not_ready() {
+    let test_env = TestEnv::new();
+    let fixture = test_env.fixture("a").config_key("restart", "never");
+    let builder = GatewayBuilder::new(GatewayOptions::default());
+    let gateway = test_env.gateway_with(builder, [fixture]).await;
+    kill_server(&gateway.host, "a").await;
+    let initialized = initialize(&mut gateway.connect_as("local")).await;
+    let discovered = gateway.modern("local", json!({})).request("server/discover", json!({})).await;
+    for result in [initialized, discovered] {
+        for list in ["tools", "prompts", "resources"] {
+            assert_eq!(result["capabilities"][list]["listChanged"], true, "{result}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_resource_of_an_ended_server_is_unavailable_and_not_unknown() {
     let test_env = TestEnv::new();
     let builder = GatewayBuilder::new(GatewayOptions::default());
@@ -176,10 +192,10 @@ async fn a_server_that_is_not_there_at_the_start_appears_in_open_sessions() {
     assert_eq!(client.call("a.echo", json!({"message": "hi"})).await, "hi");
 }
 
-async fn initialize(client: &mut TestClient) {
+async fn initialize(client: &mut TestClient) -> Value {
     let info = json!({"name": "test", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
-    client.request("initialize", params).await;
+    client.request("initialize", params).await
 }
 
 /// Returns the number of calls of a tool that reached the server.
