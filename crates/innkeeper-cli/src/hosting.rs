@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_gateway::GatewayBuilder;
@@ -136,6 +137,10 @@ pub(crate) async fn with_host_options<T>(
     }
 }
 
+/// How long `serve` waits for servers before it serves those that are ready: a client gives up after 30
+/// to 60 s, and many clients read the lists only once.
+const SERVE_START_WAIT: Duration = Duration::from_secs(10);
+
 /// Returns the builder of the command's host. If a running gateway can serve the command, the only
 /// server of the host is that of the gateway.
 async fn host_builder(
@@ -165,7 +170,7 @@ async fn host_builder(
         None => builder,
     };
     Ok(match &options.gateway {
-        Some(gateway) => gateway.register(builder),
+        Some(gateway) => gateway.register(builder).start_wait(SERVE_START_WAIT),
         None => builder,
     })
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_config::{Config, RestartPolicy};
-use tokio::sync::{SetOnce, mpsc};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{SetOnce, mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::audit::AuditEvent;
 use crate::connection::log_level;
@@ -34,6 +34,26 @@ const FAILURE_WINDOW: Duration = Duration::from_secs(1);
 /// an interactive sign-in can move the deadline. Waiters wake in the order of the file, so that the
 /// servers of one wave always start in the same order.
 type DependencyReadiness = HashMap<Arc<str>, SetOnce<Option<Instant>>>;
+
+/// Starts all servers, whose failures end no start, and returns when all are ready or have failed, or
+/// after `wait`. The starts go on then.
+pub(crate) async fn start_in_background(
+    registry: &Arc<Registry>,
+    launcher: &Arc<Launcher>,
+    config: &Config,
+    wait: Duration,
+) {
+    let (done, started) = oneshot::channel();
+    let (registry, config) = (registry.clone(), config.clone());
+    let tasks = launcher.tasks.clone();
+    let launcher = launcher.clone();
+    tasks.spawn(async move {
+        // No server is required.
+        start_all(&registry, &launcher, &config).await.ok();
+        done.send(()).ok();
+    });
+    timeout(wait, started).await.ok();
+}
 
 /// Starts all servers, or stops the started servers after a failure.
 pub(crate) async fn start_all(
@@ -145,12 +165,19 @@ impl ServerStart {
 
     /// Runs the start. Fails only for a required server; an optional server becomes unavailable.
     async fn run(self, mut limit: StartDeadline) -> Result<(), ServerFailure> {
-        let result = self.start(&mut limit, self.server.config().required).await;
+        // The host may be in use already.
+        let _turn = self.server.restart_lock.lock().await;
+        let result = tokio::select! {
+            biased;
+            () = self.registry.closed() => None,
+            _ = self.server.removed.wait() => None,
+            result = self.start(&mut limit, self.server.config().required) => Some(result),
+        };
         if let Some(outcome) = self.readiness.get(&self.server.name) {
             // Each server starts once, so the outcome is set once.
-            drop(outcome.set(result.is_ok().then_some(limit.deadline)));
+            drop(outcome.set(matches!(result, Some(Ok(()))).then_some(limit.deadline)));
         }
-        let Err(failure) = result else { return Ok(()) };
+        let Some(Err(failure)) = result else { return Ok(()) };
         self.report_failure(&failure);
         if self.server.config().required {
             return Err(failure);

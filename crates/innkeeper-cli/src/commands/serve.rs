@@ -27,7 +27,7 @@ use innkeeper_gateway::{
     Principal,
 };
 use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
-use innkeeper_host::{Config, Environment, Host};
+use innkeeper_host::{Config, Environment, Host, ServerState};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{SetOnce, mpsc};
@@ -51,7 +51,7 @@ use crate::exit::CliError;
 use crate::hosting::{
     HostOptions, HostPreparation, print_failed_servers, ready_servers, with_available_servers,
 };
-use crate::output::{Output, Style};
+use crate::output::{Output, Style, escape_inline};
 use crate::trust;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
@@ -135,6 +135,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
+        print_starting_servers(host, output)?;
         let gateway = builder.build(host.clone());
         let drain = (&*stop, drain_time);
         let Some(listener) = listener else {
@@ -148,6 +149,17 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         http.run(&gateway, host, reloading, drain, output).await
     };
     with_available_servers(context, config, host_options, operation).await
+}
+
+/// Prints a line for each server that clients get later.
+fn print_starting_servers(host: &Host, output: &mut Output) -> std::io::Result<()> {
+    for (name, status) in host.status() {
+        if status.state == ServerState::Starting {
+            let text = "still starting; its items follow when it is ready";
+            output.labelled_status(Style::Strong, &escape_inline(&name), text)?;
+        }
+    }
+    Ok(())
 }
 
 /// Number of sockets for other commands that wait: a reload creates one.

@@ -6,6 +6,7 @@ mod runner_check;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use innkeeper_config::{Config, ConfigError, ConfigWatcher, Diagnostic, Environment};
@@ -66,6 +67,8 @@ pub struct HostBuilder {
     supervisor: Option<Supervisor>,
     ledger: Option<PathBuf>,
     handshake_notes: Option<PathBuf>,
+    /// Maximum wait for servers that start; `None` for as long as the starts take.
+    start_wait: Option<Duration>,
     client: ClientInfo,
     environment: Option<Environment>,
     callbacks: CallbackRegistry,
@@ -97,6 +100,7 @@ impl HostBuilder {
             supervisor: None,
             ledger: None,
             handshake_notes: None,
+            start_wait: None,
             client: ClientInfo::default(),
             environment: None,
             callbacks: CallbackRegistry::default(),
@@ -133,6 +137,17 @@ impl HostBuilder {
     #[must_use]
     pub fn ledger(mut self, directory: impl Into<PathBuf>) -> Self {
         self.ledger = Some(directory.into());
+        self
+    }
+
+    /// Sets the longest time that [`start`](Self::start) waits for servers. After this time it returns a
+    /// host whose slow servers go on starting: their state is
+    /// [`ServerState::Starting`](crate::ServerState::Starting), and [`HostEvent::Ready`] and
+    /// [`HostEvent::CatalogChanged`] follow. All servers are optional then, as with
+    /// [`Config::with_optional_servers`]. Default: as long as the starts take.
+    #[must_use]
+    pub fn start_wait(mut self, limit: Duration) -> Self {
+        self.start_wait = Some(limit);
         self
     }
 
@@ -423,8 +438,11 @@ impl HostBuilder {
         let Self { mut config, supervisor, ledger, client, environment, .. } = self;
         let Self { callbacks, log_levels, auth, events, pin_verifier, watch, telemetry, .. } = self;
         let Self { opener, limits, connectors, pings_unresponsive, revives_servers, .. } = self;
-        let Self { mut continued_sessions, start_slots, leaves_stopped, handshake_notes, .. } =
-            self;
+        let Self { mut continued_sessions, start_slots, leaves_stopped, .. } = self;
+        let Self { handshake_notes, start_wait, .. } = self;
+        if start_wait.is_some() {
+            config = config.with_optional_servers();
+        }
         // The watcher exists before the start, so a change during the start is detected.
         let watch = watch.map(|trust| (ConfigWatcher::new(&config), trust));
         let environment = environment.unwrap_or_else(|| config.environment.clone());
@@ -492,7 +510,10 @@ impl HostBuilder {
         if leaves_stopped {
             registry.leave_stopped();
         } else {
-            start::start_all(registry, launcher, &config).await?;
+            match start_wait {
+                Some(wait) => start::start_in_background(registry, launcher, &config, wait).await,
+                None => start::start_all(registry, launcher, &config).await?,
+            }
         }
         registry.open();
         host.watch(watch);

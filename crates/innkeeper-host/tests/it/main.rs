@@ -35,6 +35,7 @@ mod restart;
 mod retry;
 mod round_trips;
 mod start;
+mod start_wait;
 mod stop;
 mod stop_server;
 mod tasks;
