@@ -13,9 +13,10 @@ use innkeeper_config::{
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
-use crate::error::{RestartError, ServerFailure};
+use crate::error::{RestartError, ServerFailure, UnavailableReason};
 use crate::event::HostEvent;
 use crate::guard;
+use crate::lifecycle::ServerState;
 use crate::own_files::OwnFiles;
 use crate::registry::{self, Registry};
 use crate::server::connector::Connectors;
@@ -31,8 +32,9 @@ use crate::trust::{LaunchSpec, TrustPolicy};
 pub struct ReloadOptions {
     /// New configuration. Default: the current content of the files.
     pub config: Option<Config>,
-    /// Whether to restart servers with changed settings at once, dependencies first. Default:
-    /// servers keep running until [`Host::restart_server`](crate::Host::restart_server).
+    /// Whether to restart servers with changed settings at once, dependencies first, and to start
+    /// servers again whose last start failed. Default: servers keep running, or stay unavailable,
+    /// until [`Host::restart_server`](crate::Host::restart_server).
     pub apply_changes: bool,
     /// The decision about new servers and servers with a changed launch. Default: all launches are
     /// approved, because the application requested the reload.
@@ -204,7 +206,9 @@ impl Reloader {
         report.warnings.clone_from(&config.warnings);
         self.config.store(Arc::new(config.clone()));
         self.stop_removed(&before, &leaving).await;
-        let waiting = |name: &str| options.apply_changes && self.is_pending(name);
+        let waiting = |name: &str| {
+            options.apply_changes && (self.is_pending(name) || self.has_failed_start(name))
+        };
         report.failed = self.start_servers(&config, &report.added, waiting).await;
         Ok(report)
     }
@@ -264,6 +268,16 @@ impl Reloader {
             let status = server.status();
             // A stopped server applies the settings when the application starts it again.
             status.pending_settings.is_some() && !status.is_stop_requested
+        })
+    }
+
+    /// Returns whether the last start of a server failed: what it lacked may be there now.
+    fn has_failed_start(&self, name: &str) -> bool {
+        self.registry.server(name).is_some_and(|server| {
+            let status = server.status();
+            status.state == ServerState::Unavailable
+                && !status.is_stop_requested
+                && matches!(status.unavailable_reason, Some(UnavailableReason::NotStarted(_)))
         })
     }
 

@@ -28,7 +28,7 @@ pub(crate) mod unknown_session;
 mod writer;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use innkeeper_protocol::{Era, ErrorObject, JsonText, Revision};
@@ -135,6 +135,8 @@ struct SessionState {
     consecutive_invalid_lines: AtomicU32,
     /// Set by the first valid message.
     first_message: SetOnce<()>,
+    /// The last line before the first valid message: some servers write their errors to stdout.
+    early_line: Mutex<Vec<u8>>,
     multiline_detector: Mutex<MultilineDetector>,
     revision: OnceLock<Revision>,
     /// Notified when the server reports a changed task.
@@ -168,6 +170,11 @@ impl Session {
         session
     }
 
+    /// Returns the last line of text that the server wrote before its first message.
+    pub(crate) fn early_line(&self) -> Vec<u8> {
+        self.0.early_line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Creates a session over a message transport, which sends the messages of the receiver and
     /// passes incoming messages to the sink.
     pub(crate) fn over_transport(
@@ -198,6 +205,7 @@ impl Session {
             unusable_messages: AtomicU64::new(0),
             consecutive_invalid_lines: AtomicU32::new(0),
             first_message: SetOnce::new(),
+            early_line: Mutex::default(),
             multiline_detector: Mutex::default(),
             revision: OnceLock::new(),
             task_changed: Notify::new(),

@@ -203,7 +203,7 @@ impl ServerStart {
             needs_user_sign_in: failure.needs_user_sign_in(),
             stderr: failure.stderr.clone(),
         };
-        let reason = UnavailableReason::NotStarted(failure.summary().into());
+        let reason = UnavailableReason::NotStarted(failure.summary_with_last_words().into());
         self.registry.mark_unavailable(&self.server, reason);
     }
 

@@ -119,7 +119,8 @@ impl StderrTail {
         display_safe(anstream::adapter::strip_str(&text).to_string().trim_end()).into_owned()
     }
 
-    fn keep(&self, bytes: &[u8]) {
+    /// Adds output of the server.
+    pub(crate) fn keep(&self, bytes: &[u8]) {
         let mut tail = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = &bytes[bytes.len().saturating_sub(MAX_TAIL_BYTES)..];
         let excess = (tail.len() + bytes.len()).saturating_sub(MAX_TAIL_BYTES);

@@ -84,6 +84,15 @@ impl ServerFailure {
         }
     }
 
+    /// Returns [`Self::summary`] with the last words of a server that did not respond in time.
+    pub(crate) fn summary_with_last_words(&self) -> String {
+        let summary = self.summary();
+        match failure_line(&self.stderr).filter(|_| self.reason.elapsed_timeout().is_some()) {
+            Some(line) => format!("{summary}; the server said: {line}"),
+            None => summary,
+        }
+    }
+
     /// Returns what to change if stderr or the connection shows a frequent problem: a variable that
     /// is not set, a certificate, a proxy, or a package that does not exist.
     pub fn hint(&self) -> Option<String> {
@@ -94,7 +103,8 @@ impl ServerFailure {
     }
 
     /// Returns whether a later start can succeed although the user changes nothing: the failure shows
-    /// no missing program, variable, package, sign-in or trust, and no wrong protocol.
+    /// no missing program, variable, package or trust, and no wrong protocol. A person may sign in
+    /// with another process.
     pub(crate) fn may_succeed_later(&self) -> bool {
         match &self.reason {
             StartFailureReason::Spawn(_) => false,
@@ -105,13 +115,12 @@ impl ServerFailure {
                 self.reason.is_transient(&self.stderr)
             }
             StartFailureReason::Call(error) => match &**error {
+                CallError::Unavailable { reason: UnavailableReason::Unauthorized(_), .. } => {
+                    error.needs_user_sign_in()
+                }
                 CallError::Unavailable { reason, .. } => !matches!(
                     reason,
-                    UnavailableReason::Unauthorized(_)
-                        | UnavailableReason::Unreachable {
-                            kind: ConnectFailureKind::Certificate,
-                            ..
-                        }
+                    UnavailableReason::Unreachable { kind: ConnectFailureKind::Certificate, .. }
                 ),
                 CallError::Protocol { source, .. } => !matches!(
                     source,

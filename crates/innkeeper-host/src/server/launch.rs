@@ -208,7 +208,7 @@ impl Launcher {
     }
 }
 
-/// Terminates a failed launch and captures its last stderr output.
+/// Terminates a failed launch and captures its last output on stderr, else on stdout.
 async fn give_up(
     mut running: StartedServer,
     phase: StartPhase,
@@ -219,6 +219,10 @@ async fn give_up(
     // Do not wait longer for a tree that survives the kill; dropping the process kills it again.
     drop(timeout(EXIT_GRACE, running.instance.wait_tree()).await);
     drop(timeout(STDERR_GRACE, &mut running.stderr_ended).await);
-    let stderr = running.stderr.tail(MAX_STDERR_BYTES);
+    let mut stderr = running.stderr.tail(MAX_STDERR_BYTES);
+    if stderr.is_empty() {
+        running.stderr.keep(&running.session.early_line());
+        stderr = running.stderr.tail(MAX_STDERR_BYTES);
+    }
     LaunchFailure { phase, reason, stderr }
 }

@@ -23,6 +23,9 @@ use crate::text::display_prefix;
 /// Maximum number of characters logged of an unknown name.
 const MAX_SHOWN_CHARS: usize = 64;
 
+/// Maximum number of bytes of a line before the first message that are kept.
+const MAX_EARLY_LINE_BYTES: usize = 1 << 10;
+
 /// Maximum number of consecutive invalid lines; longer than any banner or startup log.
 pub(super) const MAX_INVALID_LINES: u32 = 1000;
 
@@ -90,6 +93,7 @@ impl SessionState {
             }
             Err(malformed) => {
                 this.rate_limiter.count(text.len() as u64);
+                this.keep_early_line(text);
                 this.handle_malformed(malformed);
                 Self::detect_multiline(this, text);
             }
@@ -255,6 +259,16 @@ impl SessionState {
         match id.and_then(RequestId::from_raw).as_ref().and_then(RequestId::as_client_id) {
             Some(id) => self.change_notifier.acknowledge(id),
             None => self.log_unusable("acknowledgement of unknown request", None),
+        }
+    }
+
+    /// Keeps a line of text, not of JSON, before the first message.
+    fn keep_early_line(&self, line: &[u8]) {
+        let is_text = line.trim_ascii().first().is_some_and(|first| !b"{}[]\"".contains(first));
+        if is_text && !self.first_message.initialized() {
+            let mut early_line = self.early_line.lock().unwrap_or_else(PoisonError::into_inner);
+            early_line.clear();
+            early_line.extend_from_slice(&line[..line.len().min(MAX_EARLY_LINE_BYTES)]);
         }
     }
 

@@ -46,6 +46,28 @@ async fn reload_and_apply(host: &Host) -> ReloadReport {
     host.reload_with(options).await.unwrap()
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_reload_that_applies_changes_starts_a_server_whose_program_is_there_now() {
+    let test_env = TestEnv::new();
+    let program = test_env.path("late");
+    let mut entry = test_env.fixture("one").config_entry();
+    let fixture = entry["command"].as_str().unwrap().to_owned();
+    entry["command"] = program.to_str().unwrap().into();
+    entry["required"] = false.into();
+    let path = test_env.path("mcp.json");
+    std::fs::write(&path, json!({"servers": {"one": entry}}).to_string()).unwrap();
+    let config = Config::load(&[path], &Environment::from_process()).unwrap();
+    let host = builder(config).start().await.unwrap();
+    assert_eq!(reload_and_apply(&host).await.failed.len(), 1);
+    std::os::unix::fs::symlink(fixture, program).unwrap();
+    host.reload().await.unwrap();
+    assert_eq!(host.status()["one"].state, ServerState::Unavailable);
+    assert!(reload_and_apply(&host).await.failed.is_empty());
+    assert_eq!(host.status()["one"].state, ServerState::Ready);
+    host.shutdown().await;
+}
+
 /// Proves: FR1.6, N9
 #[tokio::test]
 async fn an_added_server_starts_a_removed_one_stops_a_changed_one_waits_and_the_rest_goes_on() {

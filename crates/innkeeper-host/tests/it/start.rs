@@ -309,6 +309,34 @@ async fn a_server_that_ends_with_a_reason_is_launched_again_and_its_reason_is_re
 }
 
 #[tokio::test]
+async fn what_a_server_says_on_stdout_or_before_its_time_is_up_is_the_reason() {
+    for (script, expected) in [
+        (
+            "echo 'Error: license expired'; exit 2",
+            "license expired (process ended with exit code 2)",
+        ),
+        (
+            "echo 'waiting for db' >&2; exec /bin/sleep 60",
+            "within 0.5 s; the server said: waiting for db",
+        ),
+        (
+            "echo 'waiting for db'; exec /bin/sleep 60",
+            "within 0.5 s; the server said: waiting for db",
+        ),
+    ] {
+        let test_env = TestEnv::new();
+        let entry = json!({"command": "/bin/sh", "args": ["-c", script], "initTimeout": 0.5});
+        let file = json!({"servers": {"one": entry}});
+        let config =
+            Config::from_value(&file, "mcp.json", &test_env.path("."), &Environment::default());
+        let host = builder(config.unwrap().with_optional_servers()).start().await.unwrap();
+        let reason = host.status()["one"].unavailable_reason.as_ref().unwrap().to_string();
+        assert!(reason.ends_with(expected), "{reason}");
+        host.shutdown().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_without_its_key_is_launched_once_and_the_hint_names_the_key() {
     let test_env = TestEnv::new();
     let words = "\u{1b}[31mError: API_KEY environment variable is required\u{1b}[0m";
