@@ -52,6 +52,25 @@ pub(crate) fn refuses_session(error: &ErrorObject) -> bool {
     REFUSAL_CODES.contains(&error.code) && names_unknown_session(&error.message)
 }
 
+/// What remains of the words of a refusal besides [`LOST_WORDS`], if it is about the session of the
+/// request and not about one of a tool, such as a browser or a payment.
+const PLAIN_WORDS: [&str; 22] = [
+    "a", "an", "bad", "client", "does", "error", "exist", "has", "header", "id", "in", "is", "it",
+    "mcp", "no", "or", "please", "provided", "request", "session", "the", "was",
+];
+
+/// Returns whether the error response to a request, which it names, is plainly about the session of the
+/// request: it has a code for requests that are not processed, and no word about anything else.
+pub(crate) fn plainly_refuses_session(error: &ErrorObject) -> bool {
+    let is_known = |word: &str| {
+        PLAIN_WORDS.contains(&word)
+            || LOST_WORDS.iter().any(|words| words.split(' ').any(|known| known == word))
+    };
+    let message = error.message.to_lowercase();
+    let mut words = message.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    refuses_session(error) && words.all(is_known)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,6 +92,24 @@ mod tests {
         for text in ["not found", "invalid arguments", "session opened", "text too long", ""] {
             assert!(!names_unknown_session(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_refusal_with_other_words_may_be_about_the_session_of_a_tool() {
+        let plainly = |code, message: &str| {
+            plainly_refuses_session(&ErrorObject { code, message: message.into(), data: None })
+        };
+        for message in
+            ["Session not found", "Invalid or expired session", "MCP session has expired"]
+        {
+            assert!(plainly(-32_001, message), "{message}");
+        }
+        for message in ["browser session 5 is closed", "Session 7f not found", "not found"] {
+            assert!(!plainly(-32_001, message), "{message}");
+        }
+        assert!(
+            !plainly(-32_000, "Session expired") && !plainly(-32_602, "session id is required")
+        );
     }
 
     #[test]

@@ -174,13 +174,13 @@ async fn read_response(
         return Err(content_type_error(&format!("{essence} with encoding {coding}")).into());
     }
     match essence {
-        "application/json" => read_json(http_session, response, request.id).await,
+        // Some servers name JSON in another way, or not at all.
+        "application/json" | "application/json-rpc" | "text/json" | "" => {
+            read_json(http_session, response, request.id).await
+        }
         "text/event-stream" => read_stream(http_session, response, request, session).await,
         _ if response.content_length() == Some(0) => Err(missing_response().into()),
-        _ => {
-            Err(content_type_error(if kind.is_empty() { "no content type" } else { essence })
-                .into())
-        }
+        _ => Err(content_type_error(essence).into()),
     }
 }
 

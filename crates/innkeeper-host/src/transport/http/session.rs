@@ -94,7 +94,9 @@ impl HttpSession {
 
     /// Stores the session of a successful `initialize`.
     pub(super) fn set_session(&self, init_request: InitializeRequest, headers: &HeaderMap) {
-        self.state.set(init_request, headers.get(http::SESSION_ID));
+        // An empty id is none.
+        let id = headers.get(http::SESSION_ID).filter(|id| !id.is_empty());
+        self.state.set(init_request, id);
     }
 
     /// Builds a request with the common headers and the session id.

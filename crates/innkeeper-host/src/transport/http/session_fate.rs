@@ -7,7 +7,7 @@ use super::post::missing_response;
 use super::response_error::StatusFailure;
 use crate::error::ProtocolError;
 use crate::session::RequestError;
-use crate::session::unknown_session::names_unknown_session;
+use crate::session::unknown_session::{names_unknown_session, plainly_refuses_session};
 
 /// The codes of errors about the message itself: they say nothing about the session.
 const MESSAGE_CODES: [i64; 3] = [-32_700, -32_601, -32_602];
@@ -56,9 +56,9 @@ impl ExchangeFailure {
             | RequestError::Timeout => (None, ""),
         };
         let is_own = id.is_some() && failure.id == id;
-        let refused = match is_own && code.is_some() {
-            true => SessionFate::Ambiguous,
-            false => SessionFate::Forgotten,
+        let refused = match &failure.error {
+            RequestError::ErrorResponse(error) if is_own => fate_by_words(error),
+            _ => SessionFate::Forgotten,
         };
         let fate = match failure.status {
             // Without a challenge, which the client for tokens handles.
@@ -97,13 +97,21 @@ pub(super) fn refused_session(text: &[u8], id: Option<u64>) -> Option<ExchangeFa
         RequestError::ErrorResponse(ErrorObject { code, message, data: None })
     };
     let is_own = id.is_some() && message.get("id").and_then(Value::as_u64) == id;
-    names_unknown_session(words).then(|| ExchangeFailure {
-        fate: if is_own { SessionFate::Ambiguous } else { SessionFate::Forgotten },
-        error: error
-            .get("code")
-            .and_then(Value::as_i64)
-            .map_or_else(missing_response, error_object),
-    })
+    let error =
+        error.get("code").and_then(Value::as_i64).map_or_else(missing_response, error_object);
+    let fate = match &error {
+        RequestError::ErrorResponse(error) if is_own => fate_by_words(error),
+        _ => SessionFate::Forgotten,
+    };
+    names_unknown_session(words).then_some(ExchangeFailure { fate, error })
+}
+
+/// Returns what an error that names its request says about the session.
+fn fate_by_words(error: &ErrorObject) -> SessionFate {
+    match plainly_refuses_session(error) {
+        true => SessionFate::Forgotten,
+        false => SessionFate::Ambiguous,
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +137,8 @@ mod tests {
         for (expected, status, id, code, text) in [
             (Forgotten, 404, None, None, "404 page not found"),
             (Forgotten, 404, None, Some(-32_000), "Not Found"),
-            (Ambiguous, 404, own, Some(-32_001), "Session not found"),
+            (Forgotten, 404, own, Some(-32_001), "Session not found"),
+            (Ambiguous, 404, own, Some(-32_001), "session 7f not found"),
             (Ambiguous, 404, own, Some(-32_602), "project not found"),
             (Ambiguous, 401, own, Some(-32_000), "card declined"),
             (Ambiguous, 400, own, Some(-32_602), "session_id is required"),
@@ -160,8 +169,7 @@ mod tests {
             r#"[{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Session not found"}}]"#,
         ] {
             let fate = refused_session(text.as_bytes(), Some(7)).unwrap().fate;
-            let is_own = text.contains("\"id\":7");
-            assert_eq!(fate == SessionFate::Ambiguous, is_own, "{text}");
+            assert_eq!(fate, SessionFate::Forgotten, "{text}");
         }
         for text in [
             r#"{"error":"boom"}"#,

@@ -7,7 +7,7 @@ use super::{echo, start_host_with_neighbour};
 use crate::setup::TestEnv;
 
 /// Refusals of the second call, as servers send them for a session that they do not know.
-fn refusals() -> [Fault; 7] {
+fn refusals() -> [Fault; 9] {
     let null_id = |code: i64, message: &str| {
         json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}})
             .to_string()
@@ -19,6 +19,8 @@ fn refusals() -> [Fault; 7] {
         Fault::body(400, "text/plain", "Invalid session ID"),
         Fault::body(401, "text/plain", "unauthorized"),
         Fault::body(410, "text/plain", "gone"),
+        Fault::status(200).rpc_error(-32_001, "Session not found"),
+        Fault::status(404).rpc_error(-32_001, "Session not found"),
         Fault::body(200, json, &null_id(-32_600, "Session not found")),
         Fault::body(200, "text/event-stream", "data: {\"error\":\"Session not found\"}\n\n"),
     ]
@@ -67,9 +69,9 @@ async fn a_refusal_that_means_an_unknown_session_starts_one_session_and_runs_the
 #[tokio::test]
 async fn an_error_with_the_id_of_the_call_counts_if_a_ping_is_refused_too() {
     for (status, code, message) in [
-        (200, -32_001, "Session not found"),
+        (200, -32_001, "Session 7f not found"),
         (400, -32_000, "Bad Request: No valid session ID provided"),
-        (404, -32_001, "Session not found"),
+        (404, -32_000, "Not Found"),
     ] {
         let refused = Fault::status(status).rpc_error(code, message);
         let of_call = refused.clone().on_rpc_method("tools/call").only_nth(2);

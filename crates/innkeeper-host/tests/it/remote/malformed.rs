@@ -47,13 +47,14 @@ async fn an_html_page_or_another_content_type_is_a_protocol_error() {
         (Fault::html_page(), "text/html"),
         (Fault::content_type("text/plain; charset=utf-8"), "text/plain"),
         (Fault::body(200, "application/json-seq", "{}"), "application/json-seq"),
-        (Fault::body(200, "", "{}"), "no content type"),
     ] {
         match protocol_error_of(fault).await {
             ProtocolError::UnexpectedContentType(kind) => assert_eq!(&*kind, expected),
             other => panic!("another fault: {other:?}"),
         }
     }
+    let error = protocol_error_of(Fault::body(200, "", "{}")).await;
+    assert!(matches!(error, ProtocolError::MissingResponse), "{error:?}");
     let error = protocol_error_of(Fault::empty_response()).await;
     assert!(matches!(error, ProtocolError::MissingResponse), "{error:?}");
     let error = protocol_error_of(Fault::status(202)).await;
@@ -109,6 +110,14 @@ async fn a_refusal_with_an_error_of_json_rpc_is_the_servers_error() {
             call_with_fault(Fault::status(status).rpc_error(-32001, "not for you"), false).await;
         let Err(CallError::Server { error, .. }) = result else { panic!("{status}: {result:?}") };
         assert_eq!((error.code, &*error.message), (-32001, "not for you"));
+    }
+}
+
+#[tokio::test]
+async fn json_under_another_name_or_none_is_json() {
+    for name in ["text/json", "application/json-rpc", ""] {
+        let fault = Fault::content_type(name);
+        assert_eq!(call_with_fault(fault, true).await.unwrap(), "odd", "{name}");
     }
 }
 
