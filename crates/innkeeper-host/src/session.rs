@@ -162,9 +162,8 @@ impl Session {
         limits: SessionLimits,
     ) -> Self {
         let tasks = owner.tasks.clone();
-        let outlet =
-            Outbound::Pipe(SessionWriter::new(Box::new(writer), limits.max_write_queue_bytes));
-        let session = Self::new(owner, outlet, limits);
+        let writer = SessionWriter::new(Box::new(writer), limits.max_write_queue_bytes);
+        let session = Self::new(owner, Outbound::Pipe(Box::new(writer)), limits);
         tasks.spawn(read_output(session.0.clone(), reader));
         tasks.spawn(flush(session.0.clone()));
         session

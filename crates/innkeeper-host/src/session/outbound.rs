@@ -13,7 +13,7 @@ use crate::error::UnavailableReason;
 #[derive(Debug)]
 pub(super) enum Outbound {
     /// The standard input of a child process.
-    Pipe(SessionWriter),
+    Pipe(Box<SessionWriter>),
     /// A transport that sends each message separately.
     Transport(OutboundSender),
 }
