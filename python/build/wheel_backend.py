@@ -13,7 +13,6 @@ from typing import Any
 
 import maturin
 from maturin import (
-    build_sdist,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
     get_requires_for_build_wheel,
@@ -70,6 +69,12 @@ def build_editable(
     """Builds an editable wheel with the native module and the command."""
     _build_command()
     name: str = maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+    return name
+
+
+def build_sdist(sdist_directory: str, config_settings: dict[str, Any] | None = None) -> str:
+    """Builds the source distribution, also in a checkout that has built nothing."""
+    name: str = _without_command(maturin.build_sdist, sdist_directory, config_settings)
     return name
 
 

@@ -1,4 +1,4 @@
-//! `coverage`: line coverage per module, measured by cargo-tarpaulin.
+//! `coverage`: line coverage per module, measured by cargo-tarpaulin and coverage.py.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::program::{Program, relative_path, repository_root};
 use crate::test::CargoTool;
-use crate::{TaskResult, figures, output, test};
+use crate::{TaskResult, figures, output, python, test};
 
 /// The page with the published figures.
 const PAGE_PATH: &str = "docs/reports/coverage.md";
-/// Minimum line coverage of each crate, in percent.
+/// Minimum line coverage of each crate and of the Python package, in percent.
 const MIN_LINE_PERCENT: f64 = 80.0;
 /// Crates that test the product and are not shipped.
 const TEST_CRATES: &[&str] = &[
@@ -29,30 +29,32 @@ const TEST_MODULES: &[&str] = &["simulation", "tests"];
 const TARPAULIN_ARGS: &str = "--locked --workspace --exclude xtask --engine llvm --follow-exec --skip-clean \
                     --no-fail-fast --rustflags=-Cdebuginfo=0 --timeout 600 --out Json \
                     --output-dir target/coverage --target-dir target/coverage";
+/// The files of the Python package, as coverage.py names them.
+const PYTHON_FILES: &str = "python/innkeeper/";
+/// The Python package in the table.
+const PYTHON_PACKAGE: &str = "innkeeper for Python";
 /// Extension of the counter files that each process writes.
 const COUNTER_EXTENSION: &str = "profraw";
 
-/// Runs the tests with cargo-tarpaulin and prints the table; `--write` also updates the page.
+/// Runs the tests with cargo-tarpaulin and those of the Python package with coverage.py, and prints the
+/// table; `--write` also updates the page. `--python` measures the Python package alone.
 ///
 /// # Errors
 ///
-/// A test fails, the report cannot be read, or a crate is below the minimum.
+/// A test fails, a report cannot be read, or a crate or the package is below the minimum.
 pub(crate) fn run(arguments: &[&str]) -> TaskResult {
-    let write = match arguments {
-        [] => false,
-        ["--write"] => true,
-        other => return Err(format!("unknown argument `{}`; known: `--write`", other.join(" "))),
+    let (write, all) = match arguments {
+        [] => (false, true),
+        ["--write"] => (true, true),
+        ["--python"] => (false, false),
+        other => {
+            let known = "known: `--write`, `--python`";
+            return Err(format!("unknown argument `{}`; {known}", other.join(" ")));
+        }
     };
-    test::install_test_servers(&[])?;
-    let result = CargoTool::TARPAULIN.install()?.args(TARPAULIN_ARGS).run();
-    remove_counter_files()?;
-    result?;
-    let file = repository_root().join("target/coverage/tarpaulin-report.json");
-    let text = fs::read_to_string(&file)
-        .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
-    let report: Value = serde_json::from_str(&text)
-        .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
-    let crates = group_by_module(&report);
+    let python = group_python_by_module(&python::coverage::measure()?);
+    let mut crates = if all { measure_crates()? } else { CoverageByCrate::new() };
+    crates.insert(PYTHON_PACKAGE.to_owned(), python);
     let rows = table_rows(&crates);
     output::print_line(output::format_table(&rows));
     if write {
@@ -67,6 +69,20 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         [] => Ok(()),
         below => Err(format!("below {MIN_LINE_PERCENT} %: {}", below.join(", "))),
     }
+}
+
+/// Runs the tests of the workspace with cargo-tarpaulin.
+fn measure_crates() -> TaskResult<CoverageByCrate> {
+    test::install_test_servers(&[])?;
+    let result = CargoTool::TARPAULIN.install()?.args(TARPAULIN_ARGS).run();
+    remove_counter_files()?;
+    result?;
+    let file = repository_root().join("target/coverage/tarpaulin-report.json");
+    let text = fs::read_to_string(&file)
+        .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
+    let report: Value = serde_json::from_str(&text)
+        .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
+    Ok(group_by_module(&report))
 }
 
 /// Removes the counter files from the package directories. Servers write counter files there,
@@ -111,9 +127,29 @@ impl LineCounts {
     }
 }
 
-/// The coverage of each module by crate. A module is a file in `src` with the directory of its
-/// name; a module without executable lines is absent.
-type CoverageByCrate = BTreeMap<String, BTreeMap<String, LineCounts>>;
+/// The coverage of each module. A module is a file in `src` with the directory of its name; a module
+/// without executable lines is absent.
+type CoverageByModule = BTreeMap<String, LineCounts>;
+
+/// The coverage of each module by crate, and of the Python package.
+type CoverageByCrate = BTreeMap<String, CoverageByModule>;
+
+/// The modules in a report of coverage.py. A package inside the package counts as one module.
+fn group_python_by_module(report: &Value) -> CoverageByModule {
+    let mut modules = CoverageByModule::new();
+    for (path, file) in report["files"].as_object().into_iter().flatten() {
+        let inside = path.strip_prefix(PYTHON_FILES).unwrap_or(path);
+        let module = inside.split('/').next().unwrap_or(inside);
+        let module = module.strip_suffix(".py").unwrap_or(module);
+        let lines = |key: &str| file["summary"][key].as_u64().unwrap_or(0);
+        let lines = LineCounts { covered: lines("covered_lines"), total: lines("num_statements") };
+        if lines.total > 0 {
+            let counts = modules.entry(module.to_owned()).or_default();
+            *counts = LineCounts::sum([&*counts, &lines]);
+        }
+    }
+    modules
+}
 
 fn group_by_module(report: &Value) -> CoverageByCrate {
     let mut crates = CoverageByCrate::new();
@@ -209,6 +245,21 @@ mod tests {
         assert_eq!(crates.len(), 1);
         assert_eq!(crates["a"].len(), 1);
         assert_eq!(crates["a"]["lib"], LineCounts { covered: 4, total: 10 });
+    }
+
+    #[test]
+    fn a_file_or_a_directory_of_the_python_package_is_one_module() {
+        let summary =
+            |covered: u64| json!({"summary": {"covered_lines": covered, "num_statements": 10}});
+        let modules = group_python_by_module(&json!({"files": {
+            "python/innkeeper/host.py": summary(7),
+            "python/innkeeper/integrations/fastmcp.py": summary(4),
+            "python/innkeeper/integrations/stdio.py": summary(5),
+            "python/innkeeper/py.py": {"summary": {"covered_lines": 0, "num_statements": 0}},
+        }}));
+        assert_eq!(modules.len(), 2);
+        assert_eq!(modules["host"], LineCounts { covered: 7, total: 10 });
+        assert_eq!(modules["integrations"], LineCounts { covered: 9, total: 20 });
     }
 
     #[test]

@@ -121,9 +121,10 @@ usage: cargo xtask COMMAND
                             default, judged from their history; writes docs/reports/replicas.md
   fuzz [--seconds N] [TARGET …]
                             the fuzz targets, 600 seconds each by default
-  python [--wheel] [OPTION …]
+  python [--wheel | --sdist] [OPTION …]
                             the tests of the Python package; `--wheel` tests the wheel in a fresh
-                            environment of each Python of INNKEEPER_PYTHONS; OPTION is pytest's
+                            environment of each Python of INNKEEPER_PYTHONS, and `--sdist` the source
+                            distribution, which pip builds there; OPTION is pytest's
   python --frameworks [NAME …]
                             agents of other packages over a host, each with its real packages
   python --toolcalls        the suite of `toolcalls` through Python
@@ -136,7 +137,9 @@ usage: cargo xtask COMMAND
   servers --tasks [--write]
                             ten everyday tasks with the same hosts; writes
                             docs/reports/daily-tasks.md
-  coverage [--write]        line coverage of the product's modules
+  coverage [--write | --python]
+                            line coverage of the product's modules; `--python` measures those of the
+                            Python package alone
   mutants [--sample N] [--seed S] [--crate NAME …]
                             the tests against N code changes per crate, 60 by default, chosen by a
                             seed; writes docs/reports/mutants.md";

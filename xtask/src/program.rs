@@ -7,6 +7,28 @@ use std::time::{Duration, Instant};
 
 use crate::TaskResult;
 
+/// The variables that `cargo run` sets for this program. The build script of `ring` runs again when they
+/// change: with them, a build by a task and a build from a shell would each compile half of the workspace
+/// again.
+const CARGO_RUN_VARIABLES: &[&str] = &[
+    "CARGO_MANIFEST_DIR",
+    "CARGO_MANIFEST_PATH",
+    "CARGO_PKG_AUTHORS",
+    "CARGO_PKG_DESCRIPTION",
+    "CARGO_PKG_HOMEPAGE",
+    "CARGO_PKG_LICENSE",
+    "CARGO_PKG_LICENSE_FILE",
+    "CARGO_PKG_NAME",
+    "CARGO_PKG_README",
+    "CARGO_PKG_REPOSITORY",
+    "CARGO_PKG_RUST_VERSION",
+    "CARGO_PKG_VERSION",
+    "CARGO_PKG_VERSION_MAJOR",
+    "CARGO_PKG_VERSION_MINOR",
+    "CARGO_PKG_VERSION_PATCH",
+    "CARGO_PKG_VERSION_PRE",
+];
+
 /// A program that runs in the root of the repository.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -21,6 +43,9 @@ impl Program {
         let program = program.as_ref();
         let mut command = Command::new(program);
         command.current_dir(repository_root()).stdin(Stdio::null());
+        for variable in CARGO_RUN_VARIABLES {
+            command.env_remove(variable);
+        }
         let display_line = program
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
