@@ -50,7 +50,7 @@ pub(super) async fn send_request(
             if let Err(fault) = result {
                 http_session.inbound.fail_request(id, fault);
                 if http_session.is_outdated() {
-                    let cause = "the server has another protocol revision now".into();
+                    let cause = "the server has other sessions or revisions now".into();
                     http_session.inbound.close(UnavailableReason::ConnectionLost(cause));
                 }
             }
@@ -96,7 +96,14 @@ async fn exchange(http_session: &HttpSession, request: &PostRequest) -> Result<(
         let Err(failure) = response.await else {
             return Ok(());
         };
-        let Some(expired) = renewable else { return Err(failure.error) };
+        let Some(expired) = renewable else {
+            let is_handshake =
+                [method::INITIALIZE, method::SERVER_DISCOVER].contains(&&*request.method);
+            if failure.is_outdated && session.is_none() && !is_handshake {
+                http_session.mark_outdated();
+            }
+            return Err(failure.error);
+        };
         let fate = match failure.fate {
             SessionFate::Ambiguous => http_session.ask_fate(expired).await,
             fate => fate,

@@ -162,7 +162,7 @@ impl HttpSession {
         self.reinitialize(&session).await.inspect_err(|_| self.doubt_session())
     }
 
-    /// Records that the server has another revision now.
+    /// Records that the server has other sessions or another revision now.
     pub(super) fn mark_outdated(&self) {
         self.is_outdated.store(true, Ordering::Relaxed);
     }

@@ -32,12 +32,15 @@ pub(super) enum SessionFate {
 #[derive(Debug)]
 pub(super) struct ExchangeFailure {
     pub(super) fate: SessionFate,
+    /// Whether the server did not read the request, because it has other sessions or revisions than
+    /// the handshake agreed on.
+    pub(super) is_outdated: bool,
     pub(super) error: RequestError,
 }
 
 impl From<RequestError> for ExchangeFailure {
     fn from(error: RequestError) -> Self {
-        Self { fate: SessionFate::Known, error }
+        Self { fate: SessionFate::Known, is_outdated: false, error }
     }
 }
 
@@ -70,7 +73,10 @@ impl ExchangeFailure {
             500 if !(is_own && code.is_some()) => SessionFate::Uncertain,
             _ => SessionFate::Known,
         };
-        Self { fate, error: failure.error }
+        let is_outdated = failure.status == 400
+            && !is_own
+            && (names_unknown_session(message) || names_revision(message));
+        Self { fate, is_outdated, error: failure.error }
     }
 
     /// Returns the failure of a request whose successful HTTP response contains this message in place
@@ -103,7 +109,12 @@ pub(super) fn refused_session(text: &[u8], id: Option<u64>) -> Option<ExchangeFa
         RequestError::ErrorResponse(error) if is_own => fate_by_words(error),
         _ => SessionFate::Forgotten,
     };
-    names_unknown_session(words).then_some(ExchangeFailure { fate, error })
+    names_unknown_session(words).then_some(ExchangeFailure { fate, is_outdated: false, error })
+}
+
+/// Returns whether a refusal is about the revision of the protocol.
+fn names_revision(words: &str) -> bool {
+    words.to_lowercase().contains("protocol version")
 }
 
 /// Returns what an error that names its request says about the session.

@@ -1,10 +1,11 @@
 //! Sessions that a server has forgotten, in the words and codes of many SDKs.
 
+use innkeeper_host::HostEvent;
 use innkeeper_testkit::{Fault, RemoteServer};
 use serde_json::json;
 
-use super::{echo, start_host_with_neighbour};
-use crate::setup::TestEnv;
+use super::{config_json, echo, start_host_with_neighbour};
+use crate::setup::{TestEnv, builder, wait_for_event};
 
 /// Refusals of the second call, as servers send them for a session that they do not know.
 fn refusals() -> [Fault; 9] {
@@ -98,6 +99,29 @@ async fn an_error_of_a_tool_about_its_own_session_is_the_result_of_the_call() {
         assert!(error.contains(message), "{status}: {error}");
         // The second call met the fault instead of the tool.
         assert_eq!((&*ran, sessions), (&["one", "three"].map(str::to_owned)[..], 1), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_in_another_mode_gets_another_handshake() {
+    for message in ["Bad Request: Missing session ID", "Bad Request: Unsupported protocol version"]
+    {
+        let test_env = TestEnv::new();
+        let refusal = json!({"jsonrpc": "2.0", "id": "server-error",
+            "error": {"code": -32_600, "message": message}});
+        let fault = Fault::body(400, "application/json", &refusal.to_string());
+        let modern = test_env.fixture("a").with("--era", "modern");
+        let remote = RemoteServer::for_fixture(modern)
+            .fault(fault.on_rpc_method("tools/call").only_nth(1))
+            .start()
+            .await;
+        let config = test_env.config_from(&config_json([("a", remote.config_entry())]));
+        let host = builder(config).revive_servers(true).start().await.unwrap();
+        let mut events = host.events();
+        echo(&host, "a", "refused").await.unwrap_err();
+        wait_for_event(&mut events, |event| matches!(event, HostEvent::Ready { .. })).await;
+        assert_eq!(echo(&host, "a", "again").await.unwrap(), "again");
+        host.shutdown().await;
     }
 }
 
