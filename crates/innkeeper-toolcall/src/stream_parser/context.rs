@@ -159,9 +159,16 @@ enum FenceText {
 /// Maximum number of bytes of a fence's line that are read after its back-ticks.
 const MAX_FENCE_LINE_BYTES: usize = 128;
 
+/// Number of back-ticks in a row that are no fence. Without a limit, each chunk of an endless row would
+/// count them all again.
+const MAX_FENCE_TICKS: usize = 128;
+
 /// Reads a line from its fence on; `None` if more text decides.
 pub(super) fn fence_line(text: &str, is_ended: bool) -> Option<FenceLine> {
-    let ticks = text.bytes().take_while(|byte| *byte == b'`').count();
+    let ticks = text.bytes().take(MAX_FENCE_TICKS).take_while(|byte| *byte == b'`').count();
+    if ticks == MAX_FENCE_TICKS {
+        return Some(FenceLine { ticks, after: FenceText::Code });
+    }
     let rest = &text.as_bytes()[ticks..];
     // The decision must not depend on how much text happens to be there.
     let window = &rest[..rest.len().min(MAX_FENCE_LINE_BYTES)];
@@ -266,6 +273,18 @@ mod tests {
         assert_eq!(open_after(&["```", "```json"]), Some(3));
         assert_eq!(open_after(&["```code``` is code"]), None);
         assert_eq!(fence_line("```js", false), None);
+    }
+
+    #[test]
+    fn a_long_row_of_back_ticks_is_no_fence_and_waits_for_no_more() {
+        let row = |ticks| "`".repeat(ticks);
+        assert_eq!(fence_line(&row(MAX_FENCE_TICKS - 1), false), None);
+        let is_code = |text: &str| {
+            let line = fence_line(text, false);
+            line.is_some_and(|line| line.after == FenceText::Code && line.ticks == MAX_FENCE_TICKS)
+        };
+        assert!(is_code(&row(MAX_FENCE_TICKS)));
+        assert!(is_code(&format!("{}rust\n", row(10 * MAX_FENCE_TICKS))));
     }
 
     #[test]
