@@ -173,6 +173,12 @@ impl Catalog {
         catalog
     }
 
+    /// Returns whether calls find this server starting.
+    pub(crate) fn is_starting(&self, name: &str) -> bool {
+        let server = self.unavailable.get(name);
+        server.is_some_and(|server| matches!(server.reason, UnavailableReason::Starting))
+    }
+
     fn is_server(&self, name: &str) -> bool {
         self.servers.contains_key(name) || self.unavailable.contains_key(name)
     }

@@ -257,9 +257,10 @@ impl Registry {
         }
         let name = server.name.clone();
         let took_ms = elapsed.as_secs_f64() * 1000.0;
+        // An application may call as soon as it reads the event.
+        self.rebuild();
         tracing::info!(server = &*name, took_ms, tools, "initialized");
         self.events.publish(HostEvent::Ready { server: name, elapsed, tools });
-        self.rebuild();
         self.report_warnings();
     }
 
@@ -390,8 +391,8 @@ impl Registry {
             tools
         };
         let silent_s = silence.as_secs_f64();
-        tracing::info!(server = &*server.name, silent_s, "server responds again");
         self.rebuild();
+        tracing::info!(server = &*server.name, silent_s, "server responds again");
         let name = server.name.clone();
         self.events.publish(HostEvent::Ready { server: name, elapsed: silence, tools });
         self.report_warnings();

@@ -9,7 +9,7 @@ use innkeeper_process::{ProcessContainment, ProcessTable, ProcessUsage};
 use tokio::time::Instant;
 
 use super::Host;
-use crate::catalog::{CatalogEntry, ExcludedTool};
+use crate::catalog::{Catalog, CatalogEntry, ExcludedTool};
 use crate::error::UnavailableReason;
 use crate::lifecycle::ServerState;
 use crate::lock::Lock;
@@ -68,15 +68,18 @@ impl ServerStatus {
 
 impl Host {
     /// Returns the status of every configured server, including servers that are not in the catalog
-    /// and, at the end, servers whose entries have errors ([`Config::invalid`]).
+    /// and, at the end, servers whose entries have errors ([`Config::invalid`]). A server is ready when
+    /// calls find it.
     ///
     /// [`Config::invalid`]: crate::Config::invalid
     pub fn status(&self) -> IndexMap<Arc<str>, ServerStatus> {
+        // Before the states, which the catalog follows: an older catalog can only say less.
+        let catalog = self.0.registry.catalog();
         let servers = self.0.registry.servers().into_iter().map(|server| {
             let status = server.status();
             let running = status.handle.as_ref();
             let server_status = ServerStatus {
-                state: status.state,
+                state: state_for_calls(&catalog, &server.name, status.state),
                 pid: running.and_then(|running| running.pid),
                 isolation: running.and_then(|running| running.containment),
                 reason: status.unavailable_reason.as_ref().map(ToString::to_string),
@@ -163,6 +166,15 @@ impl Host {
     }
 }
 
+/// Returns the state as calls find it: the catalog shows a ready server a moment after its state.
+fn state_for_calls(catalog: &Catalog, server: &str, state: ServerState) -> ServerState {
+    if state == ServerState::Ready && catalog.is_starting(server) {
+        ServerState::Starting
+    } else {
+        state
+    }
+}
+
 /// Returns the excluded tools, each with the reason.
 fn excluded_tools(entry: &CatalogEntry) -> Vec<(Box<str>, String)> {
     let to_pair = |excluded: &ExcludedTool| {
@@ -175,4 +187,35 @@ fn excluded_tools(entry: &CatalogEntry) -> Vec<(Box<str>, String)> {
 fn to_system_time(moment: Instant) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(moment.elapsed()).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::CatalogServer;
+
+    #[test]
+    fn a_server_is_not_ready_before_calls_find_it() {
+        let catalog_with = |state| {
+            let name = "a".into();
+            let server = CatalogServer {
+                name,
+                state,
+                transport: "stdio",
+                unavailable_reason: None,
+                entry: None,
+            };
+            Catalog::build(vec![server], false)
+        };
+        let starting = catalog_with(ServerState::Starting);
+        assert_eq!(state_for_calls(&starting, "a", ServerState::Ready), ServerState::Starting);
+        assert_eq!(
+            state_for_calls(&starting, "a", ServerState::Unavailable),
+            ServerState::Unavailable
+        );
+        // A host that starts or stops has no such servers.
+        for catalog in [Catalog::default(), catalog_with(ServerState::Shutdown)] {
+            assert_eq!(state_for_calls(&catalog, "a", ServerState::Ready), ServerState::Ready);
+        }
+    }
 }
