@@ -70,7 +70,9 @@ async fn request_outcome(
     let chunks: Vec<io::Result<Bytes>> =
         body.chunks(chunk).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
     let body = Body::wrap_stream(futures_util::stream::iter(chunks));
-    let mut response = http::Response::builder().status(status);
+    // A date in `Retry-After` is relative to this one, not to the clock.
+    let date = "Thu, 01 Jan 2026 00:00:00 GMT";
+    let mut response = http::Response::builder().status(status).header("date", date);
     for (name, value) in headers {
         response = response.header(*name, *value);
     }

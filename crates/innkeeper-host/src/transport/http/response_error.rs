@@ -190,7 +190,11 @@ fn parse_retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let after = text(RETRY_AFTER)?;
     match after.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => date(after)?.duration_since(text(DATE).and_then(date).unwrap_or(now)).ok(),
+        Err(_) => {
+            let wait =
+                date(after)?.duration_since(text(DATE).and_then(date).unwrap_or(now)).ok()?;
+            Some(Duration::from_secs(wait.as_secs()))
+        }
     }
 }
 
