@@ -280,7 +280,7 @@ impl Connection {
         item: &str,
         notice: &RetryNotice<'_>,
     ) {
-        let (server, reason) = (&*self.server, notice.reason.to_string());
+        let (server, reason) = (&*self.server, notice.reason.without_body().to_string());
         let (attempt, delay_s) = (notice.attempt, notice.delay.as_secs_f64());
         tracing::warn!(
             server,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{CallError, ProtocolError, ServerFailure};
+use super::{CallError, ProtocolError, ServerFailure, UnavailableReason};
 
 /// Maximum number of characters of a server's text in a message; the error stores the full text.
 const MAX_MESSAGE_CHARS: usize = 1_000;
@@ -77,6 +77,20 @@ impl RedactedCallError {
             }
             CallError::Protocol { source: ProtocolError::HttpStatus { status, .. }, .. } => {
                 Some(Self(format!("{error}: HTTP status {status}")))
+            }
+            CallError::Unavailable {
+                server,
+                reason: reason @ UnavailableReason::Busy { .. },
+                may_have_run,
+                attempts,
+            } => {
+                let error = CallError::Unavailable {
+                    server: server.clone(),
+                    reason: reason.without_body(),
+                    may_have_run: *may_have_run,
+                    attempts: *attempts,
+                };
+                Some(Self(error.to_string()))
             }
             CallError::Routing(_)
             | CallError::Validation { .. }

@@ -128,9 +128,11 @@ fn only_a_start_that_a_user_can_sign_in_for_needs_a_user() {
         failure(StartFailureReason::Call(Box::new(error)))
     };
     let unauthorized = |kind: AuthErrorKind| UnavailableReason::Unauthorized(kind.into());
-    assert!(unavailable(unauthorized(AuthErrorKind::NoUserAgent)).needs_user_sign_in());
-    let other = unauthorized(AuthErrorKind::NoAuthorizationServer);
-    assert!(!unavailable(other).needs_user_sign_in());
+    let no_user = unavailable(unauthorized(AuthErrorKind::NoUserAgent));
+    // A person may sign in with another process.
+    assert!(no_user.needs_user_sign_in() && no_user.may_succeed_later());
+    let other = unavailable(unauthorized(AuthErrorKind::NoAuthorizationServer));
+    assert!(!other.needs_user_sign_in() && !other.may_succeed_later());
     assert!(!unavailable(UnavailableReason::ClosedOutput).needs_user_sign_in());
     assert!(!failure(StartFailureReason::Spawn("odd".into())).needs_user_sign_in());
 }

@@ -100,6 +100,15 @@ impl UnavailableReason {
 }
 
 impl UnavailableReason {
+    /// Returns the reason without text of the server, which may repeat arguments, for the log.
+    pub(crate) fn without_body(&self) -> Self {
+        let mut reason = self.clone();
+        if let Self::Busy { body, .. } = &mut reason {
+            *body = "".into();
+        }
+        reason
+    }
+
     /// Returns whether the server failed, so that a restart can help.
     pub(crate) fn is_failure(&self) -> bool {
         match self {

@@ -54,7 +54,7 @@ impl SilentServers {
         self.known().remove(&hash);
         if let Some(directory) = &self.directory {
             // The file may not exist.
-            drop(fs::remove_file(directory.join(hash)));
+            fs::remove_file(directory.join(hash)).ok();
         }
     }
 

@@ -117,6 +117,8 @@ async fn the_message_of_a_server_error_is_in_the_error_and_not_in_the_log() {
         RemoteServer::for_fixture(test_env.fixture("one")).fault(refusing("canary").only_nth(1));
     let server_builder = server_builder
         .fault(Fault::body(400, "text/plain", "canary").on_rpc_method("tools/call").only_nth(2));
+    let busy = Fault::body(503, "text/plain", "canary").on_rpc_method("tools/call");
+    let server_builder = server_builder.fault(busy.only_nth(4));
     let remote = server_builder.fault(refusing(&"x".repeat(60_000)).only_nth(3)).start().await;
     let config = test_env.config_from(&json!({"servers": {"one": remote.config_entry()}}));
     let host = builder(config).start().await.unwrap();
@@ -125,6 +127,10 @@ async fn the_message_of_a_server_error_is_in_the_error_and_not_in_the_log() {
         let error = host.call_tool("one.pid", ()).await.unwrap_err();
         errors.push(crate::setup::error_chain(&error).join(": "));
     }
+    let options =
+        CallOptions { retries: Some(0), principal: Some("ada".into()), ..CallOptions::default() };
+    let busy = host.call_tool_with("one.pid", (), options).await.unwrap_err();
+    assert!(busy.to_string().ends_with("busy (HTTP 503): canary"), "{busy}");
     host.shutdown().await;
     assert!(errors[0].contains("canary") && errors[1].contains("canary"), "{errors:?}");
     assert!(errors[2].contains("x… (60000 bytes) (code") && errors[2].len() < 1_200);
@@ -133,7 +139,10 @@ async fn the_message_of_a_server_error_is_in_the_error_and_not_in_the_log() {
     let expected = "server `one` returned an error for `pid` (code -32099)";
     let broke = "server `one` violated the protocol in its response to `pid`: HTTP status 400";
     let logged: Vec<&Value> = lines.iter().map(|line| &line["error"]).collect();
-    assert_eq!(logged, [&json!([expected]), &json!([broke]), &json!([expected])]);
+    let unavailable = "server `one` is unavailable: busy (HTTP 503)";
+    let texts = [[expected], [broke], [expected], [unavailable]].map(|text| json!(text));
+    assert_eq!(logged, texts.iter().collect::<Vec<_>>());
+    assert_eq!(lines[3]["principal"], "ada");
     assert!(!json!(log.lines()).to_string().contains("canary"), "{lines:#?}");
 }
 
