@@ -261,6 +261,14 @@ async def test_a_hook_of_a_refused_value_that_fails_changes_nothing(servers: Ser
                 await host.call_tool("fx.echo", value)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("text", ["a", "ä", "語\n", "a" * 262_143 + "🦀"], ids=ascii)
+async def test_a_long_string_arrives_as_it_was(servers: Servers, text: str) -> None:
+    message = text * (1_000_000 // len(text))
+    async with MCPHost(servers()) as host:
+        result = await host.call_tool("fx.echo", {"message": message})
+    assert result["content"][0]["text"] == message
+
+
 async def test_a_result_of_ten_megabytes_is_quick(servers: Servers) -> None:
     async with MCPHost(servers()) as host:
         start = time.monotonic()

@@ -28,7 +28,7 @@ use crate::events::EventStream;
 use crate::failure::{Failure, FailureRecord};
 use crate::json::{Tape, to_arguments};
 use crate::loop_queue::LoopQueue;
-use crate::operation::{Operation, Outcome, Output};
+use crate::operation::{Beginning, Operation, Outcome, Output};
 use crate::runtime;
 
 /// A host with the process that started it: its servers' pipes and supervisors belong to that process.
@@ -124,6 +124,14 @@ fn call_arguments(
     })
 }
 
+/// The longest arguments, in bytes, that are checked and written on the thread of the caller.
+const MAX_BYTES_HERE: usize = 16 << 10;
+
+/// Returns where a call begins. Long arguments would keep an event loop from its other work.
+fn beginning(arguments: &RawValue) -> Beginning {
+    if arguments.get().len() <= MAX_BYTES_HERE { Beginning::Here } else { Beginning::Runtime }
+}
+
 /// Returns the failure of a call. Wrong arguments have the name of the server that they are for.
 fn call_failure(host: &LibraryHost, error: CallError) -> Failure {
     let CallError::Validation { item, .. } = &error else { return Failure::Call(error) };
@@ -202,7 +210,7 @@ impl Host {
         let host = self.host(py)?;
         let arguments = call_arguments(&host, &name, arguments)?;
         let options = call_options(timeout, true)?;
-        Ok(Operation::new(async move {
+        Ok(Operation::beginning(beginning(&arguments), async move {
             let call = host.call_tool_with(&name, Arguments::from(arguments), options);
             let result = call.await.map_err(|error| call_failure(&host, error))?;
             Ok(Output::Json(Tape::new(result.into_raw())))
@@ -221,7 +229,7 @@ impl Host {
         let host = self.host(py)?;
         let arguments = call_arguments(&host, &name, arguments)?;
         let options = call_options(timeout, use_cache)?;
-        Ok(Operation::new(async move {
+        Ok(Operation::beginning(beginning(&arguments), async move {
             let arguments =
                 prompt_arguments(&arguments, &name).map_err(|error| call_failure(&host, error))?;
             let result = host.get_prompt(&name, &arguments, options).await;
@@ -240,7 +248,7 @@ impl Host {
     ) -> PyResult<Operation> {
         let host = self.host(py)?;
         let options = call_options(timeout, use_cache)?;
-        Ok(Operation::new(async move {
+        Ok(Operation::beginning(Beginning::Here, async move {
             let result = host.read_resource(&uri, server.as_deref(), options).await;
             Ok(Output::Json(Tape::from_resource(
                 result.map_err(|error| call_failure(&host, error))?,

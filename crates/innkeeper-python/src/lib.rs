@@ -16,6 +16,7 @@ mod interceptor;
 mod model;
 mod tool_names;
 
+mod call_task;
 mod callback;
 mod events;
 

@@ -81,11 +81,27 @@ impl LogQueue {
     }
 }
 
+/// The log's way to the queue.
+struct ToQueue(Dispatch);
+
+impl Default for ToQueue {
+    fn default() -> Self {
+        Self(Dispatch::new(QueueSubscriber(QUEUE.get())))
+    }
+}
+
+static TO_QUEUE: PerProcess<ToQueue> = PerProcess::new();
+
 /// Sends the log of this thread, which belongs to the runtime, to the queue.
 pub(crate) fn use_on_this_thread() {
-    let guard = tracing::dispatcher::set_default(&Dispatch::new(QueueSubscriber(QUEUE.get())));
+    let guard = tracing::dispatcher::set_default(&TO_QUEUE.get().0);
     // The thread belongs to the runtime until its end.
     std::mem::forget(guard);
+}
+
+/// Sends the log of a step of the runtime, on a thread of the application, to the queue.
+pub(crate) fn with_log<T>(step: impl FnOnce() -> T) -> T {
+    tracing::dispatcher::with_default(&TO_QUEUE.get().0, step)
 }
 
 /// Takes over the level of Python's logger, which the application can change at any time.

@@ -22,12 +22,12 @@ use std::time::Duration;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::call_task::CallTask;
 use crate::callback::ServerCall;
 use crate::json::{Progress, ToPython};
-use crate::operation::{Outcome, Output, Work, complete};
+use crate::operation::{Beginning, Outcome, Output, Work, complete};
 use crate::{logging, runtime};
 
 /// What must happen on the thread of a loop.
@@ -177,7 +177,11 @@ static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 impl LoopQueue {
     /// Starts a call, and returns its future.
-    pub(crate) fn start(py: Python<'_>, work: Work) -> PyResult<Bound<'_, PyAny>> {
+    pub(crate) fn start(
+        py: Python<'_>,
+        work: Work,
+        beginning: Beginning,
+    ) -> PyResult<Bound<'_, PyAny>> {
         let running_loop = running_loop(py)?;
         let queue = Self::of_loop(py, &running_loop)?;
         let handle = runtime::handle(py)?;
@@ -185,11 +189,11 @@ impl LoopQueue {
         let messages = queue.get().messages.clone();
         let call = messages.next_id();
         lock(&queue.get().state).futures.insert(call, future.clone().unbind());
-        let task = handle.spawn(async move {
+        let task = CallTask::start(handle, beginning, async move {
             let outcome = complete(work).await;
             messages.push(Message::Done { call, outcome });
         });
-        let on_done = FutureDone { call, task: task.abort_handle(), queue: queue.unbind() };
+        let on_done = FutureDone { call, task, queue: queue.unbind() };
         future.call_method1("add_done_callback", (on_done,))?;
         Ok(future)
     }
@@ -455,7 +459,7 @@ impl DrainRunningLoop {
 #[pyclass(frozen, module = "innkeeper._core")]
 struct FutureDone {
     call: u64,
-    task: AbortHandle,
+    task: Arc<CallTask>,
     queue: Py<LoopQueue>,
 }
 

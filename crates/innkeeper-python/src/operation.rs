@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::call_task::CallTask;
 use crate::failure::Failure;
 use crate::json::Tape;
 use crate::loop_queue::LoopQueue;
@@ -37,18 +38,37 @@ pub(crate) type Outcome = Result<Output, Failure>;
 
 pub(crate) type Work = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
+/// Where an operation begins.
+#[derive(Clone, Copy)]
+pub(crate) enum Beginning {
+    /// On the thread that starts it: its first step is short, and waits for nothing.
+    Here,
+    /// On a thread of the runtime.
+    Runtime,
+}
+
 /// A call that has not started: `future()` starts it on the running event loop, `wait()` on this
 /// thread.
 #[pyclass(frozen, module = "innkeeper._core")]
-pub(crate) struct Operation(Mutex<Option<Work>>);
+pub(crate) struct Operation {
+    work: Mutex<Option<Work>>,
+    beginning: Beginning,
+}
 
 impl Operation {
     pub(crate) fn new(work: impl Future<Output = Outcome> + Send + 'static) -> Self {
-        Self(Mutex::new(Some(Box::pin(work))))
+        Self::beginning(Beginning::Runtime, work)
     }
 
-    fn start(&self) -> PyResult<Work> {
-        let work = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    pub(crate) fn beginning(
+        beginning: Beginning,
+        work: impl Future<Output = Outcome> + Send + 'static,
+    ) -> Self {
+        Self { work: Mutex::new(Some(Box::pin(work))), beginning }
+    }
+
+    fn take_work(&self) -> PyResult<Work> {
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
         work.ok_or_else(|| PyRuntimeError::new_err("the operation has already started"))
     }
 }
@@ -58,18 +78,17 @@ impl Operation {
     /// Returns an `asyncio.Future` of the running event loop. To cancel the future drops the call.
     fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         logging::refresh_level(py);
-        LoopQueue::start(py, self.start()?)
+        LoopQueue::start(py, self.take_work()?, self.beginning)
     }
 
     /// Waits for the result without holding the interpreter. A signal, for example Ctrl-C, drops the
     /// call.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         logging::refresh_level(py);
-        let work = self.start()?;
+        let work = self.take_work()?;
         let (sender, result) = mpsc::sync_channel(1);
         let result = Mutex::new(result);
-        let handle = runtime::handle(py)?;
-        let task = handle.spawn(async move {
+        let task = CallTask::start(runtime::handle(py)?, self.beginning, async move {
             // The waiting thread may be gone after a signal.
             sender.send(complete(work).await).ok();
         });

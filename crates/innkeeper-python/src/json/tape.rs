@@ -84,7 +84,8 @@ impl Tape {
         tape
     }
 
-    fn string(&self, index: usize) -> Option<&str> {
+    /// Returns the text of a token that is a string.
+    pub(super) fn string(&self, index: usize) -> Option<&str> {
         match self.tokens.get(index)? {
             Token::Str(range) => Some(&self.text[range.clone()]),
             Token::Unescaped(text) => Some(text),

@@ -12,11 +12,23 @@ use crate::loop_queue::SLICE;
 /// Tokens between two looks at the clock.
 const TOKENS_PER_CHECK: usize = 512;
 
-/// A conversion that can pause between two tokens.
+/// The longest string, in bytes, that is copied at once. The first copy of 50 MB takes a Python thread
+/// 60 ms: the system has to find the memory, page by page.
+const MAX_BYTES_AT_ONCE: usize = 256 << 10;
+
+/// A conversion that can pause between two tokens, and within a long string.
 pub(crate) struct ToPython {
     tape: Tape,
     next: usize,
     open: Vec<Container>,
+    long_string: Option<LongString>,
+}
+
+/// The beginning of a long string.
+struct LongString {
+    /// The generator of the Python package that has it.
+    parts: Py<PyAny>,
+    bytes: usize,
 }
 
 /// What a slice of a conversion achieved.
@@ -44,7 +56,7 @@ impl Tape {
 
 impl ToPython {
     pub(crate) fn new(tape: Tape) -> Self {
-        Self { tape, next: 0, open: Vec::new() }
+        Self { tape, next: 0, open: Vec::new(), long_string: None }
     }
 
     /// Converts for at most a slice of time.
@@ -86,10 +98,14 @@ impl ToPython {
                 Token::LongInt { is_negative, magnitude } => long_int(py, *is_negative, magnitude)?,
                 Token::EndlessInt(digits) => return Err(endless_int(py, *digits)),
                 Token::Float(value) => PyFloat::new(py, *value).into_any().unbind(),
-                Token::Str(range) => {
-                    PyString::new(py, &self.tape.text[range.clone()]).into_any().unbind()
+                Token::Str(_) | Token::Unescaped(_) => {
+                    let text = self.tape.string(self.next - 1).unwrap_or_default();
+                    let Some(string) = string(py, text, &mut self.long_string)? else {
+                        self.next -= 1;
+                        return Ok(None);
+                    };
+                    string
                 }
-                Token::Unescaped(text) => PyString::new(py, text).into_any().unbind(),
                 Token::Bytes(bytes) => PyBytes::new(py, bytes).into_any().unbind(),
                 Token::Surrogates(range) => surrogates(py, &self.tape.text[range.clone()])?,
             };
@@ -103,6 +119,42 @@ impl ToPython {
             }
         }
         Ok(None)
+    }
+}
+
+/// Returns a string; none while parts of a long one are missing.
+fn string(
+    py: Python<'_>,
+    text: &str,
+    long: &mut Option<LongString>,
+) -> PyResult<Option<Py<PyAny>>> {
+    if text.len() <= MAX_BYTES_AT_ONCE {
+        return Ok(Some(PyString::new(py, text).into_any().unbind()));
+    }
+    let mut string = match long.take() {
+        Some(string) => string,
+        None => LongString::new(py)?,
+    };
+    let rest = &text[string.bytes..];
+    if rest.is_empty() {
+        return Ok(Some(string.send(py, "")?));
+    }
+    string.send(py, &rest[..rest.floor_char_boundary(MAX_BYTES_AT_ONCE)])?;
+    *long = Some(string);
+    Ok(None)
+}
+
+impl LongString {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let parts = py.import("innkeeper._long_string")?.call_method0("join_parts")?;
+        parts.call_method1("send", (py.None(),))?;
+        Ok(Self { parts: parts.unbind(), bytes: 0 })
+    }
+
+    /// Adds a part; an empty one returns the string.
+    fn send(&mut self, py: Python<'_>, part: &str) -> PyResult<Py<PyAny>> {
+        self.bytes += part.len();
+        self.parts.call_method1(py, "send", (part,))
     }
 }
 
