@@ -122,8 +122,14 @@ fn headers(
             complete = false;
             continue;
         };
-        if replaced.value.contains(['\r', '\n']) {
-            checker.error(&segments, "a header value must not contain a line break");
+        if replaced
+            .value
+            .contains(|character: char| character.is_ascii_control() && character != '\t')
+        {
+            checker.error(
+                &segments,
+                "a header value must not contain a line break or control character",
+            );
             complete = false;
             continue;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::CallError;
 use innkeeper_host::display_safe;
+use innkeeper_host::error::UnavailableReason;
 use innkeeper_protocol::ParamsError;
 use innkeeper_protocol::envelope::code;
 use serde_json::json;
@@ -204,7 +205,13 @@ impl RpcError {
     }
 
     /// Converts the error of a call to the item that the client knows as `name`.
-    pub(crate) fn from_call_error(error: CallError, name: &str) -> Self {
+    pub(crate) fn from_call_error(mut error: CallError, name: &str) -> Self {
+        if let CallError::Unavailable { reason, .. } = &mut error
+            && !matches!(reason, UnavailableReason::Busy { .. })
+        {
+            // A process that clients share writes about the calls of all of them.
+            *reason = reason.without_server_text();
+        }
         let mut message = error.to_string();
         if let CallError::Protocol { source, .. } = &error {
             message = format!("{message}: {source}");
@@ -244,5 +251,43 @@ impl RpcError {
 impl From<ParamsError> for RpcError {
     fn from(error: ParamsError) -> Self {
         Self::new(error.code(), error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use innkeeper_host::ExitStatus;
+    use innkeeper_host::error::ProtocolError;
+
+    use super::*;
+
+    fn unavailable(reason: UnavailableReason) -> CallError {
+        CallError::Unavailable { server: "a".into(), reason, may_have_run: true, attempts: 1 }
+    }
+
+    fn message(error: CallError) -> String {
+        RpcError::from_call_error(error, "a.b").message
+    }
+
+    #[test]
+    fn a_client_learns_why_a_response_violates_the_protocol() {
+        let source = ProtocolError::MissingResponse;
+        let cause = source.to_string();
+        let error = CallError::Protocol { server: "a".into(), item: "a.b".into(), source };
+        assert!(message(error).ends_with(&format!(": {cause}")));
+    }
+
+    #[test]
+    fn the_last_words_of_a_process_that_clients_share_reach_none_of_them() {
+        let status = ExitStatus::Code(1);
+        let exited = UnavailableReason::Exited { status, stderr_line: "no such row: 4711".into() };
+        let after = UnavailableReason::Starting { after: Some(Box::new(exited.clone())) };
+        for reason in [exited, after] {
+            let message = message(unavailable(reason));
+            assert!(message.ends_with("process ended with exit code 1"), "{message}");
+        }
+        let body = "come back at noon".into();
+        let busy = UnavailableReason::Busy { status: 503, retry_after: None, body };
+        assert!(message(unavailable(busy)).ends_with("come back at noon"));
     }
 }

@@ -156,7 +156,7 @@ impl Catalog {
                 continue;
             }
             let reason = server.unavailable_reason.unwrap_or(match server.state {
-                ServerState::Starting => UnavailableReason::Starting,
+                ServerState::Starting => UnavailableReason::Starting { after: None },
                 ServerState::Shutdown => UnavailableReason::Shutdown,
                 ServerState::Ready | ServerState::Unavailable => UnavailableReason::ClosedOutput,
             });
@@ -176,7 +176,7 @@ impl Catalog {
     /// Returns whether calls find this server starting.
     pub(crate) fn is_starting(&self, name: &str) -> bool {
         let server = self.unavailable.get(name);
-        server.is_some_and(|server| matches!(server.reason, UnavailableReason::Starting))
+        server.is_some_and(|server| matches!(server.reason, UnavailableReason::Starting { .. }))
     }
 
     fn is_server(&self, name: &str) -> bool {

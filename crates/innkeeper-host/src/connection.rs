@@ -5,6 +5,7 @@ mod call_recorder;
 mod exchange;
 mod findings;
 pub(crate) mod handshake;
+pub(crate) mod list_doubt;
 pub(crate) mod list_ttls;
 pub(crate) mod listen;
 pub(crate) mod listing;
@@ -35,6 +36,7 @@ use tokio::time::Instant;
 use crate::cache::{Cache, FetchedResult};
 use crate::callback::{Callback, CallbackRegistry};
 use crate::connection::call_permits::CallPermits;
+use crate::connection::list_doubt::ListDoubt;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::pass_through::PassThrough;
@@ -72,6 +74,7 @@ pub(crate) struct Connection {
     pub(crate) callbacks: CallbackRegistry,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) list_ttls: ListTtls,
+    pub(crate) list_doubt: ListDoubt,
     pub(crate) instruments: Instruments,
     pub(crate) events: EventPublisher,
     /// Fingerprints that identify the credentials of all servers.
@@ -280,7 +283,7 @@ impl Connection {
         item: &str,
         notice: &RetryNotice<'_>,
     ) {
-        let (server, reason) = (&*self.server, notice.reason.without_body().to_string());
+        let (server, reason) = (&*self.server, notice.reason.without_server_text().to_string());
         let (attempt, delay_s) = (notice.attempt, notice.delay.as_secs_f64());
         tracing::warn!(
             server,
@@ -367,6 +370,8 @@ pub(crate) fn call_error(
         RequestError::Unavailable { reason, sent } => {
             CallError::Unavailable { server, reason, may_have_run: sent, attempts: 1 }
         }
-        RequestError::Timeout => CallError::Timeout { server, item: item.into(), timeout },
+        RequestError::Timeout => {
+            CallError::Timeout { server, item: item.into(), timeout, is_total: false }
+        }
     }
 }

@@ -209,14 +209,21 @@ impl Registry {
         self.closing.wait().await;
     }
 
-    /// Marks a stopped server as starting. Its last entry still tells to which server an item belongs.
-    pub(crate) fn mark_restarting(&self, server: &Server, last_entry: Option<Arc<CatalogEntry>>) {
+    /// Marks a stopped server as starting. Its last entry still tells to which server an item belongs,
+    /// and `lost` why calls don't find it.
+    pub(crate) fn mark_restarting(
+        &self,
+        server: &Server,
+        last_entry: Option<Arc<CatalogEntry>>,
+        lost: Option<UnavailableReason>,
+    ) {
         let mut status = server.status();
         status.is_stop_requested = false;
         if let Some(state) = next_state(status.state, LifecycleEvent::Restarted) {
             status.state = state;
             status.entry = last_entry;
-            status.unavailable_reason = None;
+            status.unavailable_reason =
+                lost.map(|reason| UnavailableReason::Starting { after: Some(Box::new(reason)) });
             // The output stays until the server has another one.
             let stderr = std::mem::take(&mut status.failed_start.stderr);
             status.failed_start = FailedStart { stderr, ..FailedStart::default() };
@@ -253,6 +260,7 @@ impl Registry {
             status.restart_backoff.record_ready(Instant::now());
             if let Some(state) = next_state(status.state, LifecycleEvent::Initialized) {
                 status.state = state;
+                status.unavailable_reason = None;
             }
         }
         let name = server.name.clone();
@@ -348,7 +356,9 @@ impl Registry {
     /// Marks a server as unavailable. Returns whether the state changed or an unresponsive server
     /// has now failed.
     pub(crate) fn mark_unavailable(&self, server: &Server, cause: UnavailableReason) -> bool {
-        let reason = cause.to_string();
+        let event =
+            HostEvent::Unavailable { server: server.name.clone(), reason: cause.to_string() };
+        let reason = cause.without_server_text().to_string();
         // The audit log has the line of a failed start.
         let is_failed_start = matches!(cause, UnavailableReason::NotStarted(_));
         {
@@ -365,7 +375,7 @@ impl Registry {
         if !is_failed_start {
             tracing::error!(target: REPORTED_TARGET, server = &*server.name, reason, "unavailable");
         }
-        self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
+        self.events.publish(event);
         true
     }
 

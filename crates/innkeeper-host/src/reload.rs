@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use innkeeper_config::difference;
 use innkeeper_config::{
     Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
@@ -205,11 +205,18 @@ impl Reloader {
         report.removed = leaving.iter().map(|server| server.name.clone()).collect();
         report.warnings.clone_from(&config.warnings);
         self.config.store(Arc::new(config.clone()));
-        self.stop_removed(&before, &leaving).await;
         let waiting = |name: &str| {
             options.apply_changes && (self.is_pending(name) || self.has_failed_start(name))
         };
-        report.failed = self.start_servers(&config, &report.added, waiting).await;
+        let stopping = self.stop_removed(&before, &leaving);
+        let starting = self.start_servers(&config, &report.added, waiting);
+        report.failed = if has_renamed_server(&config, &report.added, &leaving) {
+            stopping.await;
+            starting.await
+        } else {
+            // A slow stop delays no start.
+            join(stopping, starting).await.1
+        };
         Ok(report)
     }
 
@@ -392,6 +399,17 @@ fn may_need_approval(running: &Server, config: &ServerConfig) -> bool {
     let running = running.config();
     let weaker = !config.guard.covers(running.guard);
     pending || weaker || !difference::compare_servers(&running, config).deferred.is_empty()
+}
+
+/// Returns whether an added server is a removed one under another name: both may need the same file or
+/// port.
+fn has_renamed_server(config: &Config, added: &[Arc<str>], leaving: &[Arc<Server>]) -> bool {
+    let mut added = added.iter().filter_map(|name| config.servers.get(&**name));
+    added.any(|new| {
+        leaving
+            .iter()
+            .any(|server| difference::compare_servers(&server.config(), new).deferred.is_empty())
+    })
 }
 
 /// Returns whether a server may start with this launch: the user approves it now or approved it

@@ -57,13 +57,13 @@ impl RetryPlan {
             | UnavailableReason::ConnectionLost(_)
             | UnavailableReason::ConnectionRejected(_) => Duration::ZERO,
             UnavailableReason::Busy { retry_after, .. } => retry_after.unwrap_or_default(),
-            UnavailableReason::Exited(_)
+            UnavailableReason::Exited { .. }
             | UnavailableReason::ClosedOutput
             | UnavailableReason::ClosedInput
             | UnavailableReason::Unresponsive { .. }
             | UnavailableReason::NotStarted(_)
             | UnavailableReason::InvalidConfiguration(_)
-            | UnavailableReason::Starting
+            | UnavailableReason::Starting { .. }
             | UnavailableReason::Shutdown
             | UnavailableReason::Unauthorized(_)
             | UnavailableReason::InvalidMessages

@@ -299,6 +299,7 @@ pub(crate) async fn restart(
     let ServerStart { registry, server, .. } = &start;
     let timeout = start.launcher.start_timeout;
     let _turn = server.restart_lock.lock().await;
+    let mut lost = None;
     if let RestartTrigger::Unavailable { ready_generation } = trigger {
         let mut status = server.status();
         let has_other_run = status.restart_backoff.ready_generation() != ready_generation;
@@ -314,6 +315,7 @@ pub(crate) async fn restart(
             registry.mark_responsive(server, &entry.connection, Duration::ZERO);
             return Ok(());
         }
+        lost.clone_from(&status.unavailable_reason);
         if status.was_unresponsive() {
             // From here on, a late response no longer makes the server ready.
             status.unavailable_reason = Some(UnavailableReason::Shutdown);
@@ -325,7 +327,7 @@ pub(crate) async fn restart(
         if matches!(trigger, RestartTrigger::Requested) {
             server.apply_pending();
         }
-        registry.mark_restarting(server, last_entry);
+        registry.mark_restarting(server, last_entry, lost);
         // The requester needs a bounded wait. A sign-in continues for the next restart.
         let mut limit = StartDeadline { deadline: Instant::now() + timeout, timeout };
         let result = start.start(&mut limit, false).await;

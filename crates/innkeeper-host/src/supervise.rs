@@ -11,7 +11,7 @@ use innkeeper_process::StopTimes;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::error::UnavailableReason;
+use crate::error::{StartFailureReason, UnavailableReason};
 use crate::registry::Registry;
 use crate::server::instance::ServerInstance;
 use crate::server::launch::StartedServer;
@@ -54,7 +54,7 @@ pub(crate) async fn supervise(
                 session.fail(&lost);
             }
             running.session.close(lost.clone());
-            if matches!(lost, UnavailableReason::Exited(_)) {
+            if matches!(lost, UnavailableReason::Exited { .. }) {
                 server.mark_exited();
             }
             let failed = lost.is_failure();
@@ -120,21 +120,23 @@ fn earlier_end(end: Instant, requested: Instant) -> Option<Instant> {
 /// Waits until the server becomes unavailable and returns the most specific reason.
 async fn wait_until_unavailable(running: &mut StartedServer) -> UnavailableReason {
     let StartedServer { instance, session, .. } = running;
-    tokio::select! {
+    let (exit, lost) = tokio::select! {
         // A closed session knows the reason; the end of the output follows from it.
         biased;
         exit = instance.wait() => {
             session.stop_throttling();
             drop(timeout(OUTPUT_GRACE, session.output_ended()).await);
-            UnavailableReason::Exited(exit)
+            (Ok(exit), UnavailableReason::ClosedOutput)
         }
-        lost = session.closed() => {
-            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(lost, UnavailableReason::Exited)
-        }
+        lost = session.closed() => (timeout(OUTPUT_GRACE, instance.wait()).await, lost),
         () = session.output_ended() => {
-            timeout(OUTPUT_GRACE, instance.wait()).await.map_or(UnavailableReason::ClosedOutput, UnavailableReason::Exited)
+            (timeout(OUTPUT_GRACE, instance.wait()).await, UnavailableReason::ClosedOutput)
         }
-    }
+    };
+    let Ok(status) = exit else { return lost };
+    let stderr = running.last_stderr(OUTPUT_GRACE).await;
+    let line = StartFailureReason::Exited(status).stderr_line(&stderr);
+    UnavailableReason::Exited { status, stderr_line: line.unwrap_or_default().into() }
 }
 
 async fn stop(

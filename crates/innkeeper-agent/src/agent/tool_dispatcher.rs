@@ -344,6 +344,7 @@ mod tests {
             server: "a".into(),
             item: "t".into(),
             timeout: Duration::from_secs(1),
+            is_total: false,
         };
         let errors = [lost(true), lost(false), timeout];
         let unknown = errors.map(|error| ToolError::Host(error).may_have_run());

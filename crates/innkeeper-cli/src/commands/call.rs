@@ -2,6 +2,7 @@
 
 use innkeeper_host::error::RoutingError;
 use innkeeper_host::{CallError, CallOptions, Host, ToolResult};
+use innkeeper_protocol::ErrorObject;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc::channel;
@@ -198,6 +199,15 @@ pub(super) fn tool_owners(host: &Host, target: &str) -> Vec<(String, String)> {
     bare.map(|server| (server.to_owned(), target.to_owned())).collect()
 }
 
+/// What a user must know before they repeat a call.
+const MAY_HAVE_RUN: &str = "the server may have run the request";
+
+/// Returns whether a gateway says that its server may have run the request.
+fn may_have_run(error: &ErrorObject) -> bool {
+    let data = error.data.as_deref().map(|data| serde_json::from_str::<Value>(data.get()));
+    data.is_some_and(|data| data.is_ok_and(|data| data["mayHaveRun"] == true))
+}
+
 /// Converts a call error to an error with the exit code of its class. `definition` is the tool or
 /// the server that `innkeeper tools` shows with the parameters.
 pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
@@ -222,7 +232,10 @@ pub(super) fn call_error(error: &CallError, definition: &str) -> CliError {
         CallError::Timeout { .. } => CliError::failure(error.to_string())
             .with_hint("use `--timeout SECONDS` to allow more time"),
         CallError::Unavailable { may_have_run: true, .. } => {
-            CliError::failure(error.to_string()).with_detail("the server may have run the request")
+            CliError::failure(error.to_string()).with_detail(MAY_HAVE_RUN)
+        }
+        CallError::Server { error: object, .. } if may_have_run(object) => {
+            CliError::failure(error.to_string()).with_detail(MAY_HAVE_RUN)
         }
         CallError::Unavailable { server, .. } if error.needs_user_sign_in() => {
             CliError::failure(error.to_string()).with_hint(sign_in_hint(server))
@@ -264,5 +277,26 @@ mod tests {
         error: server `a` violated the protocol in its response to `a.read`
           invalid result: expected an array at `/content`, found a string
         ");
+    }
+
+    #[test]
+    fn a_call_that_a_gateway_may_have_run_is_told_as_such() {
+        for (data, detail) in [
+            (r#"{"kind":"unavailable","mayHaveRun":true}"#, Some(MAY_HAVE_RUN)),
+            (r#"{"kind":"unavailable","mayHaveRun":false}"#, None),
+        ] {
+            let error = CallError::Server {
+                server: "a".into(),
+                item: "a.read".into(),
+                error: ErrorObject {
+                    code: -32_603,
+                    message: "server `a` is unavailable".to_owned(),
+                    data: RawValue::from_string(data.to_owned()).ok(),
+                },
+            };
+            let (mut output, _, err) = capture::captured_output(false, false);
+            call_error(&error, "a.read").report(&mut output);
+            assert_eq!(err.text().lines().nth(1).map(str::trim), detail);
+        }
     }
 }

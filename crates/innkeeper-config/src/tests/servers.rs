@@ -251,11 +251,13 @@ fn names_and_values_that_no_environment_can_hold_are_refused() {
 
 #[test]
 fn header_names_and_values_cannot_forge_a_request() {
-    let text = r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y"}"#;
+    let text =
+        r#""url": "http://a", "headers": {"A B": "1", "": "1", "C": "x\r\nD: y", "E": "\u0007"}"#;
     assert_snapshot!(server_diagnostics(text), @r#"
     mcp.json:1:59 servers.fs.headers["A B"]: not a valid header name
     mcp.json:1:68 servers.fs.headers[""]: not a valid header name
-    mcp.json:1:78 servers.fs.headers.C: a header value must not contain a line break
+    mcp.json:1:78 servers.fs.headers.C: a header value must not contain a line break or control character
+    mcp.json:1:96 servers.fs.headers.E: a header value must not contain a line break or control character
     "#);
 }
 

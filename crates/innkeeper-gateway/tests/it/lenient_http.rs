@@ -106,6 +106,17 @@ async fn the_valid_messages_of_a_batch_run() {
 }
 
 #[tokio::test]
+async fn the_refusal_of_a_call_without_a_session_has_the_id_of_the_call() {
+    let test_env = TestEnv::new();
+    let router = test_env.gateway([test_env.fixture("a")]).await.router();
+    let response = post(&router, "/mcp", &[], call(7).to_string().into_bytes()).await;
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    let refusal = read_json(response).await;
+    assert_eq!(refusal["id"], 7, "{refusal}");
+    assert!(refusal["error"]["message"].as_str().unwrap().contains("send `initialize` first"));
+}
+
+#[tokio::test]
 async fn an_empty_cursor_is_the_first_page() {
     let test_env = TestEnv::new();
     let gateway = test_env.gateway([test_env.fixture("a")]).await;

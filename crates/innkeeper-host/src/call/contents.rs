@@ -190,7 +190,7 @@ impl ContentRequest<'_> {
             Err(CacheReadError::Timeout) => {
                 let server = connection.server.clone();
                 tracing::warn!(server = &*server, method, item, "shared request timed out");
-                Err(CallError::Timeout { server, item: item.into(), timeout })
+                Err(CallError::Timeout { server, item: item.into(), timeout, is_total: false })
             }
         }
     }

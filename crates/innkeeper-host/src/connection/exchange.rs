@@ -199,6 +199,10 @@ impl<'a, F> Exchange<'a, F> {
     /// Records the success of the request.
     pub(super) fn finish(self, result: Box<RawValue>, outcome: CallOutcome) -> FetchedResult {
         self.record.finish(outcome);
+        let Connection { list_doubt, session, .. } = self.connection;
+        if let Some(lists) = list_doubt.after_response(self.attempts.count()) {
+            session.request_refresh(lists);
+        }
         let is_own_input = self.callback.is_some_and(|callback| callback.is_used());
         let is_complete = self.result_type == ResultType::Complete;
         let cacheable = is_complete && self.round_trips.is_empty() && !is_own_input;
@@ -209,6 +213,10 @@ impl<'a, F> Exchange<'a, F> {
     pub(super) fn fail(mut self, rejection: ResultRejection) -> CallError {
         let error = self.rejection_error(rejection).with_attempts(self.attempts.count());
         self.record.fail(&error);
+        let Connection { list_doubt, session, .. } = self.connection;
+        if let Some(lists) = list_doubt.after_error(&error, &self.spec.method) {
+            session.request_refresh(lists);
+        }
         error
     }
 
@@ -229,7 +237,11 @@ impl<'a, F> Exchange<'a, F> {
                         || connection.session.has_open_server_requests());
                 let total = deadlines.deadline - deadlines.started;
                 let after = if expired { total } else { spec.timeout };
-                connection.call_error(failure, spec.item, after)
+                let mut error = connection.call_error(failure, spec.item, after);
+                if let CallError::Timeout { is_total, .. } = &mut error {
+                    *is_total = after > spec.timeout;
+                }
+                error
             }
         }
     }

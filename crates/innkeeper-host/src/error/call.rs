@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_protocol::ErrorObject;
 use serde::Serialize;
 
-use super::display::{AttemptCount, JoinedList, Seconds, TruncatedMessage};
+use super::display::{AttemptCount, JoinedList, TimeoutLimit, TruncatedMessage};
 use super::{AuthErrorKind, ErrorClass, ProtocolError, RoutingError, UnavailableReason, Violation};
 use crate::guard::Finding;
 
@@ -38,7 +38,7 @@ pub enum CallError {
         attempts: u32,
     },
     /// No response within the timeout; the host sent a cancellation to the server.
-    #[error("server `{server}` did not respond to `{item}` within {}", Seconds(*timeout))]
+    #[error("server `{server}` did not respond to `{item}` within {}", TimeoutLimit(*timeout, *is_total))]
     Timeout {
         /// Name of the server.
         server: Arc<str>,
@@ -46,6 +46,9 @@ pub enum CallError {
         item: Box<str>,
         /// The timeout.
         timeout: Duration,
+        /// Whether this is the server's `maxTotalTimeout`: its progress or questions had extended the
+        /// timeout of the call.
+        is_total: bool,
     },
     /// The response violates JSON-RPC or MCP, or requests input that the server does not receive
     /// ([`ProtocolError::InputDenied`]).

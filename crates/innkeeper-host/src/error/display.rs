@@ -80,13 +80,16 @@ impl RedactedCallError {
             }
             CallError::Unavailable {
                 server,
-                reason: reason @ UnavailableReason::Busy { .. },
+                reason:
+                    reason @ (UnavailableReason::Busy { .. }
+                    | UnavailableReason::Exited { .. }
+                    | UnavailableReason::Starting { .. }),
                 may_have_run,
                 attempts,
             } => {
                 let error = CallError::Unavailable {
                     server: server.clone(),
-                    reason: reason.without_body(),
+                    reason: reason.without_server_text(),
                     may_have_run: *may_have_run,
                     attempts: *attempts,
                 };
@@ -107,6 +110,16 @@ pub(super) struct AttemptCount(pub(super) u32);
 impl fmt::Display for AttemptCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 > 1 { write!(f, " (after {} attempts)", self.0) } else { Ok(()) }
+    }
+}
+
+/// A timeout, and whether it is the server's total one.
+pub(super) struct TimeoutLimit(pub(super) Duration, pub(super) bool);
+
+impl fmt::Display for TimeoutLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(timeout, is_total) = *self;
+        write!(f, "{}{}", Seconds(timeout), if is_total { " (`maxTotalTimeout`)" } else { "" })
     }
 }
 

@@ -36,6 +36,7 @@ fn one_of_each() -> Vec<CallError> {
             server: server.clone(),
             item: item.clone(),
             timeout: Duration::from_millis(1500),
+            is_total: false,
         },
         CallError::Protocol { server: server.clone(), item: item.clone(), source },
         CallError::Server { server: server.clone(), item: item.clone(), error },

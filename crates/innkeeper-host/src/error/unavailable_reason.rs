@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_process::ExitStatus;
 
 use super::AuthErrorKind;
-use super::display::{BodyWords, Seconds};
+use super::display::{BodyWords, OptionalDetail, Seconds};
 
 /// The kind of a connection that could not be established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,13 @@ pub enum ConnectFailureKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnavailableReason {
     /// The process ended.
-    Exited(ExitStatus),
+    Exited {
+        /// Exit status.
+        status: ExitStatus,
+        /// The line of stderr that says why, escaped for display; empty if there is none, or the
+        /// process ended by a signal.
+        stderr_line: Box<str>,
+    },
     /// The server closed its output while its process was running, or closed its connection.
     ClosedOutput,
     /// Writing to the server's input failed.
@@ -41,7 +47,10 @@ pub enum UnavailableReason {
     /// The entry of the server in the configuration has errors.
     InvalidConfiguration(Box<str>),
     /// The server is still starting.
-    Starting,
+    Starting {
+        /// Why it was unavailable before, if the host starts it again by itself.
+        after: Option<Box<Self>>,
+    },
     /// The host stopped the server, or is shutting down.
     Shutdown,
     /// Results that the application has not consumed fill the server's memory budget.
@@ -79,13 +88,13 @@ impl UnavailableReason {
     /// Returns the name in metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Exited(_) => "exited",
+            Self::Exited { .. } => "exited",
             Self::ClosedOutput => "closed_output",
             Self::ClosedInput => "closed_input",
             Self::Unresponsive { .. } => "silent",
             Self::NotStarted(_) => "not_started",
             Self::InvalidConfiguration(_) => "invalid_configuration",
-            Self::Starting => "starting",
+            Self::Starting { .. } => "starting",
             Self::Shutdown => "shutdown",
             Self::ResultBufferFull => "results_not_taken",
             Self::InvalidMessages => "noise",
@@ -100,11 +109,15 @@ impl UnavailableReason {
 }
 
 impl UnavailableReason {
-    /// Returns the reason without text of the server, which may repeat arguments, for the log.
-    pub(crate) fn without_body(&self) -> Self {
+    /// Returns the reason without text of the server, which may repeat arguments.
+    pub fn without_server_text(&self) -> Self {
         let mut reason = self.clone();
-        if let Self::Busy { body, .. } = &mut reason {
-            *body = "".into();
+        match &mut reason {
+            Self::Busy { body: words, .. } | Self::Exited { stderr_line: words, .. } => {
+                *words = "".into();
+            }
+            Self::Starting { after: Some(before) } => **before = before.without_server_text(),
+            _ => {}
         }
         reason
     }
@@ -112,7 +125,7 @@ impl UnavailableReason {
     /// Returns whether the server failed, so that a restart can help.
     pub(crate) fn is_failure(&self) -> bool {
         match self {
-            Self::Exited(_)
+            Self::Exited { .. }
             | Self::ClosedOutput
             | Self::ClosedInput
             | Self::InvalidMessages
@@ -124,7 +137,7 @@ impl UnavailableReason {
             Self::Unresponsive { .. }
             | Self::NotStarted(_)
             | Self::InvalidConfiguration(_)
-            | Self::Starting
+            | Self::Starting { .. }
             | Self::Shutdown
             | Self::Unauthorized(_)
             | Self::ResultBufferFull
@@ -136,7 +149,9 @@ impl UnavailableReason {
 impl fmt::Display for UnavailableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exited(exit_status) => write!(f, "process ended with {exit_status}"),
+            Self::Exited { status, stderr_line } => {
+                write!(f, "process ended with {status}{}", OptionalDetail(stderr_line))
+            }
             Self::ClosedOutput => f.write_str("the server closed its output"),
             Self::ClosedInput => f.write_str("the server closed its input"),
             Self::Unresponsive { calls: 1 } => f.write_str("a call timed out"),
@@ -147,7 +162,8 @@ impl fmt::Display for UnavailableReason {
             Self::InvalidConfiguration(problems) => {
                 write!(f, "invalid configuration: {problems}")
             }
-            Self::Starting => f.write_str("still starting"),
+            Self::Starting { after: None } => f.write_str("still starting"),
+            Self::Starting { after: Some(reason) } => write!(f, "starting again; before: {reason}"),
             Self::Shutdown => f.write_str("the host stopped the server"),
             Self::ResultBufferFull => {
                 f.write_str("result buffer full: earlier results not consumed")

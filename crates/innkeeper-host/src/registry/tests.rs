@@ -13,6 +13,7 @@ use super::*;
 use crate::cache::Cache;
 use crate::callback::CallbackRegistry;
 use crate::connection::call_permits::CallPermits;
+use crate::connection::list_doubt::ListDoubt;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{Definition, ServerListing};
 use crate::connection::meta::ClientMeta;
@@ -63,6 +64,7 @@ fn entry(server: &Server, events: &EventPublisher, tasks: &BackgroundTasks) -> C
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),
+        list_doubt: ListDoubt::default(),
         instruments: Instruments {
             metrics: server.metrics.clone(),
             timeout_streak: TimeoutStreak::new(1),

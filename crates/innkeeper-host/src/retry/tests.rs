@@ -157,12 +157,12 @@ async fn a_request_that_may_have_run_is_retried_only_where_it_may_run_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_request_to_a_server_that_is_gone_or_not_ready_is_not_retried() {
     for reason in [
-        UnavailableReason::Exited(ExitStatus::Code(1)),
+        UnavailableReason::Exited { status: ExitStatus::Code(1), stderr_line: "".into() },
         UnavailableReason::ClosedOutput,
         UnavailableReason::ClosedInput,
         UnavailableReason::Unresponsive { calls: 1 },
         UnavailableReason::NotStarted("no".into()),
-        UnavailableReason::Starting,
+        UnavailableReason::Starting { after: None },
         UnavailableReason::Shutdown,
         UnavailableReason::ResultBufferFull,
     ] {

@@ -132,6 +132,13 @@ impl StartedServer {
     fn is_continued(&self) -> bool {
         self.http_session.as_ref().is_some_and(|session| session.continued().is_some())
     }
+
+    /// Returns the end of stderr after the process has ended; waits for at most `grace` while another
+    /// process keeps it open.
+    pub(crate) async fn last_stderr(&mut self, grace: Duration) -> String {
+        drop(timeout(grace, &mut self.stderr_ended).await);
+        self.stderr.tail(MAX_STDERR_BYTES)
+    }
 }
 
 impl Drop for StartedServer {
@@ -218,8 +225,7 @@ async fn give_up(
     running.session.close(UnavailableReason::Shutdown);
     // Do not wait longer for a tree that survives the kill; dropping the process kills it again.
     drop(timeout(EXIT_GRACE, running.instance.wait_tree()).await);
-    drop(timeout(STDERR_GRACE, &mut running.stderr_ended).await);
-    let mut stderr = running.stderr.tail(MAX_STDERR_BYTES);
+    let mut stderr = running.last_stderr(STDERR_GRACE).await;
     if stderr.is_empty() {
         running.stderr.keep(&running.session.early_line());
         stderr = running.stderr.tail(MAX_STDERR_BYTES);

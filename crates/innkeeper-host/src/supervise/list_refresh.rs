@@ -276,6 +276,7 @@ mod tests {
                 server: "fx".into(),
                 item: "list".into(),
                 timeout: Duration::from_secs(1),
+                is_total: false,
             };
             let failures = lists.iter().map(|list| ListFailure { list, error: error() });
             refresh_outcome("fx", &before, &failures.collect::<Vec<_>>())

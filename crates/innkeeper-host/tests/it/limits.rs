@@ -36,7 +36,10 @@ async fn a_server_that_takes_more_memory_than_its_limit_is_out_and_its_neighbour
     let limited = grows("limited").config_key("limits", json!({"memory": "64 MiB"}));
     let host = test_env.start([limited, grows("free")]).await.unwrap();
     let error = host.call_tool("limited.echo", json!({"message": "hi"})).await.unwrap_err();
-    let CallError::Unavailable { reason: UnavailableReason::Exited(exit_status), .. } = &error
+    let CallError::Unavailable {
+        reason: UnavailableReason::Exited { status: exit_status, .. },
+        ..
+    } = &error
     else {
         panic!("{error:?}");
     };
@@ -60,9 +63,10 @@ async fn a_server_that_uses_up_its_processor_time_is_out_and_the_reason_names_th
         matches!(
             &error,
             CallError::Unavailable {
-                reason: UnavailableReason::Exited(ExitStatus::LimitExceeded(
-                    ProcessLimit::CpuSeconds
-                )),
+                reason: UnavailableReason::Exited {
+                    status: ExitStatus::LimitExceeded(ProcessLimit::CpuSeconds),
+                    ..
+                },
                 ..
             }
         ),
@@ -179,7 +183,10 @@ async fn scripted_servers_show_their_faults_without_a_network() {
     let noise = log.with_message("unusable message");
     assert!(!noise.is_empty() && noise.iter().all(|line| line["server"] == "noisy"), "{noise:?}");
     let error = host.call_tool("crashing.echo", json!({"message": "hi"})).await.unwrap_err();
-    let CallError::Unavailable { reason: UnavailableReason::Exited(exit_status), .. } = &error
+    let CallError::Unavailable {
+        reason: UnavailableReason::Exited { status: exit_status, .. },
+        ..
+    } = &error
     else {
         panic!("{error:?}");
     };

@@ -177,6 +177,23 @@ async fn a_call_under_way_to_a_removed_server_may_finish_and_one_that_needs_long
 }
 
 #[tokio::test]
+async fn a_removed_server_that_stops_slowly_delays_no_added_one() {
+    let test_env = TestEnv::new();
+    let stuck = test_env.fixture("stuck").switch("--ignore-eof").switch("--ignore-sigterm");
+    let host = start(&test_env, [stuck.config_key("shutdownTimeout", 3)]).await;
+    let mut events = host.events();
+    write_config(&test_env, [test_env.fixture("new")]);
+    host.reload().await.unwrap();
+    let order = drain_events(&mut events).into_iter().filter_map(|event| match event {
+        HostEvent::Ready { server, .. } | HostEvent::Stopped { server } => Some(server.to_string()),
+        _ => None,
+    });
+    assert_eq!(order.collect::<Vec<_>>(), ["new", "stuck"]);
+    host.shutdown().await;
+    test_env.assert_gone().await;
+}
+
+#[tokio::test]
 async fn settings_that_need_no_start_are_in_effect_at_once() {
     let test_env = TestEnv::new();
     let host = start(&test_env, [test_env.fixture("one")]).await;

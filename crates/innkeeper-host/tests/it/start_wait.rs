@@ -32,7 +32,8 @@ async fn a_slow_server_becomes_ready_under_the_running_host() {
     assert_eq!(states["slow"].state, ServerState::Starting);
     host.call_tool("quick.echo", json!({"message": "hi"})).await.unwrap();
     let early = host.call_tool("slow.echo", json!({"message": "hi"})).await.unwrap_err();
-    let CallError::Unavailable { reason: UnavailableReason::Starting, .. } = early else {
+    let CallError::Unavailable { reason: UnavailableReason::Starting { after: None }, .. } = early
+    else {
         panic!("{early:?}")
     };
     let ready =

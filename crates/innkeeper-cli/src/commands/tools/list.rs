@@ -192,3 +192,24 @@ fn add_item(table: &mut Table, kind: &str, name: &str, description: Option<&Stri
     let description = description.map(|text| one_line(text)).unwrap_or_default();
     table.add_row([kind, name, &description]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::capture;
+
+    #[test]
+    fn a_server_that_offers_nothing_says_so_unless_a_list_is_missing() {
+        let missing = MissingList { list: method::PROMPTS_LIST, reason: "timed out".to_owned() };
+        for (missing, line) in [
+            (vec![], "  no tools, prompts or resources\n"),
+            (vec![missing], "  warning: could not list its prompts: timed out\n"),
+        ] {
+            let mut listing = ServerListing::default();
+            listing.missing = missing;
+            let (mut output, out, _) = capture::captured_output(false, false);
+            print_missing_lists(&mut output, &listing).unwrap();
+            assert_eq!(out.text(), line);
+        }
+    }
+}

@@ -53,7 +53,7 @@ fn listings_are_the_same_in_another_order_and_differ_by_one_byte_or_a_missing_li
 #[test]
 fn an_error_of_the_connection_affects_all_lists_and_an_error_of_a_response_one() {
     let (server, item) = (Arc::from("a"), Box::from(method::PROMPTS_LIST));
-    let timeout = CallError::Timeout { server, item, timeout: Duration::ZERO };
+    let timeout = CallError::Timeout { server, item, timeout: Duration::ZERO, is_total: false };
     assert!(affects_one_list(&timeout));
     let (server, item) = (Arc::from("a"), Box::from(method::PROMPTS_LIST));
     let invalid = CallError::Protocol { server, item, source: ProtocolError::MissingResponse };

@@ -11,6 +11,7 @@ use super::*;
 use crate::cache::Cache;
 use crate::callback::{Callback, CallbackCapabilities, CallbackRegistry, ServerRequest};
 use crate::connection::call_permits::CallPermits;
+use crate::connection::list_doubt::ListDoubt;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::meta::ClientMeta;
 use crate::connection::subscriptions::Subscriptions;
@@ -71,6 +72,7 @@ pub(in crate::connection) fn connection_over(
         callbacks,
         subscriptions: Subscriptions::default(),
         list_ttls: ListTtls::default(),
+        list_doubt: ListDoubt::default(),
         instruments: Instruments {
             metrics: Arc::new(MetricsRecorder::new()),
             timeout_streak: TimeoutStreak::new(1),

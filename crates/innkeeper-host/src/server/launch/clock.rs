@@ -136,6 +136,7 @@ mod tests {
             server: server.clone(),
             item: "initialize".into(),
             timeout: Duration::from_secs(1),
+            is_total: false,
         };
         for (script, error, expected) in [
             ("sleep 0.05; exit 3", lost(), "process ended with exit code 3"),

@@ -13,6 +13,7 @@ use crate::connection::call_permits::CallPermits;
 use crate::connection::handshake::{
     HandshakeClient, HandshakeProbe, HandshakeResult, continue_session, perform_handshake,
 };
+use crate::connection::list_doubt::ListDoubt;
 use crate::connection::list_ttls::ListTtls;
 use crate::connection::listing::{read_all, report_missing, report_quarantined};
 use crate::connection::log_level;
@@ -88,6 +89,7 @@ impl Launcher {
             callbacks: self.callbacks.clone(),
             subscriptions: Subscriptions::default(),
             list_ttls: ListTtls::default(),
+            list_doubt: ListDoubt::default(),
             instruments: Instruments {
                 metrics: server.metrics.clone(),
                 timeout_streak: TimeoutStreak::new(config.unavailable_after_timeouts),

@@ -76,6 +76,8 @@ async fn an_application_that_never_answers_is_given_up_and_so_is_the_call() {
         let started_at = Instant::now();
         let error = host.call_tool("a.pid", ()).await.unwrap_err();
         assert!(matches!(error, CallError::Timeout { .. }), "{transport:?}: {error:?}");
+        let text = error.to_string();
+        assert!(text.ends_with("within 2 s (`maxTotalTimeout`)"), "{transport:?}: {text}");
         let elapsed = started_at.elapsed();
         assert!(
             elapsed >= Duration::from_secs(2) && elapsed < TEST_TIMEOUT,

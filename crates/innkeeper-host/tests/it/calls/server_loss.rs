@@ -105,7 +105,7 @@ async fn a_crash_by_a_signal_is_reported_with_the_signal() {
     assert_prompt_loss(
         |test_env| test_env.fixture("lost").switch("--crash-signal").with("--crash-after", 2),
         exit_time,
-        |reason| matches!(reason, UnavailableReason::Exited(exit) if exit.to_string().contains("signal")),
+        |reason| matches!(reason, UnavailableReason::Exited { status, .. } if status.to_string().contains("signal")),
     )
     .await;
 }
@@ -166,6 +166,44 @@ fn class_of_error<T>(result: &Result<T, CallError>) -> ErrorClass {
         Ok(_) => panic!("answered"),
         Err(error) => error.class(),
     }
+}
+
+#[tokio::test]
+async fn the_last_words_of_a_server_that_dies_in_a_call_reach_its_callers() {
+    let test_env = TestEnv::new();
+    let dies = ShellServer {
+        on_call: "echo 'Traceback (most recent call last):' >&2; \
+                  echo '  File \"server.py\", line 7, in any' >&2; \
+                  echo 'OSError: disk full' >&2; exit 3",
+        ..ShellServer::default()
+    };
+    let host = builder(test_env.config_from(&dies.config_json())).start().await.unwrap();
+    let words = "process ended with exit code 3: OSError: disk full";
+    for may_have_run in [true, false] {
+        let (reason, has_been_sent) = unavailable_error(host.call_tool("sh.any", ()).await);
+        assert_eq!((&*reason.to_string(), has_been_sent), (words, may_have_run));
+    }
+    host.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_call_during_a_restart_learns_why_the_server_was_lost() {
+    let test_env = TestEnv::new();
+    let marker = test_env.path("started");
+    let on_list = format!("if [ -e {0} ]; then sleep 60; fi; : > {0}", marker.display());
+    let dies = ShellServer { on_list: &on_list, on_call: "exit 3", ..ShellServer::default() };
+    let mut file = dies.config_json();
+    file["servers"]["sh"]["restart"] = json!({"onFailure": {"max": 1}});
+    let host = builder(test_env.config_from(&file)).start().await.unwrap();
+    let reason = loop {
+        let (reason, _) = unavailable_error(host.call_tool("sh.any", ()).await);
+        if matches!(reason, UnavailableReason::Starting { .. }) {
+            break reason.to_string();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(reason, "starting again; before: process ended with exit code 3");
+    host.shutdown().await;
 }
 
 #[tokio::test]

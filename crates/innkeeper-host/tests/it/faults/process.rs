@@ -50,7 +50,10 @@ async fn a_server_that_leaves_while_its_child_holds_the_pipes_is_known_to_be_gon
     let host = builder(test_env.config([leaves, test_env.fixture("well")])).start().await.unwrap();
     let mut events = host.events();
     let error = host.call_tool("leaves.echo", json!({"message": ""})).await.unwrap_err();
-    let CallError::Unavailable { reason: UnavailableReason::Exited(exit_status), .. } = &error
+    let CallError::Unavailable {
+        reason: UnavailableReason::Exited { status: exit_status, .. },
+        ..
+    } = &error
     else {
         panic!("{error:?}");
     };
