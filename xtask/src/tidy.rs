@@ -1,6 +1,7 @@
 //! `tidy`: the project's own lints as functions over the repository's texts.
 
 mod attacks;
+mod counts;
 mod dependencies;
 mod documents;
 mod facade;
@@ -52,6 +53,7 @@ const RULES: &[TidyRule] = &[
     files::check_machine_names,
     dependencies::check_crate_dependencies,
     layers::check_module_layers,
+    counts::check_counts,
     facade::check_facade,
     sans_io::check_sans_io,
     modules::check_files_declared,
@@ -77,7 +79,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         return Err(format!("`tidy` takes no `{argument}`"));
     }
     let repository = Repository::load()?;
-    let violations: Vec<Violation> = RULES.iter().flat_map(|rule| rule(&repository)).collect();
+    let violations = check(&repository)?;
     for offence in &violations {
         output::print_line(offence);
     }
@@ -89,6 +91,18 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
         }
         count => Err(format!("{count} violations")),
     }
+}
+
+/// Applies every rule on a thread of its own.
+fn check(repository: &Repository) -> TaskResult<Vec<Violation>> {
+    std::thread::scope(|scope| {
+        let checks: Vec<_> = RULES.iter().map(|rule| scope.spawn(|| rule(repository))).collect();
+        let mut violations = Vec::new();
+        for check in checks {
+            violations.extend(check.join().map_err(|_| "a rule panicked".to_owned())?);
+        }
+        Ok(violations)
+    })
 }
 
 /// The violations of a rule in the given files.

@@ -128,10 +128,13 @@ pub(crate) fn config_for_item(
     }
     let failure = CliError::usage(format!("`{name}` does not start with a server name"));
     let servers = || config.servers.keys().chain(config.invalid.keys()).map(String::as_str);
-    let similar = name.split_once('.').and_then(|(server, item)| {
-        let similar = nearest_name(server, servers())?;
-        Some(format!("{similar}.{item}"))
-    });
+    let similar = match (name.split_once('.'), servers().next(), servers().nth(1)) {
+        (None, Some(only), None) => Some(format!("{only}.{name}")),
+        (None, _, _) => None,
+        (Some((server, item)), _, _) => {
+            nearest_name(server, servers()).map(|similar| format!("{similar}.{item}"))
+        }
+    };
     Err(match similar {
         Some(similar) => failure.with_hint(format!("did you mean `{similar}`?")),
         None => failure.with_hint(format!(

@@ -46,24 +46,21 @@ pub(super) fn test_wheel(options: &[&str]) -> TaskResult {
 }
 
 /// Builds the source distribution, which pip then builds and installs under each Python as it does for
-/// a user: in a folder of its own, with a builder that it downloads. Only what cargo compiles is shared,
-/// so that most of it is compiled once.
+/// a user: with a builder that it downloads. It is unpacked once, so that the Pythons share most of what
+/// cargo compiles.
 pub(super) fn test_source_distribution(options: &[&str]) -> TaskResult {
     Program::cargo(TEST_PROGRAMS_ARGS).run()?;
     let builder = install_builder()?;
-    let sources = empty_directory("target/python/sdist")?;
+    let archives = empty_directory("target/python/sdist")?;
     Program::new(builder.join("bin/python"))
         .args("-m build --sdist --outdir")
-        .path_arg(&sources)
+        .path_arg(&archives)
         .arg(".")
         .run()?;
-    let source = built_file(&sources)?;
-    let compiled = repository_root().join("target/python/sdist-target");
-    // The files of every source distribution have the same time, so cargo would take changed ones for
-    // those that it has compiled.
-    let hash = Program::new("sha256sum").path_arg(&source).output()?;
-    let hash = hash.split_whitespace().next().unwrap_or_default();
-    install_once(&compiled, hash, |_| Ok(()))?;
+    let unpacked = empty_directory("target/python/sdist-unpacked")?;
+    let archive = built_file(&archives)?;
+    Program::new("tar").args("-xzf").path_arg(&archive).arg("-C").path_arg(&unpacked).run()?;
+    let source = built_file(&unpacked)?;
     for python in pythons() {
         output::print_line(format_args!("the source distribution under `{python}`"));
         let environment = empty_directory("target/python/sdist-env")?;
@@ -71,7 +68,6 @@ pub(super) fn test_source_distribution(options: &[&str]) -> TaskResult {
         Program::new(environment.join("bin/pip"))
             .args("install --quiet --no-cache-dir --disable-pip-version-check")
             .path_arg(&source)
-            .env("CARGO_TARGET_DIR", &compiled.to_string_lossy())
             .run()?;
         test_installed(&python, &environment, options)?;
     }

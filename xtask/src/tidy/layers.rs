@@ -49,6 +49,26 @@ pub(super) fn check_module_layers(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
+/// Returns how many pairs of sibling modules of a crate, user and used, are parts of a cycle.
+pub(super) fn cyclic_uses(repository: &Repository, name: &str) -> usize {
+    // `check_module_layers` or the compiler reports the problems of the files.
+    let (modules, _) = CrateModules::read(repository, &format!("crates/{name}/src"));
+    let pairs = modules.parents().into_iter().map(|parent| {
+        let uses = modules.uses_below(parent);
+        let used_by = used_by(&uses);
+        let reached: BTreeMap<&str, BTreeSet<&str>> =
+            used_by.keys().map(|user| (*user, reachable(user, &used_by))).collect();
+        let returns = |user: &str, used: &str| {
+            reached.get(used).is_some_and(|modules| modules.contains(user))
+        };
+        used_by
+            .iter()
+            .map(|(user, used)| used.iter().filter(|used| returns(user, used)).count())
+            .sum::<usize>()
+    });
+    pairs.sum()
+}
+
 fn check_drawing(drawing: &Drawing, modules: &CrateModules) -> Vec<Violation> {
     let parent = drawing.parent();
     let target = &drawing.target;
@@ -100,12 +120,7 @@ fn check_use(drawing: &Drawing, found: &ModuleUse<'_>) -> Option<Violation> {
 
 /// The modules of each cycle.
 fn cycles(uses: &[ModuleUse<'_>]) -> BTreeSet<String> {
-    let mut used_by: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for found in uses {
-        if let Used::Module(used) = found.used {
-            used_by.entry(found.user).or_default().insert(used);
-        }
-    }
+    let used_by = used_by(uses);
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         used_by.keys().map(|user| (*user, reachable(user, &used_by))).collect();
     let in_cycle = reached.iter().filter(|(user, modules)| modules.contains(*user));
@@ -118,6 +133,17 @@ fn cycles(uses: &[ModuleUse<'_>]) -> BTreeSet<String> {
             names.join(", ")
         })
         .collect()
+}
+
+/// The modules that each module uses directly.
+fn used_by<'a>(uses: &[ModuleUse<'a>]) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let mut used_by: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for found in uses {
+        if let Used::Module(used) = found.used {
+            used_by.entry(found.user).or_default().insert(used);
+        }
+    }
+    used_by
 }
 
 /// The modules that a module uses, directly or through other modules.

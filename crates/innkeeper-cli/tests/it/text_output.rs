@@ -106,6 +106,11 @@ fn a_name_that_is_no_tool_is_reported_with_the_next_step() {
          `everything.echo`?\n"
     );
     assert_eq!(
+        stderr_of(&["call", "echo"]),
+        "error: `echo` does not start with a server name\n  hint: did you mean \
+         `everything.echo`?\n"
+    );
+    assert_eq!(
         stderr_of(&["call", "nope.echo"]),
         "error: `nope.echo` does not start with a server name\n  hint: use SERVER.NAME; the \
          servers are everything\n"

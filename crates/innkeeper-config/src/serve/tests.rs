@@ -270,6 +270,12 @@ fn a_wrong_value_is_an_error_with_its_line_and_key() {
 }
 
 #[test]
+fn a_tool_with_a_space_in_its_name_can_wait_for_an_approval() {
+    let serve = serve(r#"{"approval": {"tools": ["files.delete note"]}}"#);
+    assert_eq!(serve.approval.tools, ["files.delete note"]);
+}
+
+#[test]
 fn an_origin_or_host_that_would_allow_more_than_one_is_an_error() {
     for origin in [
         "*",

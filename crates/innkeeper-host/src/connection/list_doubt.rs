@@ -29,33 +29,30 @@ impl ListDoubt {
 
     /// Returns the lists to read again after this error.
     pub(super) fn after_error(&self, error: &CallError, request: &str) -> Option<ListChanges> {
-        match error {
-            CallError::Unavailable { reason, .. } if is_away(reason) => {
-                self.was_away.store(true, Ordering::Relaxed);
-                None
-            }
-            // The list had the name, and its schema allowed the arguments.
-            CallError::Server { error, .. }
-                if [code::METHOD_NOT_FOUND, code::INVALID_PARAMS].contains(&error.code) =>
-            {
-                let none = ListChanges::default();
-                match request {
-                    method::TOOLS_CALL => Some(ListChanges { tools: true, ..none }),
-                    method::PROMPTS_GET => Some(ListChanges { prompts: true, ..none }),
-                    _ => None,
-                }
-            }
+        if let CallError::Unavailable { reason, .. } = error
+            && is_away(reason)
+        {
+            self.was_away.store(true, Ordering::Relaxed);
+        }
+        // The list had the name, and its schema allowed the arguments.
+        let CallError::Server { error, .. } = error else { return None };
+        if ![code::METHOD_NOT_FOUND, code::INVALID_PARAMS].contains(&error.code) {
+            return None;
+        }
+        let none = ListChanges::default();
+        match request {
+            method::TOOLS_CALL => Some(ListChanges { tools: true, ..none }),
+            method::PROMPTS_GET => Some(ListChanges { prompts: true, ..none }),
             _ => None,
         }
     }
 }
 
 fn is_away(reason: &UnavailableReason) -> bool {
-    match reason {
-        UnavailableReason::Unreachable { .. } | UnavailableReason::ConnectionLost(_) => true,
-        UnavailableReason::Busy { status, .. } => SERVER_AWAY.contains(status),
-        _ => false,
+    if let UnavailableReason::Busy { status, .. } = reason {
+        return SERVER_AWAY.contains(status);
     }
+    matches!(reason, UnavailableReason::Unreachable { .. } | UnavailableReason::ConnectionLost(_))
 }
 
 #[cfg(test)]

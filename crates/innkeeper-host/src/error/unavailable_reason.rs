@@ -112,12 +112,11 @@ impl UnavailableReason {
     /// Returns the reason without text of the server, which may repeat arguments.
     pub fn without_server_text(&self) -> Self {
         let mut reason = self.clone();
-        match &mut reason {
-            Self::Busy { body: words, .. } | Self::Exited { stderr_line: words, .. } => {
-                *words = "".into();
-            }
-            Self::Starting { after: Some(before) } => **before = before.without_server_text(),
-            _ => {}
+        if let Self::Busy { body: text, .. } | Self::Exited { stderr_line: text, .. } = &mut reason
+        {
+            *text = "".into();
+        } else if let Self::Starting { after: Some(before) } = &mut reason {
+            **before = before.without_server_text();
         }
         reason
     }

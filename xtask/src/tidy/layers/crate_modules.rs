@@ -31,10 +31,13 @@ pub(super) enum Used<'a> {
 }
 
 impl CrateModules {
-    /// Reads the library in `source_dir`, with the problems of its files.
+    /// Reads the library in `source_dir`, or the program if there is none, with the problems of its
+    /// files.
     pub(super) fn read(repository: &Repository, source_dir: &str) -> (Self, Vec<Violation>) {
         let (mut modules, mut violations) = (Self::default(), Vec::new());
-        let mut waiting = vec![(format!("{source_dir}/lib.rs"), Vec::new())];
+        let roots = ["lib.rs", "main.rs"].map(|root| format!("{source_dir}/{root}"));
+        let root = roots.into_iter().find(|root| repository.source(root).is_some());
+        let mut waiting = vec![(root.unwrap_or_default(), Vec::new())];
         while let Some((path, module)) = waiting.pop() {
             let text = repository.text(&path).unwrap_or_default();
             let file = match ModuleFile::parse(text, &module) {
@@ -68,6 +71,11 @@ impl CrateModules {
     /// Whether the module exists; the crate itself has an empty path.
     pub(super) fn contains(&self, module: &[String]) -> bool {
         module.is_empty() || self.modules.contains(module)
+    }
+
+    /// The crate and all of its modules that declare others.
+    pub(super) fn parents(&self) -> BTreeSet<&[String]> {
+        self.modules.iter().filter_map(|path| Some(path.split_last()?.1)).collect()
     }
 
     /// The modules that `parent` declares.

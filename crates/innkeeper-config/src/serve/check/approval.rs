@@ -11,7 +11,8 @@ pub(super) fn approval(checker: &mut EntryChecker<'_>, typed: raw::Approval) -> 
     let mut tools = Vec::new();
     for (index, pattern) in indexed(typed.tools) {
         // A pattern with a space at its end would match no tool, and its calls would need no approval.
-        if pattern.is_empty() || pattern.contains(char::is_whitespace) {
+        // Names of servers and tools can have a space inside.
+        if pattern.is_empty() || pattern.trim() != pattern {
             let path = [key_segment("approval"), key_segment("tools"), PathSegment::Index(index)];
             checker.error(&path, "expected the name of a tool, such as `notes.delete_*`");
         }
