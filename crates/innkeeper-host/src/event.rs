@@ -101,7 +101,8 @@ pub enum HostEvent {
     Unavailable {
         /// The name of the server.
         server: Arc<str>,
-        /// The reason why the server is unavailable.
+        /// The reason why the server is unavailable, without text of the server;
+        /// [`ServerStatus`](crate::ServerStatus) has that.
         reason: String,
     },
     /// The host stopped the server.

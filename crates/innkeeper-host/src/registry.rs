@@ -356,8 +356,6 @@ impl Registry {
     /// Marks a server as unavailable. Returns whether the state changed or an unresponsive server
     /// has now failed.
     pub(crate) fn mark_unavailable(&self, server: &Server, cause: UnavailableReason) -> bool {
-        let event =
-            HostEvent::Unavailable { server: server.name.clone(), reason: cause.to_string() };
         let reason = cause.without_server_text().to_string();
         // The audit log has the line of a failed start.
         let is_failed_start = matches!(cause, UnavailableReason::NotStarted(_));
@@ -375,7 +373,7 @@ impl Registry {
         if !is_failed_start {
             tracing::error!(target: REPORTED_TARGET, server = &*server.name, reason, "unavailable");
         }
-        self.events.publish(event);
+        self.events.publish(HostEvent::Unavailable { server: server.name.clone(), reason });
         true
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use innkeeper_config::RestartPolicy;
 use tokio::time::{Instant, sleep};
 
-use crate::error::{RestartError, ServerFailure};
+use crate::error::{RestartError, ServerFailure, UnavailableReason};
 use crate::event::HostEvent;
 use crate::lifecycle::ServerState;
 use crate::start::{self, RestartTrigger, ServerStart};
@@ -47,11 +47,15 @@ pub(crate) fn restart_until_ready(start: ServerStart) -> Pin<Box<dyn Future<Outp
 
 fn report_restart(start: &ServerStart, attempt: u32, delay: Duration) {
     let ServerStart { registry, server, .. } = start;
-    let reason = server.status().unavailable_reason.as_ref().map(ToString::to_string);
+    let reason = server.status().unavailable_reason.as_ref().map(without_server_text);
     let (name, delay_s) = (&*server.name, delay.as_secs_f64());
     tracing::warn!(server = name, attempt, delay_s, reason, "server unavailable, restarting");
     let server = server.name.clone();
     registry.events().publish(HostEvent::Restarting { server, attempt, delay });
+}
+
+fn without_server_text(reason: &UnavailableReason) -> String {
+    reason.without_server_text().to_string()
 }
 
 fn next_restart(start: &ServerStart) -> Option<(u32, Duration)> {
