@@ -182,3 +182,19 @@ def test_a_handler_that_fails_loses_only_its_record(
     finally:
         logging.getLogger("innkeeper").removeHandler(handler)
     until(lambda: records.records)
+
+
+def test_an_interrupt_while_the_level_is_read_is_not_lost(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python raises Ctrl-C in whatever code runs, also in that of a logger."""
+
+    def interrupted() -> int:
+        raise KeyboardInterrupt
+
+    with innkeeper.sync.MCPHost(servers()) as host:
+        with monkeypatch.context() as patched:
+            patched.setattr(logging.getLogger("innkeeper"), "getEffectiveLevel", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                host.call_tool("fx.echo", {"message": "a"})
+        assert host.call_tool("fx.echo", {"message": "a"})["content"]

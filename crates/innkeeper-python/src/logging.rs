@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -104,15 +105,24 @@ pub(crate) fn with_log<T>(step: impl FnOnce() -> T) -> T {
     tracing::dispatcher::with_default(&TO_QUEUE.get().0, step)
 }
 
-/// Takes over the level of Python's logger, which the application can change at any time.
-pub(crate) fn refresh_level(py: Python<'_>) {
+/// Takes over the level of Python's logger, which the application can change at any time. An error is
+/// an interrupt of the thread.
+pub(crate) fn refresh_level(py: Python<'_>) -> PyResult<()> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let level = LOGGER.get_or_try_init(py, || -> PyResult<_> {
         Ok(py.import("logging")?.call_method1("getLogger", ("innkeeper",))?.unbind())
     });
     let level = level.and_then(|logger| logger.call_method0(py, "getEffectiveLevel")?.extract(py));
     // A level that is no small number disables the log.
-    LEVEL.store(level.unwrap_or(u8::MAX), Ordering::Relaxed);
+    let disabled = |error| if is_interrupt(py, &error) { Err(error) } else { Ok(u8::MAX) };
+    LEVEL.store(level.or_else(disabled)?, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Returns whether the error ends the program or a thread, as `KeyboardInterrupt` does. Python raises it
+/// in whatever code runs when a signal arrives, so nobody may drop it.
+fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+    !error.is_instance_of::<PyException>(py)
 }
 
 thread_local! {
@@ -121,17 +131,22 @@ thread_local! {
 }
 
 /// Passes the waiting records to Python. A handler of the application that calls a host gets here
-/// again: its records wait, because to pass them on would call the handler without end.
-pub(crate) fn deliver(py: Python<'_>) {
+/// again: its records wait, because to pass them on would call the handler without end. An error is an
+/// interrupt of the thread.
+pub(crate) fn deliver(py: Python<'_>) -> PyResult<()> {
     if IS_DELIVERING.replace(true) {
-        return;
+        return Ok(());
     }
+    let mut outcome = Ok(());
     for record in QUEUE.get().take() {
-        if let Err(error) = emit(py, record) {
-            error.write_unraisable(py, None);
+        match emit(py, record) {
+            Err(error) if is_interrupt(py, &error) => outcome = Err(error),
+            Err(error) => error.write_unraisable(py, None),
+            Ok(()) => {}
         }
     }
     IS_DELIVERING.set(false);
+    outcome
 }
 
 fn emit(py: Python<'_>, record: LogRecord) -> PyResult<()> {
@@ -149,7 +164,7 @@ fn emit(py: Python<'_>, record: LogRecord) -> PyResult<()> {
 /// Waits for records for at most some seconds, then passes them on. Returns `False` after
 /// `stop_logging`.
 #[pyfunction]
-pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> bool {
+pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> PyResult<bool> {
     let patience = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let queue = QUEUE.get();
     let stopped = py.detach(|| {
@@ -157,26 +172,26 @@ pub(crate) fn next_log_records(py: Python<'_>, seconds: f64) -> bool {
         let waited = queue.arrived.wait_timeout_while(queue.waiting(), patience, is_idle);
         waited.unwrap_or_else(PoisonError::into_inner).0.stopped
     });
-    deliver(py);
-    !stopped
+    deliver(py)?;
+    Ok(!stopped)
 }
 
 /// Ends the wait of the thread that takes records.
 #[pyfunction]
-pub(crate) fn stop_logging(py: Python<'_>) {
+pub(crate) fn stop_logging(py: Python<'_>) -> PyResult<()> {
     py.detach(|| {
         let queue = QUEUE.get();
         queue.waiting().stopped = true;
         queue.arrived.notify_all();
     });
-    deliver(py);
+    deliver(py)
 }
 
 /// Returns the level below which nothing is formatted.
 #[pyfunction]
-pub(crate) fn log_level(py: Python<'_>) -> u8 {
-    refresh_level(py);
-    LEVEL.load(Ordering::Relaxed)
+pub(crate) fn log_level(py: Python<'_>) -> PyResult<u8> {
+    refresh_level(py)?;
+    Ok(LEVEL.load(Ordering::Relaxed))
 }
 
 /// The subscriber of the runtime's threads, with the queue of their process.

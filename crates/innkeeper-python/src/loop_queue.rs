@@ -374,7 +374,7 @@ impl LoopQueue {
     fn drain(slf: &Bound<'_, Self>) -> PyResult<()> {
         let queue = slf.get();
         queue.empty_socket();
-        logging::deliver(slf.py());
+        let logged = logging::deliver(slf.py());
         let taken = queue.messages.take();
         let is_paused = {
             let mut state = queue.state();
@@ -382,7 +382,8 @@ impl LoopQueue {
             state.is_paused
         };
         // A second series of slices would keep the loop from its other work.
-        if is_paused { Ok(()) } else { Self::resume(slf) }
+        let resumed = if is_paused { Ok(()) } else { Self::resume(slf) };
+        logged.and(resumed)
     }
 
     /// Handles the messages that have been taken, for a slice of time.

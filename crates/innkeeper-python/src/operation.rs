@@ -77,14 +77,14 @@ impl Operation {
 impl Operation {
     /// Returns an `asyncio.Future` of the running event loop. To cancel the future drops the call.
     fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        logging::refresh_level(py);
+        logging::refresh_level(py)?;
         LoopQueue::start(py, self.take_work()?, self.beginning)
     }
 
     /// Waits for the result without holding the interpreter. A signal, for example Ctrl-C, drops the
     /// call.
     fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        logging::refresh_level(py);
+        logging::refresh_level(py)?;
         let work = self.take_work()?;
         let (sender, result) = mpsc::sync_channel(1);
         let result = Mutex::new(result);
@@ -104,9 +104,9 @@ impl Operation {
                     py.check_signals().inspect_err(|_| task.abort())?;
                 }
             }
-            logging::deliver(py);
+            logging::deliver(py).inspect_err(|_| task.abort())?;
         };
-        logging::deliver(py);
+        logging::deliver(py)?;
         match outcome {
             Ok(Output::None) => Ok(py.None()),
             Ok(Output::Json(tape)) => tape.into_python(py),
