@@ -198,7 +198,8 @@ impl Writer {
             };
             self.string(name).map_err(|message| format!("a key: {message}"))?;
             self.text.push(':');
-            self.path.push(Step::Key(name.to_string()));
+            // `to_string` calls Python's `str`, which raises Ctrl-C, and drops what that raises.
+            self.path.push(Step::Key(name.to_string_lossy().into_owned()));
             self.value(&value)?;
             self.path.pop();
         }
@@ -271,12 +272,15 @@ fn python_name(value: f64) -> &'static str {
 }
 
 fn type_name(value: &Bound<'_, PyAny>) -> String {
-    value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+    value
+        .get_type()
+        .name()
+        .map_or_else(|_| "object".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Returns the start of a key's `repr`.
 fn shown(key: &Bound<'_, PyAny>) -> String {
-    let text = key.repr().map(|text| text.to_string()).unwrap_or_default();
+    let text = key.repr().map(|text| text.to_string_lossy().into_owned()).unwrap_or_default();
     text.chars().take(60).collect()
 }
 
