@@ -113,9 +113,12 @@ pub(crate) fn refresh_level(py: Python<'_>) -> PyResult<()> {
         Ok(py.import("logging")?.call_method1("getLogger", ("innkeeper",))?.unbind())
     });
     let level = level.and_then(|logger| logger.call_method0(py, "getEffectiveLevel")?.extract(py));
-    // A level that is no small number disables the log.
-    let disabled = |error| if is_interrupt(py, &error) { Err(error) } else { Ok(u8::MAX) };
-    LEVEL.store(level.or_else(disabled)?, Ordering::Relaxed);
+    let level = match level {
+        Err(error) if is_interrupt(py, &error) => return Err(error),
+        // A level that is no small number disables the log.
+        level => level.unwrap_or(u8::MAX),
+    };
+    LEVEL.store(level, Ordering::Relaxed);
     Ok(())
 }
 
