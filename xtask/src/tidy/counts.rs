@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, FnArg, ItemMod, ItemStruct, Local, Pat, Signature, Stmt, Type};
+use syn::{Expr, FnArg, ItemMod, ItemStruct, Local, Pat, Signature, Stmt, Type};
 
 use super::Violation;
-use super::layers::cyclic_uses;
+use super::layers::{cyclic_uses, is_excluded};
 use crate::repository::{Repository, is_test_file};
 
 /// The ceilings: a line has a crate, a kind and a number.
@@ -132,13 +132,13 @@ struct FileCounts(Vec<CountKind>);
 
 impl<'ast> Visit<'ast> for FileCounts {
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
-        if !is_test(&item.attrs) {
+        if !is_excluded(&item.attrs) {
             visit::visit_item_mod(self, item);
         }
     }
 
     fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
-        if item.fields.len() > MAX_FIELDS && !is_test(&item.attrs) {
+        if item.fields.len() > MAX_FIELDS && !is_excluded(&item.attrs) {
             self.0.push(CountKind::WideStruct);
         }
     }
@@ -189,13 +189,6 @@ fn is_tuple(kind: &Type) -> bool {
         Type::Reference(reference) => is_tuple(&reference.elem),
         _ => false,
     }
-}
-
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
-    })
 }
 
 #[cfg(test)]

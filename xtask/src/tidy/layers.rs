@@ -9,6 +9,9 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use syn::Attribute;
+
+use self::attribute_kind::{AttributeKind, attribute_kind};
 use self::crate_modules::{CrateModules, ModuleUse, Used};
 use self::drawing::Drawing;
 use super::Violation;
@@ -49,6 +52,11 @@ pub(super) fn check_module_layers(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
+/// Returns whether the product does not contain an item with these attributes.
+pub(super) fn is_excluded(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| attribute_kind(attribute) == AttributeKind::ExcludesNode)
+}
+
 /// Returns how many pairs of sibling modules of a crate, user and used, are parts of a cycle.
 pub(super) fn cyclic_uses(repository: &Repository, name: &str) -> usize {
     // `check_module_layers` or the compiler reports the problems of the files.
@@ -58,13 +66,13 @@ pub(super) fn cyclic_uses(repository: &Repository, name: &str) -> usize {
         let used_by = used_by(&uses);
         let reached: BTreeMap<&str, BTreeSet<&str>> =
             used_by.keys().map(|user| (*user, reachable(user, &used_by))).collect();
-        let returns = |user: &str, used: &str| {
-            reached.get(used).is_some_and(|modules| modules.contains(user))
-        };
         used_by
             .iter()
-            .map(|(user, used)| used.iter().filter(|used| returns(user, used)).count())
-            .sum::<usize>()
+            .flat_map(|(user, used)| used.iter().map(move |used| (user, used)))
+            .filter(|(user, used)| {
+                reached.get(*used).is_some_and(|modules| modules.contains(*user))
+            })
+            .count()
     });
     pairs.sum()
 }
