@@ -365,3 +365,31 @@ async def test_a_server_gets_an_answer_however_a_callback_ends(
         called = host.call_tool("fx.echo", {"message": "a"})
         result = await asyncio.wait_for(called, 10)
         assert "error" in result["content"][0]["text"]
+
+
+def test_an_interrupt_in_the_queue_of_a_loop_ends_its_run_and_keeps_the_other_messages(
+    servers: Servers,
+) -> None:
+    """Python raises Ctrl-C in whatever code runs, also while a loop takes requests of servers."""
+    interrupts = [KeyboardInterrupt()]
+
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
+        if interrupts and coroutine.__name__ == "_answer":
+            coroutine.close()
+            raise interrupts.pop()
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    host = MCPHost(servers("--ask-sampling"))
+    host.register_callback(function)
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(host.initialize())
+        loop.set_task_factory(factory)
+        calls = [loop.create_task(asked(host)) for _ in range(3)]
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.wait(calls))
+        answers = [loop.run_until_complete(asyncio.wait_for(call, 10)) for call in calls]
+        assert sorted("error" in answer for answer in answers) == [False, False, True]
+        loop.run_until_complete(host.shutdown())
+    finally:
+        loop.close()

@@ -124,7 +124,7 @@ pub(crate) fn refresh_level(py: Python<'_>) -> PyResult<()> {
 
 /// Returns whether the error ends the program or a thread, as `KeyboardInterrupt` does. Python raises it
 /// in whatever code runs when a signal arrives, so nobody may drop it.
-fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+pub(crate) fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
     !error.is_instance_of::<PyException>(py)
 }
 

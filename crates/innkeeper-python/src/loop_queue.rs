@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use crate::call_task::CallTask;
 use crate::callback::ServerCall;
 use crate::json::{Progress, ToPython};
+use crate::logging::is_interrupt;
 use crate::operation::{Beginning, Outcome, Output, Work, complete};
 use crate::{logging, runtime};
 
@@ -400,20 +401,19 @@ impl LoopQueue {
                 let Some(message) = queue.state().taken.pop_front() else { return Ok(()) };
                 queue.handle(py, message)
             };
-            let must_pause = match step {
-                Ok(Step::Next) => start.elapsed() >= SLICE,
-                Ok(Step::Pause) => true,
+            let interrupt = match step {
+                Ok(Step::Next) if start.elapsed() < SLICE => continue,
+                Ok(_) => None,
+                Err(error) if is_interrupt(py, &error) => Some(error),
                 // One bad message must not keep the others.
                 Err(error) => {
                     error.write_unraisable(py, Some(slf.as_any()));
-                    false
+                    continue;
                 }
             };
-            if must_pause {
-                running_loop(py)?.call_method1("call_soon", (slf.getattr("resume")?,))?;
-                queue.state().is_paused = true;
-                return Ok(());
-            }
+            running_loop(py)?.call_method1("call_soon", (slf.getattr("resume")?,))?;
+            queue.state().is_paused = true;
+            return interrupt.map_or(Ok(()), Err);
         }
     }
 
