@@ -10,8 +10,7 @@ use std::sync::Arc;
 use innkeeper_host::config::{BindingConfig, MCP_ENDPOINT, ServeConfig};
 
 use crate::Principal;
-use crate::gateway::Endpoint;
-use crate::options::EndpointOptions;
+use crate::options::{EndpointOptions, GatewayOptions};
 
 /// What a client is bound to. The default is bound to nothing: the client may use everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -82,6 +81,24 @@ impl Bindings {
     }
 }
 
+/// An endpoint: what clients of one address see.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    /// `None` for `/mcp`.
+    pub(crate) name: Option<String>,
+    pub(crate) options: EndpointOptions,
+    /// Whether clients use the legacy era only: it changes no result of a server of either era.
+    pub(crate) is_legacy: bool,
+    /// Whether the endpoint belongs to clients that are bound to some servers.
+    pub(crate) is_bound: bool,
+}
+
+impl Endpoint {
+    fn new(name: Option<String>, options: EndpointOptions) -> Self {
+        Self { name, options, is_legacy: false, is_bound: false }
+    }
+}
+
 /// All endpoints: those of all clients, then those of bound clients.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
@@ -93,7 +110,20 @@ pub(crate) struct Endpoints {
 }
 
 impl Endpoints {
-    pub(crate) fn new(common: Vec<Endpoint>, bindings: Bindings) -> Self {
+    /// Returns the endpoints of a gateway: that at `/mcp`, the named ones, and one for each server with
+    /// connections of its own.
+    pub(crate) fn from_options(options: &GatewayOptions, bindings: Bindings) -> Self {
+        let unnamed = Endpoint::new(None, options.endpoint.clone());
+        let named = options.named_endpoints.iter();
+        let named = named.map(|(name, own)| Endpoint::new(Some(name.clone()), own.clone()));
+        let of_servers = options.connection_servers.iter().map(|server| Endpoint {
+            is_legacy: true,
+            ..Endpoint::new(None, EndpointOptions::for_server(server))
+        });
+        Self::new(std::iter::once(unnamed).chain(named).chain(of_servers).collect(), bindings)
+    }
+
+    fn new(common: Vec<Endpoint>, bindings: Bindings) -> Self {
         let mut all = common;
         let count = all.len();
         let mut places = HashMap::new();
@@ -133,6 +163,11 @@ impl Endpoints {
 
     pub(crate) fn get(&self, index: usize) -> Option<&Endpoint> {
         self.all.get(index)
+    }
+
+    /// Returns the options of the endpoint with an index of this table.
+    pub(crate) fn options(&self, index: usize) -> &EndpointOptions {
+        &self.all[index].options
     }
 
     /// Returns the index of the endpoint that a client gets in place of the endpoint of all clients; `None`
@@ -184,8 +219,7 @@ mod tests {
     fn endpoint(name: Option<&str>, servers: Option<&[&str]>) -> Endpoint {
         let options =
             EndpointOptions { servers: servers.and_then(owned), ..EndpointOptions::default() };
-        let name = name.map(ToOwned::to_owned);
-        Endpoint { name, options, is_legacy: false, is_bound: false }
+        Endpoint::new(name.map(ToOwned::to_owned), options)
     }
 
     fn endpoints() -> Endpoints {

@@ -5,7 +5,6 @@ mod approvals;
 mod approved_calls;
 mod calls;
 mod client_tasks;
-mod first_use;
 mod forwarding;
 mod gateway_tools;
 mod handshake;
@@ -15,82 +14,28 @@ mod operator_callback;
 mod resources;
 mod stored_results;
 mod telemetry;
-mod unavailable;
 
-pub(crate) use first_use::Need;
 pub(crate) use handshake::supported_versions;
 pub use operator_answers::{AnswerOutcome, OperatorAnswer};
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use innkeeper_host::{LogLevel, TraceContext};
+use http::HeaderMap;
+use innkeeper_host::LogLevel;
 use innkeeper_protocol::request_meta::IncomingMeta;
 use innkeeper_protocol::{Era, RequestId, RequestParams, method, skim};
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::client::{Client, ClientIdentity};
+use crate::caller::Caller;
+use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
-use crate::gateway_tools::GatewayTool;
-use crate::metrics::ClientTransport;
-use crate::offering::{ListKind, NamedItem, Offering};
-use crate::options::EndpointOptions;
-use crate::owned_calls::OwnedCalls;
-use crate::principal::Principal;
-use crate::question_owners::CallClient;
+use crate::json_text::empty_object;
+use crate::offering::ListKind;
 use crate::sink::MessageSink;
-use crate::subscribers::Subscription;
-use crate::view::View;
 
 /// The start of the methods of requests about tasks.
 const TASKS_PREFIX: &str = "tasks/";
-
-/// Who sends a request.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) principal: Principal,
-    /// The index of the endpoint.
-    pub(crate) endpoint: usize,
-    /// The connection or session; `None` for a client of the modern era over HTTP.
-    pub(crate) client: Option<Arc<Client>>,
-    /// The change subscription of a client of the legacy era.
-    pub(crate) subscription: Option<Arc<Subscription>>,
-    pub(crate) identity: ClientIdentity,
-    pub(crate) transport: ClientTransport,
-    /// The trace context in the HTTP headers; `None` without telemetry.
-    pub(crate) header_trace: Option<TraceContext>,
-    /// The calls of the request; `None` without replicas.
-    pub(crate) calls: Option<Arc<OwnedCalls>>,
-}
-
-impl Caller {
-    pub(crate) fn era(&self) -> Era {
-        self.identity.revision.era()
-    }
-
-    fn call_client(&self) -> CallClient {
-        CallClient::new(self.principal.clone(), self.client.as_ref())
-    }
-}
-
-/// The offering for one request. The hosts of the caller run on until the value is dropped.
-#[derive(Debug)]
-pub(crate) struct CallerOffering {
-    view: Arc<View>,
-    offering: Arc<Offering>,
-    /// Why servers that may have what the request needs did not start.
-    not_started: Vec<RpcError>,
-}
-
-impl Deref for CallerOffering {
-    type Target = Offering;
-
-    fn deref(&self) -> &Offering {
-        &self.offering
-    }
-}
 
 /// A request of a client, without its id.
 #[derive(Debug)]
@@ -102,6 +47,9 @@ pub(crate) struct ClientRequest<'a> {
     pub(crate) caller: &'a Caller,
     /// Receives the messages that belong to the request.
     pub(crate) sink: &'a MessageSink,
+    /// The headers in which a client of the modern era repeats arguments; `None` for a request that has
+    /// none to check.
+    pub(crate) param_headers: Option<&'a HeaderMap>,
 }
 
 impl ClientRequest<'_> {
@@ -128,27 +76,6 @@ impl ClientRequest<'_> {
 pub(crate) type Reply = Result<Box<RawValue>, RpcError>;
 
 impl GatewayInner {
-    pub(crate) fn endpoint(&self, index: usize) -> &EndpointOptions {
-        &self.endpoints.all()[index].options
-    }
-
-    /// Returns the tool of a server with an offered name, if the client may use it.
-    pub(crate) fn permitted_tool<'a>(
-        &self,
-        principal: &Principal,
-        offering: &'a Offering,
-        name: &str,
-    ) -> Option<&'a NamedItem> {
-        self.policy.find(principal, name, |name| offering.tool(name))
-    }
-
-    /// Returns whether an endpoint shows a listed tool to a client: a tool that the client may use, or
-    /// one of the gateway.
-    pub(crate) fn shows_tool(&self, caller: &Caller, offering: &Offering, name: &str) -> bool {
-        GatewayTool::find(self.endpoint(caller.endpoint), name).is_some()
-            || self.permitted_tool(&caller.principal, offering, name).is_some()
-    }
-
     /// Handles one request of a client. Dropping the future cancels the request at its server.
     pub(crate) async fn handle(self: &Arc<Self>, request: ClientRequest<'_>) -> Reply {
         match &self.telemetry {
@@ -220,7 +147,7 @@ impl GatewayInner {
             }
             // The client may send it more than once.
             method::INITIALIZED => drop(client.initialized.set(())),
-            method::ROOTS_LIST_CHANGED => self.forward_roots_changed(client),
+            method::ROOTS_LIST_CHANGED => self.servers.forward_roots_changed(client),
             _ => tracing::debug!(method, "notification of a client not forwarded"),
         }
     }
@@ -236,10 +163,4 @@ impl GatewayInner {
         }
         Ok(empty_object())
     }
-}
-
-/// Returns the result without members.
-pub(crate) fn empty_object() -> Box<RawValue> {
-    // Serialization of an empty object cannot fail.
-    serde_json::value::to_raw_value(&json!({})).unwrap_or_default()
 }

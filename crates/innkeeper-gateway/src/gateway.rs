@@ -1,24 +1,14 @@
 //! The public API of a gateway.
 
-mod callbacks;
-mod events;
-mod first_use;
-mod idle;
-mod process_limits;
 mod reload;
 mod replication;
-mod server_settings;
-mod sharing;
-mod start_turns;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use innkeeper_host::config::{HostConfig, RateConfig, Share};
-use innkeeper_host::{
-    Config, Host, HostBuilder, ServerState, ShutdownReport, StartSlots, Telemetry,
-};
+use futures_util::future::join_all;
+use innkeeper_host::config::RateConfig;
+use innkeeper_host::{Config, Host, HostBuilder, ShutdownReport, Telemetry};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::SetOnce;
 use tokio::sync::broadcast::error::RecvError;
@@ -31,7 +21,8 @@ use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
 use crate::metrics::{GatewayMetrics, RejectionReason};
-use crate::options::{ConsoleOptions, EndpointOptions, GatewayOptions};
+use crate::offers::Offers;
+use crate::options::{ConsoleOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
 use crate::pending_questions::PendingQuestions;
 use crate::policy::ToolPolicy;
@@ -43,25 +34,15 @@ use crate::response_memory::ResponseMemory;
 use crate::router;
 use crate::server;
 use crate::server_use::MAX_OPEN_TASKS;
-use crate::sole_client::SoleClient;
+use crate::servers::{ChangedSessions, PrepareHost, Servers, ServersBuilder, ServersContext};
 use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
 use crate::task_ids::TaskIds;
 use crate::tasks::{Computations, GatewayTasks};
 use crate::transport;
 use crate::transport::http::HttpTransport;
-use crate::upstream::Upstream;
-use crate::view::View;
 use crate::waiting_calls::WaitingCalls;
-use callbacks::{GatewayCallbacks, UpstreamCell};
-pub(crate) use first_use::{FirstUser, UnstartedServer};
-pub(crate) use process_limits::ProcessLimitExceeded;
-use process_limits::ProcessLimits;
 pub(crate) use replication::Replication;
-use server_settings::ServerSettings;
-pub(crate) use sharing::{Continuation, PrivateState, SharedHost};
-use sharing::{PrivateServers, Sharing};
-use start_turns::StartTurns;
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
 /// the handshake declares them.
@@ -76,23 +57,13 @@ pub struct GatewayBuilder {
     connections: Option<ConnectionService>,
     replicas: Option<Replicas>,
     questions: Option<PendingQuestions>,
-    callbacks: GatewayCallbacks,
-    servers: Arc<ServerSettings>,
-    concurrent_starts: usize,
-    /// All hosts share the slots.
-    start_slots: StartSlots,
-    singleton_servers: Option<PrivateServers>,
-    principal_servers: Option<PrivateServers>,
-    session_servers: Option<PrivateServers>,
-    /// The host of all clients, once the gateway is built.
-    upstream: UpstreamCell,
+    servers: ServersBuilder,
 }
 
 impl GatewayBuilder {
     /// Creates a builder for a gateway with any number of clients. A request of a server that
     /// belongs to no call of a client is rejected.
     pub fn new(options: GatewayOptions) -> Self {
-        let concurrent_starts = HostConfig::default().concurrent_starts;
         Self {
             options,
             policy: ToolPolicy::default(),
@@ -103,32 +74,22 @@ impl GatewayBuilder {
             connections: None,
             replicas: None,
             questions: None,
-            callbacks: GatewayCallbacks::default(),
-            servers: Arc::default(),
-            concurrent_starts,
-            start_slots: StartSlots::new(concurrent_starts),
-            singleton_servers: None,
-            principal_servers: None,
-            session_servers: None,
-            upstream: Arc::default(),
+            servers: ServersBuilder::default(),
         }
     }
 
     /// Creates a builder for a gateway with a single client, which answers every request of the
     /// servers. The client shares all servers with itself: [`Self::private_servers`] has no effect.
     pub fn for_one_client(options: GatewayOptions) -> Self {
-        let callbacks = GatewayCallbacks { sole_client: Some(SoleClient::default()) };
-        Self { callbacks, ..Self::new(options) }
+        Self { servers: ServersBuilder::for_one_client(), ..Self::new(options) }
     }
 
     /// Sets the servers of all hosts: their idle timeouts and their dependencies, and how many of them
     /// start at the same time. Default: the gateway stops no server, and eight start at the same time.
     #[must_use]
-    pub fn servers(self, config: &Config) -> Self {
-        let settings = ServerSettings::new(config, self.options.max_memory.is_some());
-        let concurrent_starts = config.host.concurrent_starts;
-        let start_slots = StartSlots::new(concurrent_starts);
-        Self { servers: Arc::new(settings), concurrent_starts, start_slots, ..self }
+    pub fn servers(mut self, config: &Config) -> Self {
+        self.servers.configure(config, self.options.max_memory.is_some());
+        self
     }
 
     /// Offers the servers of a configuration that not all clients share. The gateway starts each of them
@@ -140,16 +101,13 @@ impl GatewayBuilder {
     /// [`Config::shared_by`].
     #[must_use]
     pub fn private_servers(
-        self,
+        mut self,
         config: &Config,
         prepare: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
     ) -> Self {
-        let prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync> = Arc::new(prepare);
-        let servers = |share| PrivateServers::new(config, share, prepare.clone());
-        let singleton_servers = servers(Share::Singleton);
-        let (principal_servers, session_servers) =
-            (servers(Share::Principal), servers(Share::Session));
-        Self { singleton_servers, principal_servers, session_servers, ..self }
+        let prepare: PrepareHost = Arc::new(prepare);
+        self.servers.add_private(config, &prepare);
+        self
     }
 
     /// Sets the tools that each client may use. Default: every tool.
@@ -214,67 +172,44 @@ impl GatewayBuilder {
     /// [`HostConfig::concurrent_starts`] with the other hosts of the gateway.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
-        self.callbacks.register(builder, &self.upstream, None).start_slots(self.start_slots.clone())
+        self.servers.register(builder)
     }
 
     /// Creates the gateway of a started host.
     pub fn build(self, host: Host) -> Gateway {
-        let Self { options, servers, .. } = self;
-        let unnamed = (None, options.endpoint.clone());
-        let named = options.named_endpoints.iter().cloned();
-        let endpoints: Vec<Endpoint> = std::iter::once(unnamed)
-            .chain(named.map(|(name, endpoint)| (Some(name), endpoint)))
-            .map(|(name, options)| Endpoint { name, options, is_legacy: false, is_bound: false })
-            .chain(options.connection_servers.iter().map(|server| Endpoint {
-                name: None,
-                options: EndpointOptions::for_server(server),
-                is_legacy: true,
-                is_bound: false,
-            }))
-            .collect();
-        let endpoints = Endpoints::new(endpoints, self.bindings);
-        let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
-        let with_process = host.status().into_keys().filter(|name| servers.has_process(name));
-        let all_clients = Principal::local_user();
-        let processes = with_process
-            .filter_map(|name| Some((name, process_limits.reserve_running(&all_clients)?)))
-            .collect();
-        let upstream = Arc::new(Upstream::new(host, servers.stoppable(), processes));
-        // A builder that builds two gateways passes requests to the first.
-        drop(self.upstream.set(Arc::downgrade(&upstream)));
-        let shared_view = Arc::new(View::shared(upstream.clone(), endpoints.all().len()));
-        // Warns of items that are left out.
-        let common = endpoints.all().iter().enumerate();
-        for (index, endpoint) in common.filter(|(_, one)| !one.is_legacy && !one.is_bound) {
-            shared_view.offering(index, &endpoint.options);
-        }
+        let options = self.options;
+        let endpoints = Arc::new(Endpoints::from_options(&options, self.bindings));
         let tasks = GatewayTasks::default();
         let replication = self.replicas.map(|replicas| {
             tasks.spawn(replicas.clone().share_rates(self.rates.clone()));
             Replication::new(replicas, &tasks, options.request_time)
         });
-        let replica = replication.as_ref().map(|replication| replication.replicas.id());
-        let (parked_calls, task_ids) = (ParkedCalls::new(replica), TaskIds::new(replica));
+        let replicas = replication.as_ref().map(|replication| replication.replicas.clone());
+        let replica = replicas.as_ref().map(Replicas::id);
+        let parked_calls = Arc::new(ParkedCalls::new(replica));
+        let task_ids = TaskIds::new(replica);
         let stored_results = StoredResults::new(replica);
         let responses = ResponseMemory::new(options.max_response_bytes);
-        let required_servers = ArcSwap::from_pointee(options.required_servers.clone());
+        let subscribers = Arc::new(Subscribers::default());
+        let audit_log = Arc::new(AuditLog::default());
+        let servers = self.servers.build(
+            host,
+            ServersContext {
+                options: &options,
+                endpoints: endpoints.clone(),
+                subscribers: subscribers.clone(),
+                parked_calls: parked_calls.clone(),
+                audit_log: audit_log.clone(),
+                replicas: replicas.clone(),
+                tasks: tasks.clone(),
+            },
+        );
         let inner = Arc::new(GatewayInner {
             options,
+            offers: Offers::new(endpoints.clone(), servers.clone(), self.policy),
             endpoints,
-            shared: upstream.clone(),
-            shared_view,
-            servers: ArcSwap::new(servers),
-            required_servers,
-            process_limits,
-            start_slots: self.start_slots,
-            start_turns: StartTurns::new(self.concurrent_starts),
-            sharing: Sharing::new(
-                self.singleton_servers,
-                self.principal_servers,
-                self.session_servers,
-            ),
-            callbacks: self.callbacks,
-            subscribers: Arc::default(),
+            servers,
+            subscribers,
             parked_calls,
             task_ids,
             task_quota: Quota::new(MAX_OPEN_TASKS),
@@ -283,8 +218,7 @@ impl GatewayBuilder {
             computations: Computations::default(),
             metrics: GatewayMetrics::new(),
             call_monitor: CallMonitor::new(),
-            audit_log: AuditLog::default(),
-            policy: self.policy,
+            audit_log,
             rate_limits: self.rates,
             telemetry: self.telemetry,
             console: self.console,
@@ -295,23 +229,9 @@ impl GatewayBuilder {
             tasks,
             closing: Arc::new(SetOnce::new()),
         });
-        inner.tasks.spawn(events::forward_events(Arc::downgrade(&inner), &upstream, None));
-        inner.tasks.spawn(end_unused(Arc::downgrade(&inner)));
-        inner.tasks.spawn(idle::stop_idle_servers(Arc::downgrade(&inner)));
+        inner.tasks.spawn(remove_expired(Arc::downgrade(&inner)));
         Gateway(inner)
     }
-}
-
-/// An endpoint: what clients of one address see.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    /// `None` for `/mcp`.
-    pub(crate) name: Option<String>,
-    pub(crate) options: EndpointOptions,
-    /// Whether clients use the legacy era only: it changes no result of a server of either era.
-    pub(crate) is_legacy: bool,
-    /// Whether the endpoint belongs to clients that are bound to some servers.
-    pub(crate) is_bound: bool,
 }
 
 /// The servers of a host as one MCP server. Clones share the gateway.
@@ -321,21 +241,11 @@ pub struct Gateway(Arc<GatewayInner>);
 #[derive(Debug)]
 pub(crate) struct GatewayInner {
     pub(crate) options: GatewayOptions,
-    pub(crate) endpoints: Endpoints,
-    /// The host of all clients.
-    shared: Arc<Upstream>,
-    /// What a client without hosts of its own sees.
-    shared_view: Arc<View>,
-    servers: ArcSwap<ServerSettings>,
-    /// The servers without which the gateway is not ready.
-    required_servers: ArcSwap<Vec<String>>,
-    process_limits: ProcessLimits,
-    start_slots: StartSlots,
-    start_turns: StartTurns,
-    sharing: Sharing,
-    callbacks: GatewayCallbacks,
+    pub(crate) endpoints: Arc<Endpoints>,
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) offers: Offers,
     pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) parked_calls: ParkedCalls,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
     pub(crate) task_ids: TaskIds,
     pub(crate) task_quota: Arc<Quota>,
     pub(crate) stored_results: StoredResults,
@@ -343,8 +253,7 @@ pub(crate) struct GatewayInner {
     pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
     pub(crate) call_monitor: CallMonitor,
-    pub(crate) audit_log: AuditLog,
-    pub(crate) policy: ToolPolicy,
+    pub(crate) audit_log: Arc<AuditLog>,
     pub(crate) rate_limits: Arc<RateLimits>,
     pub(crate) telemetry: Option<Telemetry>,
     pub(crate) console: Option<ConsoleOptions>,
@@ -363,38 +272,13 @@ impl GatewayInner {
         if self.closing.initialized() {
             return Some("the gateway is closing".to_owned());
         }
-        let mut failed = self.shared.host.status().into_iter().filter(|(name, status)| {
-            self.required_servers.load().iter().any(|required| **required == **name)
-                && status.state != ServerState::Ready
-                && !self.shared.is_stopped(name)
-        });
-        failed
-            .next()
-            .map(|(name, status)| format!("required server `{name}` is {}", status.state.as_str()))
-    }
-
-    /// Returns the settings of the servers.
-    pub(crate) fn servers(&self) -> Arc<ServerSettings> {
-        self.servers.load_full()
-    }
-
-    /// Returns the host of all clients.
-    pub(crate) fn shared_host(&self) -> &Host {
-        &self.shared.host
-    }
-
-    /// Returns the client of a gateway that has only one.
-    pub(crate) fn sole_client(&self) -> Option<&SoleClient> {
-        self.callbacks.sole_client.as_ref()
+        let (name, state) = self.servers.missing_required()?;
+        Some(format!("required server `{name}` is {}", state.as_str()))
     }
 
     /// Returns whether an endpoint changes no result of a server of either era.
     pub(crate) fn is_legacy_endpoint(&self, endpoint: usize) -> bool {
         self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.is_legacy)
-    }
-
-    fn endpoint_options(&self) -> impl ExactSizeIterator<Item = &EndpointOptions> {
-        self.endpoints.all().iter().map(|endpoint| &endpoint.options)
     }
 
     /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
@@ -505,8 +389,12 @@ impl Gateway {
             drop(replication.transport.set(Arc::downgrade(&transport)));
             let (weak, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
             self.0.tasks.spawn(end_lost_sessions(weak, replicas));
-            let gateway = Arc::downgrade(&self.0);
-            self.0.tasks.spawn(end_singletons_in_time(gateway, replication.replicas.clone()));
+            let servers = Arc::downgrade(&self.0.servers);
+            self.0.tasks.spawn(end_singletons_in_time(servers, replication.replicas.clone()));
+            if let Some(changed) = self.0.servers.changed_sessions() {
+                let weak = Arc::downgrade(&transport);
+                self.0.tasks.spawn(store_changed_sessions(weak, changed.clone()));
+            }
             let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
             self.0.tasks.spawn(hand_over_sessions(weak, closing));
         }
@@ -567,7 +455,7 @@ impl Gateway {
     /// dropped.
     pub async fn ready(&self) {
         // Before the first look, so that no change stays unseen.
-        let mut events = self.0.shared_host().events();
+        let mut events = self.0.servers.shared_host().events();
         while self.not_ready().is_some() {
             if let Err(RecvError::Closed) = events.recv().await {
                 std::future::pending::<()>().await;
@@ -579,7 +467,7 @@ impl Gateway {
     /// [`GatewayBuilder::build`] is not stopped. Takes as long as [`Host::shutdown`] of one host.
     /// Without this call, the drop of the gateway kills these servers.
     pub async fn shut_down_private_servers(&self) -> Vec<ShutdownReport> {
-        self.0.shut_down_private_hosts().await
+        self.0.servers.shut_down_private_hosts().await
     }
 
     /// Accepts no more requests and connections. Event streams of the modern era end.
@@ -589,7 +477,7 @@ impl Gateway {
     }
 }
 
-/// Interval of the search for idle sessions, expired calls and results, and unused hosts.
+/// Interval of the search for idle sessions, and for expired calls and results.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shortest interval of the search for idle sessions, for a short idle time.
@@ -605,14 +493,12 @@ async fn end_idle_sessions(transport: Weak<HttpTransport>, idle: Duration) {
     }
 }
 
-async fn end_unused(gateway: Weak<GatewayInner>) {
+async fn remove_expired(gateway: Weak<GatewayInner>) {
     loop {
         sleep(CLEANUP_INTERVAL).await;
         let Some(gateway) = gateway.upgrade() else { return };
         gateway.parked_calls.remove_expired();
         gateway.stored_results.remove_expired();
-        gateway.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
-        gateway.end_unused_hosts();
     }
 }
 
@@ -625,8 +511,10 @@ async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
         for key in lost {
             match key {
                 OwnedKey::Session(_) => {}
-                OwnedKey::Principal(principal) => transport.gateway.end_principal(&principal),
-                OwnedKey::Singletons => transport.gateway.end_singletons(),
+                OwnedKey::Principal(principal) => {
+                    transport.gateway.servers.end_principal(&principal);
+                }
+                OwnedKey::Singletons => transport.gateway.servers.end_singletons(),
             }
         }
     }
@@ -659,15 +547,27 @@ async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce
     }
 }
 
+/// Stores the sessions of clients whose sessions with remote servers changed.
+async fn store_changed_sessions(transport: Weak<HttpTransport>, changed: Arc<ChangedSessions>) {
+    loop {
+        let clients = changed.take().await;
+        let Some(transport) = transport.upgrade() else { return };
+        // A gateway that closes stores each session before it gives the session up.
+        if !transport.gateway.closing.initialized() {
+            join_all(clients.into_iter().map(|client| transport.store_session_of(client))).await;
+        }
+    }
+}
+
 /// Kills the servers of which all replicas have one process as soon as this replica has no lease: before
 /// another replica may start them.
-async fn end_singletons_in_time(gateway: Weak<GatewayInner>, replicas: Replicas) {
+async fn end_singletons_in_time(servers: Weak<Servers>, replicas: Replicas) {
     loop {
         // The lease ends here a fifth of its time earlier than in Redis.
         sleep(replicas.lease_time() / 20).await;
-        let Some(gateway) = gateway.upgrade() else { return };
+        let Some(servers) = servers.upgrade() else { return };
         if !replicas.has_lease() {
-            gateway.end_singletons();
+            servers.end_singletons();
         }
     }
 }

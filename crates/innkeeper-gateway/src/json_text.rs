@@ -8,6 +8,11 @@ use innkeeper_protocol::skim;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// Returns an object without members.
+pub(crate) fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_default()
+}
+
 /// Replaces the member `name` of a definition.
 pub(crate) fn replace_name(definition: &str, name: &str) -> String {
     skim::replace_member(definition, "name", &Value::from(name).to_string())

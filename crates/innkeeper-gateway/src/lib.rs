@@ -70,6 +70,11 @@ mod subscribers;
 
 mod bindings;
 
+mod servers;
+
+mod caller;
+mod offers;
+
 mod gateway;
 
 mod dispatch;

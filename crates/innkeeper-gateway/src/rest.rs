@@ -19,14 +19,17 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::sleep;
 
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::{Caller, ClientRequest, Need, Reply, empty_object};
+use crate::dispatch::{ClientRequest, Reply};
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
+use crate::json_text::empty_object;
 use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
 use crate::offering::ListKind;
+use crate::offers::Need;
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::response_memory::ResponseRoom;
@@ -189,6 +192,7 @@ impl RestClient {
             meta: IncomingMeta::default(),
             caller: &self.caller(),
             sink: &MessageSink::None,
+            param_headers: None,
         };
         counted.finish(self.gateway().handle(request).await.map(legacy_result))
     }
@@ -234,14 +238,15 @@ impl RestClient {
         // Before the body, so that an unknown tool reads nothing.
         let caller = self.caller();
         let is_of_gateway =
-            GatewayTool::find(self.gateway().endpoint(self.endpoint), name).is_some();
+            GatewayTool::find(self.gateway().endpoints.options(self.endpoint), name).is_some();
         let need = if is_of_gateway { Need::Known } else { Need::Tool(name) };
-        let offering = self.gateway().offering_for(&caller, need).await;
+        let offering = self.gateway().offers.offering_for(&caller, need).await;
         let offering = offering.map_err(|error| Problem::from_error(error).with_tool(name))?;
-        let known = self.gateway().permitted_tool(&self.principal, &offering, name);
+        let known = self.gateway().offers.permitted_tool(&self.principal, &offering, name);
         if known.is_none() && !is_of_gateway {
             let unknown = RpcError::unknown_item("tool", name);
-            let error = self.gateway().missing_item(&caller, &offering, Need::Tool(name), unknown);
+            let error =
+                self.gateway().offers.missing_item(&caller, &offering, Need::Tool(name), unknown);
             if error.kind != ErrorKind::UnknownItem {
                 return Err(self.call_problem(Problem::from_error(error), name));
             }
@@ -278,10 +283,12 @@ impl RestClient {
     /// Returns the description of the tools that the client may call.
     async fn description(&self) -> Result<String, Problem> {
         let caller = self.caller();
-        let offering = self.gateway().offering(&caller).await.map_err(Problem::from_error)?;
+        let offering =
+            self.gateway().offers.offering(&caller).await.map_err(Problem::from_error)?;
         let tools = offering.list(ListKind::Tools).items();
-        let offered =
-            tools.iter().filter(|tool| self.gateway().shows_tool(&caller, &offering, &tool.name));
+        let offered = tools
+            .iter()
+            .filter(|tool| self.gateway().offers.shows_tool(&caller, &offering, &tool.name));
         Ok(openapi::description(&self.base_path(), offered, self.needs_credential).to_string())
     }
 }

@@ -480,7 +480,8 @@ impl Routes {
         let gateway = &self.transport.gateway;
         if !gateway.endpoints.is_unbound(principal) {
             let is_own = |server: &str| gateway.endpoints.offer_server(principal, server);
-            return self.hold_metrics(principal, gateway.shared_host().prometheus_for(is_own));
+            return self
+                .hold_metrics(principal, gateway.servers.shared_host().prometheus_for(is_own));
         }
         let open_questions = match &gateway.questions {
             Some(questions) => questions.store().count_open().await.ok(),
@@ -494,7 +495,7 @@ impl Routes {
             has_lease: gateway.replication.as_ref().map(|one| one.replicas.has_lease()),
         };
         // The names of the metrics of several hosts would repeat.
-        let text = gateway.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
+        let text = gateway.servers.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
         self.hold_metrics(principal, text)
     }
 

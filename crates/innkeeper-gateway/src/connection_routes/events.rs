@@ -98,7 +98,7 @@ impl ServiceClient {
         connection: &ConnectionState,
     ) -> Result<(mpsc::Receiver<Bytes>, Subscription), ConnectionError> {
         let gateway = &self.transport.gateway;
-        let view = gateway.view(&self.principal, None, self.endpoint);
+        let view = gateway.servers.view(&self.principal, None, self.endpoint);
         let view =
             view.map_err(|error| ConnectionError::new(ErrorCode::InternalError, error.message))?;
         let is_enabled = |feature| self.service.is_feature_enabled(feature, connection);
@@ -110,7 +110,7 @@ impl ServiceClient {
         let (sender, changes) = mpsc::channel(MAX_QUEUED_CHANGES);
         let subscriber =
             Subscriber::new(self.endpoint, view, MessageSink::Queue(sender), lists, None);
-        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoint(self.endpoint))))
+        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoints.options(self.endpoint))))
     }
 }
 

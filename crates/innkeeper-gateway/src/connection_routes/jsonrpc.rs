@@ -18,13 +18,15 @@ use serde_json::{Value, json};
 
 use super::upstream_error::{convert, failed_tool};
 use super::{ServiceClient, add_retry_time, json_response, no_content, remove_cookie};
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::connections::{
     ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
     rejection_response,
 };
-use crate::dispatch::{Caller, ClientRequest, empty_object};
+use crate::dispatch::ClientRequest;
 use crate::error::shown_name;
+use crate::json_text::empty_object;
 use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
 use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponsesFull};
@@ -293,7 +295,8 @@ impl ServiceClient {
             let meta = IncomingMeta::from_params(params)?;
             let caller = &self.caller();
             let sink = &MessageSink::None;
-            let request = ClientRequest { id, method, params, meta, caller, sink };
+            let request =
+                ClientRequest { id, method, params, meta, caller, sink, param_headers: None };
             gateway.handle(request).await.map(legacy_result)
         };
         let reply = counted.finish(responding.await);

@@ -16,10 +16,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{SetOnce, mpsc};
 use tokio::time::Instant;
 
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::{Caller, ClientRequest, Reply, empty_object};
+use crate::dispatch::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
@@ -267,6 +269,7 @@ async fn request(gateway: &Arc<GatewayInner>, call: &ConsoleCall, sink: &Message
         meta: IncomingMeta::from_params(&params)?,
         caller: &caller,
         sink,
+        param_headers: None,
     };
     counted.finish(gateway.handle(request).await)
 }

@@ -14,8 +14,9 @@ use tokio::task::spawn_blocking;
 use super::html::{Decimal, Html, Link, Name, html};
 use super::reply::{Page, Reply};
 use super::request::ConsoleRequest;
-use crate::gateway::{GatewayInner, SharedHost};
+use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::servers::SharedHost;
 use crate::upstream::Upstream;
 
 /// Maximum number of rows of the page.
@@ -77,7 +78,7 @@ impl ServerRow {
 pub(super) async fn server_rows(gateway: &GatewayInner) -> Vec<ServerRow> {
     // Without a table, the numbers of the processes are unknown.
     let table = spawn_blocking(ProcessTable::read).await.ok().flatten();
-    let hosts = gateway.shared_hosts().into_iter();
+    let hosts = gateway.servers.shared_hosts().into_iter();
     hosts.flat_map(|host| rows_of_host(&host, table.as_ref())).collect()
 }
 
@@ -207,7 +208,7 @@ fn last_output(row: &ServerRow) -> Html {
 
 /// Writes the servers that start for each principal or session, with the number that runs.
 fn write_private(out: &mut Html, gateway: &GatewayInner, rows: &[ServerRow]) {
-    let mut private = gateway.private_servers();
+    let mut private = gateway.servers.private().list();
     private.retain(|(_, share)| *share != Share::Singleton);
     if private.is_empty() {
         return;

@@ -106,11 +106,11 @@ fn json_object(text: &str) -> Result<Box<RawValue>, String> {
 async fn find(request: &ConsoleRequest<'_>) -> Result<FoundTool, Page> {
     let name = request.query.get("name").unwrap_or_default();
     let principal = &request.visitor.principal;
-    let offering = request.gateway.offering(&caller(principal)).await;
+    let offering = request.gateway.offers.offering(&caller(principal)).await;
     let offering =
         offering.map_err(|error| Page::message(StatusCode::BAD_GATEWAY, "Tool", &error.message))?;
     let unknown = || Page::not_found("No tool has this name.");
-    let found = request.gateway.permitted_tool(principal, &offering, name);
+    let found = request.gateway.offers.permitted_tool(principal, &offering, name);
     let server = found.ok_or_else(unknown)?.server.name.to_string();
     let mut items = offering.list(ListKind::Tools).items().iter();
     let item = items.find(|item| *item.name == *name).ok_or_else(unknown)?;

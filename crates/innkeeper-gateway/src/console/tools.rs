@@ -18,7 +18,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let (query, server) = (request.query.get("q"), request.query.get("server"));
     let (query, server) = (query.unwrap_or_default().trim(), server.unwrap_or_default());
     let principal = &request.visitor.principal;
-    let offering = match request.gateway.offering(&caller(principal)).await {
+    let offering = match request.gateway.offers.offering(&caller(principal)).await {
         Ok(offering) => offering,
         Err(error) => {
             let status = http::StatusCode::BAD_GATEWAY;
@@ -30,7 +30,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
             || offering.tool(&item.name).is_some_and(|tool| *tool.server.name == *server);
         let words = query.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>();
         let text = format!("{} {}", item.name, description(item)).to_lowercase();
-        request.gateway.permitted_tool(principal, &offering, &item.name).is_some()
+        request.gateway.offers.permitted_tool(principal, &offering, &item.name).is_some()
             && (server.is_empty() || of_server())
             && words.iter().all(|word| text.contains(word))
     };

@@ -16,6 +16,7 @@ use super::{ClientRequest, Reply};
 use crate::client::Client;
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
+use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::offering::NamedItem;
 use crate::pending_questions::store::{LEASE_TIME, QuestionAdded, QuestionChange};
@@ -256,7 +257,7 @@ async fn send_progress(request: &ClientRequest<'_>, expiry: Duration, id: Questi
 
 /// Returns the arguments of a call as they were sent.
 fn arguments_of(request: &ClientRequest<'_>) -> Box<RawValue> {
-    request.raw_param("arguments").map_or_else(super::empty_object, ToOwned::to_owned)
+    request.raw_param("arguments").map_or_else(empty_object, ToOwned::to_owned)
 }
 
 /// Returns the definition of a tool as its server sent it.

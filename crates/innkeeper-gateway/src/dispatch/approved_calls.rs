@@ -13,11 +13,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::approval_replies::{cancelled_call, kept_reply, lost_call};
 use super::approvals::definition;
 use super::forwarding::sha256_hex;
-use super::{Caller, ClientRequest, Need, Reply};
+use super::{ClientRequest, Reply};
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
+use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
+use crate::offers::Need;
 use crate::pending_questions::store::{Changed, LEASE_TIME, QuestionChange, StoreError};
 use crate::pending_questions::{PendingQuestions, Question, QuestionId, log_answer};
 use crate::principal::Principal;
@@ -52,7 +55,7 @@ impl GatewayInner {
         let name = shown_name(&content.item);
         let mut in_use = None;
         loop {
-            let offering = self.offering_for(&caller, Need::Tool(&content.item)).await;
+            let offering = self.offers.offering_for(&caller, Need::Tool(&content.item)).await;
             let offering = offering.map_err(|error| NotRun::Now(error.message))?;
             let Some(tool) = offering.tool(&content.item) else {
                 let reason = offering.not_started.first().map(|error| error.message.clone());
@@ -63,15 +66,17 @@ impl GatewayInner {
                 let message = format!("`{name}` is now the name of another tool");
                 return Err(NotRun::Ever(message));
             }
-            if !self.policy.permits(&caller.principal, &tool.names) {
+            if !self.offers.policy.permits(&caller.principal, &tool.names) {
                 return Err(NotRun::Ever(format!("the client may no longer use `{name}`")));
             }
-            if caller.client.is_none() && self.is_session_server(&tool.server.name) {
+            if caller.client.is_none()
+                && self.servers.private().has_session_server(&tool.server.name)
+            {
                 return Err(NotRun::Ever("the session of the call has ended".to_owned()));
             }
             let Some(in_use) = in_use.take() else {
                 // A start may change the definition.
-                let used = self.use_offered(&tool.server).await;
+                let used = self.servers.use_offered(&tool.server).await;
                 in_use = Some(used.map_err(|error| NotRun::Now(error.message))?);
                 continue;
             };
@@ -90,7 +95,7 @@ impl GatewayInner {
     /// Makes sure that no other replica has the private servers of a principal.
     async fn own_servers_of(&self, principal: &Principal, endpoint: usize) -> Result<(), NotRun> {
         let Some(replication) = &self.replication else { return Ok(()) };
-        let Some(key) = self.owned_key(principal, None, endpoint) else { return Ok(()) };
+        let Some(key) = self.servers.owned_key(principal, None, endpoint) else { return Ok(()) };
         match replication.replicas.claim(&key, true).await {
             Ok(Claim::Owned(_)) => Ok(()),
             Ok(Claim::Elsewhere(replica)) => Err(NotRun::Now(format!(
@@ -124,7 +129,7 @@ impl GatewayInner {
         let revision = revision.filter(|revision| revision.era() == Era::Legacy);
         let alone = || ClientIdentity {
             revision: revision.unwrap_or(Revision::LATEST_LEGACY),
-            capabilities: super::empty_object().into(),
+            capabilities: empty_object().into(),
         };
         Ok(Caller {
             principal,
@@ -202,12 +207,13 @@ impl GatewayInner {
             meta: IncomingMeta::from_params(&params)?,
             caller: &caller,
             sink: call.map_or(&MessageSink::None, |call| &call.sink),
+            param_headers: None,
         };
-        let offering = self.offering_for(&caller, Need::Known).await?;
+        let offering = self.offers.offering_for(&caller, Need::Known).await?;
         let tool = offering.tool(&content.item);
         let tool = tool.ok_or_else(|| {
             let unknown = RpcError::unknown_item("tool", &content.item);
-            self.missing_item(&caller, &offering, Need::Tool(&content.item), unknown)
+            self.offers.missing_item(&caller, &offering, Need::Tool(&content.item), unknown)
         })?;
         self.run_tool(&request, &tool.with_use(in_use), &content.item).await
     }

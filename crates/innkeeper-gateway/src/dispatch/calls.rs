@@ -2,30 +2,31 @@
 
 use std::sync::Arc;
 
+use http::HeaderValue;
 use innkeeper_host::{Arguments, CallError, CallOptions, CompletionReference};
 use innkeeper_protocol::{Era, Revision, skim};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::client_tasks::TaskCall;
 use super::forwarding::{CallTarget, cacheable_result, complete_result};
 use super::gateway_tools::text_result;
-use super::{Caller, CallerOffering, ClientRequest, Need, Reply};
+use super::{ClientRequest, Reply};
 use crate::call_monitor::{CallInFlight, CallSubject};
 use crate::error::{ErrorKind, RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::offering::{NamedItem, OfferedServer};
+use crate::offers::{CallerOffering, Need};
 
 impl GatewayInner {
     pub(super) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let options = self.endpoint(request.caller.endpoint);
+        let options = self.endpoints.options(request.caller.endpoint);
         match GatewayTool::find(options, &name) {
             // In a box: a nested call makes the future large.
             Some(tool) => Box::pin(self.call_gateway_tool(request, tool)).await,
             None => {
-                let offering = self.offering_for(request.caller, Need::Tool(&name)).await?;
+                let offering = self.offers.offering_for(request.caller, Need::Tool(&name)).await?;
                 self.call_offered_tool(request, &offering, &name).await
             }
         }
@@ -39,14 +40,20 @@ impl GatewayInner {
         name: &str,
     ) -> Reply {
         let principal = &request.caller.principal;
-        let Some(tool) = self.permitted_tool(principal, offering, name) else {
+        let Some(tool) = self.offers.permitted_tool(principal, offering, name) else {
             let unknown = RpcError::unknown_item("tool", name);
-            let error = self.missing_item(request.caller, offering, Need::Tool(name), unknown);
+            let error =
+                self.offers.missing_item(request.caller, offering, Need::Tool(name), unknown);
             if error.kind == ErrorKind::UnknownItem {
                 self.audit_log.record_refused_tool(principal, name);
             }
             return Err(error);
         };
+        if let Some(headers) = request.param_headers {
+            let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+            let checked = tool.param_headers.check_call(request.params.raw(), header);
+            checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))?;
+        }
         let questions = self.approval_of(tool);
         if let Some(questions) = questions
             && let Some(reply) =
@@ -138,36 +145,13 @@ impl GatewayInner {
         Ok(complete_result(result, request.caller.era()))
     }
 
-    /// Checks the headers of a call that repeat arguments. The call of an unknown tool fails later.
-    pub(crate) async fn check_param_headers<'h>(
-        self: &Arc<Self>,
-        caller: &Caller,
-        params: Option<&RawValue>,
-        header: impl Fn(&str) -> Option<&'h [u8]>,
-    ) -> Result<(), RpcError> {
-        let name = params.and_then(|params| skim::member(params.get(), "name"));
-        let name = name.and_then(skim::decode_string).unwrap_or_default();
-        let options = self.endpoint(caller.endpoint);
-        if GatewayTool::find(options, &name).is_some() {
-            return Ok(());
-        }
-        let offering = self.offering_for(caller, Need::Tool(&name)).await?;
-        match self.permitted_tool(&caller.principal, &offering, &name) {
-            Some(tool) => {
-                let checked = tool.param_headers.check_call(params, header);
-                checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))
-            }
-            None => Ok(()),
-        }
-    }
-
     pub(super) async fn get_prompt(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let name = request.string_param("name")?;
-        let offering = self.offering_for(request.caller, Need::Prompt(&name)).await?;
+        let offering = self.offers.offering_for(request.caller, Need::Prompt(&name)).await?;
         let Some(prompt) = offering.prompt(&name) else {
             let unknown = RpcError::unknown_item("prompt", &name);
             let need = Need::Prompt(&name);
-            return Err(self.missing_item(request.caller, &offering, need, unknown));
+            return Err(self.offers.missing_item(request.caller, &offering, need, unknown));
         };
         let arguments = match request.param("arguments") {
             None | Some("null") => Map::new(),
@@ -197,11 +181,11 @@ impl GatewayInner {
         if let Some(reply) = self.read_stored_result(request, &uri) {
             return reply;
         }
-        let offering = self.offering_for(request.caller, Need::Resource(&uri)).await?;
+        let offering = self.offers.offering_for(request.caller, Need::Resource(&uri)).await?;
         let Some(server) = offering.resource_server(&uri) else {
             let unknown = unknown_resource(request, &uri);
             let need = Need::Resource(&uri);
-            return Err(self.missing_item(request.caller, &offering, need, unknown));
+            return Err(self.offers.missing_item(request.caller, &offering, need, unknown));
         };
         let target =
             CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
@@ -245,10 +229,10 @@ impl GatewayInner {
             Some("ref/resource") => Referred::Resource(name_of("uri")?),
             _ => return Err(invalid("ref/type")),
         };
-        let offering = self.offering_for(request.caller, referred.need()).await?;
+        let offering = self.offers.offering_for(request.caller, referred.need()).await?;
         let missing = |need, kind, name: &str| {
             let unknown = RpcError::unknown_item(kind, name);
-            self.missing_item(request.caller, &offering, need, unknown)
+            self.offers.missing_item(request.caller, &offering, need, unknown)
         };
         let (server, item, is_prompt): (&Arc<OfferedServer>, Box<str>, bool) = match referred {
             Referred::Prompt(name) => {

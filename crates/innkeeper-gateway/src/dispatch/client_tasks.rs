@@ -12,11 +12,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::forwarding::{CallTarget, complete_result};
-use super::{Caller, ClientRequest, Need, Reply};
+use super::{ClientRequest, Reply};
+use crate::caller::Caller;
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::item_names::ItemNames;
 use crate::offering::{NamedItem, OfferedServer, Offering};
+use crate::offers::Need;
 use crate::quota::Reservation;
 use crate::server_use::{MAX_OPEN_TASKS, OpenTask, TaskHold};
 use crate::task_ids::{TaskIdPair, TaskReference};
@@ -204,7 +206,7 @@ impl GatewayInner {
         let reference = self.task_ids.open(&of_client, &caller.principal, caller.endpoint);
         let reference = reference.ok_or_else(RpcError::unknown_task)?;
         // A server that never started has no task.
-        let offering = self.offering_for(caller, Need::Known).await?;
+        let offering = self.offers.offering_for(caller, Need::Known).await?;
         let server = offering.server(&reference.server).filter(|server| {
             server.upstream.number == reference.host
                 && server.era == caller.era()
@@ -231,12 +233,12 @@ impl GatewayInner {
     /// Returns whether the client may use the tool of a task, which may be offered no more.
     fn permits_task(&self, caller: &Caller, offering: &Offering, task: &TaskReference) -> bool {
         let offered = offering.tool(&task.tool).filter(|tool| *tool.server.name == *task.server);
-        let style = self.endpoint(caller.endpoint).names;
+        let style = self.endpoints.options(caller.endpoint).names;
         let names = offered.map_or_else(
             || ItemNames::from_offered(style, &task.server, &task.tool),
             |tool| tool.names.clone(),
         );
-        self.policy.permits(&caller.principal, &names)
+        self.offers.policy.permits(&caller.principal, &names)
     }
 
     async fn forward_task_request(

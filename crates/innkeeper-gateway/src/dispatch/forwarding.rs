@@ -91,7 +91,7 @@ impl GatewayInner {
                 return Ok(Box::pin(forwarding).await);
             }
         }
-        let in_use = match self.use_offered(server).await {
+        let in_use = match self.servers.use_offered(server).await {
             Ok(in_use) => in_use,
             Err(error) => return Ok(Err(error)),
         };
@@ -153,7 +153,7 @@ impl GatewayInner {
         let run = move |context: CallContext| async move {
             let CallContext { callback, missing } = context;
             options.callback = Some(callback);
-            let in_use = gateway.use_offered(&server).await?;
+            let in_use = gateway.servers.use_offered(&server).await?;
             let running = gateway.start_call(call_client, &server, true, &mut options);
             let receiver = wants.then(|| open_notification_channel(&mut options));
             let call = pin!(call(options));
@@ -186,7 +186,7 @@ impl GatewayInner {
         is_asked: bool,
         options: &mut CallOptions,
     ) -> Option<RunningCall> {
-        let is_recorded = !server.ties_messages && self.sole_client().is_none();
+        let is_recorded = !server.ties_messages && self.servers.sole_client().is_none();
         is_recorded.then(|| server.server_use.question_owners.start(client, is_asked, options))
     }
 
@@ -215,7 +215,7 @@ impl GatewayInner {
     /// Forwards a request with a method that the gateway does not know to the only server that it
     /// can be for.
     pub(super) async fn pass_through(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
-        let offering = self.offering(request.caller).await?;
+        let offering = self.offers.offering(request.caller).await?;
         let [server] = &offering.servers[..] else {
             return Err(RpcError::method_not_found(request.method));
         };

@@ -9,11 +9,12 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::forwarding::complete_result;
-use super::{ClientRequest, Need, Reply};
+use super::{ClientRequest, Reply};
 use crate::error::{RpcError, shown_name};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::offering::Offering;
+use crate::offers::Need;
 
 /// The texts of the result of a gateway's tool, or the text of its error.
 pub(super) type ToolOutput = Result<Vec<String>, String>;
@@ -42,7 +43,7 @@ impl GatewayInner {
         counted.map_err(RpcError::from_rate)?;
         let output = match tool {
             GatewayTool::SearchTools | GatewayTool::DescribeTools => {
-                let offering = self.offering(request.caller).await?.offering;
+                let offering = self.offers.offering(request.caller).await?.offering;
                 match tool {
                     GatewayTool::SearchTools => {
                         self.search_tools(request, &offering, arguments).await
@@ -73,8 +74,8 @@ impl GatewayInner {
             Err(message) => return Ok(tool_error(request, &message)),
         };
         let principal = &request.caller.principal;
-        let offering = self.offering_for(request.caller, Need::Tool(&call.name)).await?;
-        if self.permitted_tool(principal, &offering, &call.name).is_none() {
+        let offering = self.offers.offering_for(request.caller, Need::Tool(&call.name)).await?;
+        if self.offers.permitted_tool(principal, &offering, &call.name).is_none() {
             let unknown = || self.unknown_tool(request, &offering, &call.name);
             let message =
                 offering.not_started.first().map_or_else(unknown, |error| error.message.clone());
@@ -89,19 +90,20 @@ impl GatewayInner {
             meta: request.meta.clone(),
             caller: request.caller,
             sink: request.sink,
+            param_headers: None,
         };
         self.call_offered_tool(&called, &offering, &call.name).await
     }
 
     /// Returns the error of a name that no tool has for the client, with similar names.
     fn unknown_tool(&self, request: &ClientRequest<'_>, offering: &Offering, name: &str) -> String {
-        let options = self.endpoint(request.caller.endpoint);
+        let options = self.endpoints.options(request.caller.endpoint);
         let shown = shown_name(name);
         if GatewayTool::find(options, name).is_some() {
             return format!("`{shown}` is a tool of the gateway: call it by its name");
         }
         let principal = &request.caller.principal;
-        let permits = |tool: &str| self.permitted_tool(principal, offering, tool).is_some();
+        let permits = |tool: &str| self.offers.permitted_tool(principal, offering, tool).is_some();
         let search = offering.search.as_ref();
         let similar = search.map(|search| search.similar_names(name, permits)).unwrap_or_default();
         let hint = if similar.is_empty() {
@@ -123,8 +125,8 @@ impl GatewayInner {
             .map_err(|error| invalid_arguments(GatewayTool::SearchTools, &error))?;
         let principal = &request.caller.principal;
         let Some(search) = &offering.search else { return Err(no_search()) };
-        let permitted =
-            search.permitted(|tool| self.permitted_tool(principal, offering, tool).is_some());
+        let permitted = search
+            .permitted(|tool| self.offers.permitted_tool(principal, offering, tool).is_some());
         let offering = offering.clone();
         let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
         let found =
@@ -142,7 +144,7 @@ impl GatewayInner {
             .map_err(|error| invalid_arguments(GatewayTool::DescribeTools, &error))?;
         let principal = &request.caller.principal;
         let search = offering.search.as_ref().ok_or_else(no_search)?;
-        let permits = |tool: &str| self.permitted_tool(principal, offering, tool).is_some();
+        let permits = |tool: &str| self.offers.permitted_tool(principal, offering, tool).is_some();
         let (text, is_error) = search.describe(&arguments.names(), permits);
         if is_error { Err(text) } else { Ok(vec![text]) }
     }

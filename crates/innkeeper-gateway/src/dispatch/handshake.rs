@@ -10,12 +10,14 @@ use innkeeper_protocol::request_meta::Implementation;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Caller, CallerOffering, ClientRequest, Need, Reply};
+use super::{ClientRequest, Reply};
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::add_capabilities;
 use crate::offering::{aggregate_capabilities, declare_all};
+use crate::offers::{CallerOffering, Need};
 
 /// The name and the version of the gateway for clients.
 const SERVER_INFO: Implementation<'static> =
@@ -91,7 +93,7 @@ impl GatewayInner {
         caller: &Caller,
         revision: Revision,
     ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
-        let offering = self.offering_for(caller, Need::Known).await?;
+        let offering = self.offers.offering_for(caller, Need::Known).await?;
         let mut capabilities =
             aggregate_capabilities(offering.servers.iter().map(|server| &**server), revision);
         if self.may_offer_more(&offering, caller.endpoint) {
@@ -100,19 +102,19 @@ impl GatewayInner {
         if !self.has_tasks(caller) {
             capabilities.remove("tasks");
         }
-        add_capabilities(&mut capabilities, self.endpoint(caller.endpoint));
+        add_capabilities(&mut capabilities, self.endpoints.options(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }
 
     /// Returns whether a server of the caller has not offered anything yet, and may do so later. Many
     /// clients never ask for the lists of a capability that was not declared at the start.
     fn may_offer_more(&self, offering: &CallerOffering, endpoint: usize) -> bool {
-        let options = self.endpoint(endpoint);
+        let options = self.endpoints.options(endpoint);
         let offers = |name: &Arc<str>| offering.servers.iter().any(|server| server.name == *name);
         let upstreams = offering.view.upstreams();
         let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.names()));
         names.any(|name| options.has_server(&name) && !offers(&name))
-            || !self.unstarted_servers(&offering.view, endpoint).is_empty()
+            || !self.servers.unstarted_servers(&offering.view, endpoint).is_empty()
     }
 }
 

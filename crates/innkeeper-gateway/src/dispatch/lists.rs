@@ -8,10 +8,11 @@ use innkeeper_protocol::{Era, skim};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{CallerOffering, ClientRequest, Reply};
+use super::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::offering::{ListItem, ListKind};
+use crate::offers::CallerOffering;
 
 impl GatewayInner {
     /// Returns the time to live in milliseconds and the scope of a list of all servers: the shortest
@@ -30,7 +31,7 @@ impl GatewayInner {
         let ttl = hints.iter().map(|hint| hint.remaining).min().unwrap_or_default();
         let is_public = !hints.is_empty()
             && hints.iter().all(|hint| hint.scope == CacheScope::Public)
-            && (kind != ListKind::Tools || self.policy.is_same_for_all())
+            && (kind != ListKind::Tools || self.offers.policy.is_same_for_all())
             && self.endpoints.are_same_for_all()
             && !offering.view.is_private();
         (ttl.as_millis(), if is_public { "public" } else { "private" })
@@ -41,7 +42,7 @@ impl GatewayInner {
         request: &ClientRequest<'_>,
         kind: ListKind,
     ) -> Reply {
-        let offering = self.offering(request.caller).await?;
+        let offering = self.offers.offering(request.caller).await?;
         let cursor = match request.param("cursor") {
             None | Some("null") => None,
             Some(cursor) => {
@@ -57,7 +58,7 @@ impl GatewayInner {
             )
         })?;
         let is_offered = |item: &&ListItem| {
-            kind != ListKind::Tools || self.shows_tool(request.caller, &offering, &item.name)
+            kind != ListKind::Tools || self.offers.shows_tool(request.caller, &offering, &item.name)
         };
         let items: Vec<&str> =
             page.items.iter().filter(is_offered).map(|item| item.text.as_str()).collect();

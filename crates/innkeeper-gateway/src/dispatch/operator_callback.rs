@@ -13,6 +13,7 @@ use super::ClientRequest;
 use super::approved_calls::renew;
 use super::forwarding::CallTarget;
 use crate::gateway::GatewayInner;
+use crate::json_text::empty_object;
 use crate::pending_questions::store::{Changed, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
     MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
@@ -52,7 +53,7 @@ impl GatewayInner {
         let questions = self.questions.as_ref().filter(|one| one.options().elicitations)?;
         let caller = request.caller;
         let client_answers = caller.identity.answers_requests();
-        if self.sole_client().is_some()
+        if self.servers.sole_client().is_some()
             || target.task.is_some()
             || (caller.era() == Era::Modern && client_answers)
         {
@@ -70,7 +71,7 @@ impl GatewayInner {
             host_name: format!("{server}: {item}"),
             server,
             item,
-            params: super::empty_object(),
+            params: empty_object(),
             definition: None,
             digest: String::new(),
         };

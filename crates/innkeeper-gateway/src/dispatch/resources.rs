@@ -9,11 +9,13 @@ use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
 
-use super::{ClientRequest, Need, Reply, empty_object};
+use super::{ClientRequest, Reply};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
+use crate::json_text::empty_object;
 use crate::offering::OfferedServer;
+use crate::offers::Need;
 use crate::principal::Principal;
 use crate::subscribers::{ListFilter, RequestedNotifications, Subscriber, Subscription};
 
@@ -26,11 +28,11 @@ impl GatewayInner {
     ) -> Reply {
         let uri = request.string_param("uri")?;
         let need = if subscribed { Need::Resource(&uri) } else { Need::Known };
-        let offering = self.offering_for(request.caller, need).await?;
+        let offering = self.offers.offering_for(request.caller, need).await?;
         let Some(server) = offering.resource_server(&uri) else {
             let unknown = RpcError::unknown_item("resource", &uri);
             let need = Need::Resource(&uri);
-            return Err(self.missing_item(request.caller, &offering, need, unknown));
+            return Err(self.offers.missing_item(request.caller, &offering, need, unknown));
         };
         let Some(subscription) = &request.caller.subscription else {
             return Err(RpcError::new(
@@ -72,7 +74,7 @@ impl GatewayInner {
             Some(true) => {}
         }
         let _unconfirmed = UnconfirmedResource { subscriber, server: &server.name, uri };
-        let _in_use = self.use_offered(server).await?;
+        let _in_use = self.servers.use_offered(server).await?;
         let subscribed = server.subscribe(principal, uri).await;
         subscribed.map_err(|error| RpcError::from_call_error(error, uri))?;
         if !subscriber.confirm_resource(&server.name, uri) {
@@ -95,11 +97,11 @@ impl GatewayInner {
         let id = to_raw_value(request.id)
             .map_err(|error| RpcError::invalid_params(error.to_string()))?;
         let caller = request.caller;
-        let known = self.offering_for(caller, Need::Known).await?;
+        let known = self.offers.offering_for(caller, Need::Known).await?;
         let is_known = |uri: &String| known.lists_resource(uri);
         let offering = match requested.resources.iter().all(is_known) {
             true => known,
-            false => self.offering(caller).await?,
+            false => self.offers.offering(caller).await?,
         };
         let subscriber = Subscriber::new(
             caller.endpoint,
@@ -112,11 +114,12 @@ impl GatewayInner {
             let server = offering.resource_server(uri);
             server.cloned().ok_or_else(|| {
                 let unknown = RpcError::unknown_item("resource", uri);
-                self.missing_item(caller, &offering, Need::Resource(uri), unknown)
+                self.offers.missing_item(caller, &offering, Need::Resource(uri), unknown)
             })
         });
         let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
-        let subscription = self.subscribers.add(subscriber, self.endpoint(caller.endpoint));
+        let subscription =
+            self.subscribers.add(subscriber, self.endpoints.options(caller.endpoint));
         let guard = ListenGuard { gateway: self, subscription };
         let subscriber = &guard.subscription.subscriber;
         for (uri, server) in requested.resources.iter().zip(&owners) {
@@ -144,10 +147,10 @@ impl GatewayInner {
         self: &Arc<Self>,
         client: &Arc<Client>,
     ) -> Result<Subscription, RpcError> {
-        let view = self.view(&client.principal, Some(client), client.endpoint)?;
+        let view = self.servers.view(&client.principal, Some(client), client.endpoint)?;
         let (endpoint, sink, lists) = (client.endpoint, client.general.clone(), ListFilter::ALL);
         let subscriber = Subscriber::new(endpoint, view, sink, lists, None);
-        Ok(self.subscribers.add(subscriber, self.endpoint(endpoint)))
+        Ok(self.subscribers.add(subscriber, self.endpoints.options(endpoint)))
     }
 
     /// Ends all subscriptions of a subscriber at the servers.
@@ -157,7 +160,7 @@ impl GatewayInner {
         if resources.is_empty() {
             return;
         }
-        let options = self.endpoint(subscriber.endpoint);
+        let options = self.endpoints.options(subscriber.endpoint);
         let offering = subscriber.view.offering(subscriber.endpoint, options);
         self.tasks.spawn(async move {
             for (server, uri) in resources {

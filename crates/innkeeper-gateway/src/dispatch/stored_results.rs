@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::forwarding::complete_result;
 use super::gateway_tools::{ToolOutput, parse};
-use super::{Caller, ClientRequest, Reply};
+use super::{ClientRequest, Reply};
+use crate::caller::Caller;
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::{
@@ -62,7 +63,7 @@ impl GatewayInner {
         tool: &str,
         result: Box<RawValue>,
     ) -> Box<RawValue> {
-        let Some(limits) = self.endpoint(caller.endpoint).large_results else {
+        let Some(limits) = self.endpoints.options(caller.endpoint).large_results else {
             return result;
         };
         let max_bytes = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
@@ -144,7 +145,7 @@ impl GatewayInner {
         uri: &str,
     ) -> Option<Reply> {
         let caller = request.caller;
-        self.endpoint(caller.endpoint).large_results?;
+        self.endpoints.options(caller.endpoint).large_results?;
         if !uri.starts_with(URI_PREFIX) {
             return None;
         }

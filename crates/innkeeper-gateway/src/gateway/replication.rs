@@ -3,15 +3,10 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use innkeeper_protocol::envelope::code;
 use tokio::sync::mpsc;
 
-use super::GatewayInner;
-use super::sharing::Sharing;
-use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::principal::Principal;
-use crate::replicas::{Claim, OwnedKey, Replicas};
+use crate::replicas::Replicas;
 use crate::stream_log::store_streams;
 use crate::tasks::GatewayTasks;
 use crate::transport::http::{Forwarder, HttpTransport};
@@ -35,72 +30,6 @@ impl Replication {
         tasks.spawn(store_streams(replicas.clone(), queued));
         let (forwarder, transport) = (Forwarder::new(request_time), OnceLock::new());
         Self { replicas, forwarder, stream_queue, transport }
-    }
-}
-
-impl GatewayInner {
-    /// Returns what a replica must own to handle a request at an endpoint: the servers of which all
-    /// replicas have one process, if the endpoint has one; the principal, if it has servers of its own;
-    /// else the session. A request without any of them can be handled by any replica.
-    pub(crate) fn owned_key(
-        &self,
-        principal: &Principal,
-        session: Option<&str>,
-        endpoint: usize,
-    ) -> Option<OwnedKey> {
-        if self.has_singletons(endpoint) {
-            return Some(OwnedKey::Singletons);
-        }
-        let of_principal = || self.principal_key(principal);
-        match session {
-            _ if self.sharing.principal.is_some() => Some(of_principal()),
-            Some(id) => Some(OwnedKey::Session(id.into())),
-            // The requests of a principal without a session are those of one session.
-            None => self.sharing.session.is_some().then(of_principal),
-        }
-    }
-
-    /// Returns the key of the servers of a principal. They run at one replica, whatever endpoint the
-    /// principal uses.
-    pub(super) fn principal_key(&self, principal: &Principal) -> OwnedKey {
-        match self.sharing.singleton {
-            Some(_) => OwnedKey::Singletons,
-            None => OwnedKey::Principal(principal.clone()),
-        }
-    }
-
-    /// Makes sure that no other replica has the servers of a key.
-    pub(super) async fn own_key(&self, key: OwnedKey) -> Result<(), RpcError> {
-        let Some(replication) = &self.replication else { return Ok(()) };
-        let failed = |message: String| Err(RpcError::new(code::INTERNAL_ERROR, message));
-        match replication.replicas.claim(&key, true).await {
-            Ok(Claim::Owned(_)) => Ok(()),
-            Ok(Claim::Elsewhere(_) | Claim::Unknown) => {
-                failed("the servers of this client run at another replica".to_owned())
-            }
-            Err(error) => {
-                tracing::warn!(%error, %key, "servers not started");
-                failed("the state of the replicas is not available now; try again later".to_owned())
-            }
-        }
-    }
-
-    /// Stores the session of a client again, because its remote sessions changed.
-    pub(super) fn store_session_of(&self, client: u64) {
-        // A gateway that closes stores each session before it gives the session up.
-        if self.closing.initialized() {
-            return;
-        }
-        let transport = self.replication.as_ref().and_then(|one| one.transport.get()?.upgrade());
-        if let Some(transport) = transport {
-            self.tasks.spawn(async move { transport.store_session_of(client).await });
-        }
-    }
-
-    /// Returns whether a session has servers that no other replica has.
-    pub(crate) fn has_private_servers(&self) -> bool {
-        let Sharing { singleton, principal, session, .. } = &self.sharing;
-        singleton.is_some() || principal.is_some() || session.is_some()
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use innkeeper_host::config::NameStyle;
 
-use super::{Caller, CallerOffering};
+use super::{CallerOffering, Offers};
+use crate::caller::Caller;
 use crate::error::RpcError;
-use crate::gateway::{FirstUser, GatewayInner, UnstartedServer};
 use crate::item_names::ItemNames;
 use crate::offering::Offering;
+use crate::servers::{FirstUser, UnstartedServer};
 use crate::view::View;
 
 /// The items that a request needs. Servers start for it that may have them.
@@ -38,20 +39,17 @@ impl Need<'_> {
     }
 }
 
-impl GatewayInner {
+impl Offers {
     /// Returns everything that the endpoint of a caller offers. Starts the servers of the caller that no
     /// request has used. Those that do not start are left out.
-    pub(crate) async fn offering(
-        self: &Arc<Self>,
-        caller: &Caller,
-    ) -> Result<CallerOffering, RpcError> {
+    pub(crate) async fn offering(&self, caller: &Caller) -> Result<CallerOffering, RpcError> {
         self.offering_for(caller, Need::Lists).await
     }
 
     /// Returns what the endpoint of a caller offers, with what the request needs, after the start of the
     /// servers that may have it.
     pub(crate) async fn offering_for(
-        self: &Arc<Self>,
+        &self,
         caller: &Caller,
         need: Need<'_>,
     ) -> Result<CallerOffering, RpcError> {
@@ -66,7 +64,7 @@ impl GatewayInner {
             endpoint: caller.endpoint,
         };
         // Boxed, because a request without a first use needs no room for it.
-        let not_started = Box::pin(self.start_for(user, &view, &needed)).await;
+        let not_started = Box::pin(self.servers.start_for(user, &view, &needed)).await;
         let (view, offering) = self.current_offering(caller)?;
         if matches!(need, Need::Lists) {
             not_started.iter().for_each(|(server, _)| view.record_missed(server));
@@ -76,8 +74,8 @@ impl GatewayInner {
     }
 
     fn current_offering(&self, caller: &Caller) -> Result<(Arc<View>, Arc<Offering>), RpcError> {
-        let view = self.view(&caller.principal, caller.client.as_ref(), caller.endpoint)?;
-        let offering = view.offering(caller.endpoint, self.endpoint(caller.endpoint));
+        let view = self.servers.view(&caller.principal, caller.client.as_ref(), caller.endpoint)?;
+        let offering = view.offering(caller.endpoint, self.endpoints.options(caller.endpoint));
         Ok((view, offering))
     }
 
@@ -91,8 +89,8 @@ impl GatewayInner {
         if !view.is_private() || need.is_met(offering) {
             return Vec::new();
         }
-        let mut servers = self.unstarted_servers(view, caller.endpoint);
-        let options = self.endpoint(caller.endpoint);
+        let mut servers = self.servers.unstarted_servers(view, caller.endpoint);
+        let options = self.endpoints.options(caller.endpoint);
         servers.retain(|server| match need {
             Need::Tool(name) | Need::Prompt(name) if options.names == NameStyle::Prefixed => {
                 let own = name.strip_prefix(&*server.name).and_then(|rest| rest.strip_prefix('.'));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use innkeeper_host::Catalog;
 use innkeeper_host::config::NameStyle;
 
-use super::{Caller, CallerOffering, Need};
+use super::{CallerOffering, Need, Offers};
+use crate::caller::Caller;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::item_names::ItemNames;
 use crate::options::EndpointOptions;
 use crate::upstream::Upstream;
@@ -36,7 +36,7 @@ impl KnownServer {
     }
 }
 
-impl GatewayInner {
+impl Offers {
     /// Returns the error of an item that is not offered: why a server that may have it did not start, or why
     /// its server is unavailable, else `unknown`.
     pub(crate) fn missing_item(
@@ -58,7 +58,7 @@ impl GatewayInner {
         offering: &CallerOffering,
         need: Need<'_>,
     ) -> Option<RpcError> {
-        let options = self.endpoint(caller.endpoint);
+        let options = self.endpoints.options(caller.endpoint);
         let servers = known_servers(options, offering);
         let (Need::Tool(name) | Need::Prompt(name) | Need::Resource(name)) = need else {
             return None;

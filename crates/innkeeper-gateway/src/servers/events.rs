@@ -8,14 +8,14 @@ use innkeeper_protocol::{envelope, method, skim};
 use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::GatewayInner;
+use super::Servers;
 use crate::task_ids::{related_task, task_id};
 use crate::upstream::Upstream;
 
 /// Returns a task that runs until the host or the gateway ends. `client` is the number of the client of a
 /// session with a host of its own.
 pub(super) fn forward_events(
-    gateway: Weak<GatewayInner>,
+    servers: Weak<Servers>,
     upstream: &Arc<Upstream>,
     client: Option<u64>,
 ) -> impl Future<Output = ()> + use<> {
@@ -24,23 +24,23 @@ pub(super) fn forward_events(
     async move {
         loop {
             let event = events.recv().await;
-            let (Some(gateway), Some(upstream)) = (gateway.upgrade(), upstream.upgrade()) else {
+            let (Some(servers), Some(upstream)) = (servers.upgrade(), upstream.upgrade()) else {
                 return;
             };
             if let Ok(event) = &event {
-                gateway.audit_log.record_host_event(event);
+                servers.audit_log.record_host_event(event);
             }
             if let Some(client) = client.filter(|_| changes_remote_sessions(&event)) {
-                gateway.store_session_of(client);
+                servers.record_changed_session(client);
             }
             match event {
                 Ok(HostEvent::Notification { server, method, params, call }) => {
                     let params = params.as_deref();
-                    forward_notification(&gateway, &upstream, &server, &method, params, &call);
+                    forward_notification(&servers, &upstream, &server, &method, params, &call);
                 }
                 Ok(HostEvent::Reloaded { .. }) => {
                     upstream.read_names();
-                    gateway.notify_changes(&upstream);
+                    servers.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Ready { server, .. }) => {
                     if !upstream.has_server(&server) {
@@ -49,32 +49,32 @@ pub(super) fn forward_events(
                     }
                     upstream.remember(&server);
                     upstream.remove_ended_tasks();
-                    gateway.count_process(&upstream, &server);
-                    gateway.tasks.spawn(renew_subscriptions(upstream.clone(), server));
-                    gateway.notify_changes(&upstream);
+                    servers.count_process(&upstream, &server);
+                    servers.tasks.spawn(renew_subscriptions(upstream.clone(), server));
+                    servers.notify_changes(&upstream);
                 }
                 Ok(HostEvent::CatalogChanged { server }) => {
                     upstream.remember(&server);
-                    gateway.notify_changes(&upstream);
+                    servers.notify_changes(&upstream);
                 }
                 Ok(HostEvent::Unavailable { server, .. }) => {
                     if !upstream.is_unstarted(&server) {
                         upstream.record_end(Some(&server));
                     }
                     upstream.server_use(&server).open_tasks.clear();
-                    gateway.notify_changes(&upstream);
-                    gateway.stop_ended(&upstream, server);
+                    servers.notify_changes(&upstream);
+                    servers.stop_ended(&upstream, server);
                 }
                 Ok(HostEvent::Stopped { server }) => {
                     upstream.record_end(Some(&server));
                     upstream.remove_ended_tasks();
-                    gateway.notify_changes(&upstream);
+                    servers.notify_changes(&upstream);
                 }
                 Err(RecvError::Lagged(_)) => {
                     upstream.read_names();
                     upstream.record_end(None);
                     upstream.remove_ended_tasks();
-                    gateway.notify_changes(&upstream);
+                    servers.notify_changes(&upstream);
                 }
                 Ok(_) => {}
                 Err(RecvError::Closed) => return,
@@ -95,17 +95,18 @@ fn changes_remote_sessions(event: &Result<HostEvent, RecvError>) -> bool {
     )
 }
 
-impl GatewayInner {
+impl Servers {
     /// Tells the clients which lists changed since the last call.
     pub(super) fn notify_changes(&self, upstream: &Arc<Upstream>) {
-        let mut views = vec![self.shared_view.clone()];
+        let mut views = vec![self.sharing.shared_view.clone()];
         for subscriber in self.subscribers.current() {
             if !views.iter().any(|view| Arc::ptr_eq(view, &subscriber.view)) {
                 views.push(subscriber.view.clone());
             }
         }
         for view in views.iter().filter(|view| view.contains(upstream)) {
-            for (index, endpoint) in self.endpoint_options().enumerate() {
+            for (index, endpoint) in self.endpoints.all().iter().enumerate() {
+                let endpoint = &endpoint.options;
                 let has_subscribers = || self.subscribers.has_any(view, index);
                 let changed = view.changed_lists((index, endpoint), has_subscribers);
                 if changed != [false; 4] {
@@ -132,7 +133,7 @@ async fn renew_subscriptions(upstream: Arc<Upstream>, server: Arc<str>) {
 }
 
 fn forward_notification(
-    gateway: &GatewayInner,
+    servers: &Servers,
     upstream: &Arc<Upstream>,
     server: &Arc<str>,
     method: &str,
@@ -156,7 +157,7 @@ fn forward_notification(
             let uri = skim::member(params.get(), "uri").and_then(skim::decode_string);
             if let Some(uri) = uri {
                 let is_of_view = |view: &crate::view::View| view.contains(upstream);
-                gateway.subscribers.notify_resource(is_of_view, server, &uri, params);
+                servers.subscribers.notify_resource(is_of_view, server, &uri, params);
             }
         }
         // The catalog reports these after the host has read the list.
@@ -168,7 +169,7 @@ fn forward_notification(
         | method::CANCELLED
         | method::SUBSCRIPTIONS_ACKNOWLEDGED => {}
         _ if *call != CallReference::Unknown => {}
-        _ => forward_unattributed(gateway, upstream, server, method, params),
+        _ => forward_unattributed(servers, upstream, server, method, params),
     }
 }
 
@@ -203,7 +204,7 @@ fn forward_of_task(
 /// Forwards a notification that belongs to no call, for example a log message, if all clients
 /// that ever used the host are of one principal: it may contain what another client sent.
 fn forward_unattributed(
-    gateway: &GatewayInner,
+    servers: &Servers,
     upstream: &Arc<Upstream>,
     server: &Arc<str>,
     method: &str,
@@ -215,10 +216,10 @@ fn forward_unattributed(
         tracing::debug!(server = &**server, "notification without a call not forwarded");
         return;
     }
-    let subscribers = gateway.subscribers.current();
+    let subscribers = servers.subscribers.current();
     for subscriber in subscribers.iter().filter(|subscriber| subscriber.view.contains(upstream)) {
         // A subscription of the modern era receives only what it requested.
-        let offers = gateway
+        let offers = servers
             .endpoints
             .get(subscriber.endpoint)
             .is_some_and(|endpoint| endpoint.options.has_server(server));

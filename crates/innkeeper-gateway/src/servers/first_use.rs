@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use innkeeper_host::config::Share;
 
-use super::GatewayInner;
+use super::Servers;
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::principal::Principal;
@@ -28,15 +28,15 @@ pub(crate) struct UnstartedServer {
     pub(crate) has_failed: bool,
 }
 
-impl GatewayInner {
+impl Servers {
     /// Returns the servers that an endpoint offers to a client and that never started.
     pub(crate) fn unstarted_servers(&self, view: &View, endpoint: usize) -> Vec<UnstartedServer> {
         if !view.is_private() {
             return Vec::new();
         }
-        let options = self.endpoint(endpoint);
-        let servers =
-            self.private_servers().into_iter().filter(|(name, _)| options.has_server(name));
+        let options = self.endpoints.options(endpoint);
+        let private = self.sharing.private.list().into_iter();
+        let servers = private.filter(|(name, _)| options.has_server(name));
         let unstarted = servers.filter_map(|(name, share)| {
             let host = view.host_of(name);
             let is_unstarted = host.as_ref().is_none_or(|host| host.is_unstarted(name));
@@ -76,7 +76,7 @@ impl GatewayInner {
             Share::Principal | Share::Session => user.principal,
         };
         // First: a session whose client has no process left gets no host either.
-        let reserved = match self.servers().has_process(name) {
+        let reserved = match self.settings().has_process(name) {
             true => Some(self.reserve_process(owner, name).await?),
             false => None,
         };

@@ -11,7 +11,7 @@ use tokio::sync::OwnedRwLockWriteGuard;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::GatewayInner;
+use super::Servers;
 use super::process_limits::ProcessLimitExceeded;
 use super::sharing::ViewKey;
 use crate::error::RpcError;
@@ -45,25 +45,25 @@ enum Reclaimable {
 
 /// Stops idle servers, and keeps the memory of all servers within its maximum. Runs until the gateway
 /// ends.
-pub(super) async fn stop_idle_servers(gateway: Weak<GatewayInner>) {
+pub(super) async fn stop_idle_servers(servers: Weak<Servers>) {
     let interval = {
-        let Some(gateway) = gateway.upgrade() else { return };
-        match gateway.servers().shortest_idle_timeout() {
+        let Some(servers) = servers.upgrade() else { return };
+        match servers.settings().shortest_idle_timeout() {
             Some(shortest) => (shortest / 4).clamp(MIN_INTERVAL, MAX_INTERVAL),
-            None if gateway.process_limits.memory().is_some() => MAX_INTERVAL,
+            None if servers.process_limits.memory().is_some() => MAX_INTERVAL,
             None => return,
         }
     };
     loop {
         sleep(interval).await;
-        let Some(gateway) = gateway.upgrade() else { return };
-        let idle = gateway.unused_servers().into_iter().filter(|server| {
-            let limit = gateway.servers().idle_timeout(&server.name);
+        let Some(servers) = servers.upgrade() else { return };
+        let idle = servers.unused_servers().into_iter().filter(|server| {
+            let limit = servers.settings().idle_timeout(&server.name);
             limit.is_some_and(|limit| server.last_used().elapsed() >= limit)
         });
         join_all(idle.map(UnusedServer::stop)).await;
-        if gateway.process_limits.memory().is_some() {
-            gateway.limit_memory().await;
+        if servers.process_limits.memory().is_some() {
+            servers.limit_memory().await;
         }
     }
 }
@@ -96,10 +96,10 @@ impl UnusedServer {
     }
 }
 
-impl GatewayInner {
+impl Servers {
     /// Returns the ready servers that nobody uses and that no running server depends on.
     fn unused_servers(&self) -> Vec<UnusedServer> {
-        let (upstreams, settings) = (self.upstreams(), self.servers());
+        let (upstreams, settings) = (self.upstreams(), self.settings());
         let mut unused = Vec::new();
         for upstream in &upstreams {
             let catalog = upstream.host.catalog();
@@ -132,11 +132,11 @@ impl GatewayInner {
     /// it: its next call starts it.
     pub(super) fn stop_ended(self: &Arc<Self>, upstream: &Arc<Upstream>, name: Arc<str>) {
         let server_use = upstream.server_use(&name);
-        let Some(process) = server_use.process().filter(|_| self.servers().starts_on_use(&name))
+        let Some(process) = server_use.process().filter(|_| self.settings().starts_on_use(&name))
         else {
             return;
         };
-        let (gateway, upstream, process) = (self.clone(), upstream.clone(), process.clone());
+        let (servers, upstream, process) = (self.clone(), upstream.clone(), process.clone());
         self.tasks.spawn(async move {
             // The calls in flight end with the server.
             let mut process = process.write_owned().await;
@@ -152,7 +152,7 @@ impl GatewayInner {
                 *process = ProcessState::Stopped;
                 upstream.processes().remove(&name);
                 drop(process);
-                gateway.notify_changes(&upstream);
+                servers.notify_changes(&upstream);
             }
         });
     }
@@ -165,7 +165,7 @@ impl GatewayInner {
             return;
         }
         let mut processes = upstream.processes();
-        if self.servers().has_process(name) && !processes.contains_key(name) {
+        if self.settings().has_process(name) && !processes.contains_key(name) {
             let reserved = self.process_limits.reserve_running(&upstream.owner);
             processes.extend(reserved.map(|reserved| (name.clone(), reserved)));
         }
@@ -195,7 +195,7 @@ impl GatewayInner {
         name: &Arc<str>,
         reserved: Option<Reservation>,
     ) -> Pin<Box<dyn Future<Output = Result<InUse, RpcError>> + Send>> {
-        let (gateway, upstream, name) = (self.clone(), upstream.clone(), name.clone());
+        let (servers, upstream, name) = (self.clone(), upstream.clone(), name.clone());
         // Boxed, because the start of a server uses its dependencies.
         Box::pin(async move {
             let server_use = upstream.server_use(&name);
@@ -210,8 +210,8 @@ impl GatewayInner {
                     drop(guard);
                     let (outcome, turn) = server_use.join_start();
                     if let Some(turn) = turn {
-                        let (starting, server_use) = (gateway.clone(), server_use.clone());
-                        gateway.tasks.spawn(async move {
+                        let (starting, server_use) = (servers.clone(), server_use.clone());
+                        servers.tasks.spawn(async move {
                             let start =
                                 starting.start_server(&upstream, &name, &server_use, reserved);
                             turn.finish(start.await);
@@ -244,14 +244,14 @@ impl GatewayInner {
         drop(guard);
         let mut process = process.write_owned().await;
         let mut dependencies = Vec::new();
-        for dependency in self.servers().dependencies(name) {
+        for dependency in self.settings().dependencies(name) {
             let mut hosts = std::iter::once(upstream).chain(&upstream.wider);
             if let Some(owner) = hosts.find(|host| host.has_server(dependency)) {
                 dependencies.push(self.use_server(owner, &dependency.as_str().into(), None).await?);
             }
         }
         let reserved = match reserved {
-            None if self.servers().has_process(name) => {
+            None if self.settings().has_process(name) => {
                 Some(self.reserve_process(&upstream.owner, name).await?)
             }
             reserved => reserved,

@@ -8,7 +8,7 @@ use innkeeper_host::Config;
 use innkeeper_host::config::{RestartPolicy, TransportConfig};
 
 /// When the gateway stops servers, and which servers need each other.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ServerSettings {
     idle_timeouts: HashMap<String, Duration>,
     dependencies: HashMap<String, Vec<String>>,
@@ -17,6 +17,8 @@ pub(crate) struct ServerSettings {
     stoppable: Arc<HashSet<String>>,
     /// The servers that the host restarts after a failure.
     restarted: HashSet<String>,
+    /// The servers without which the gateway is not ready.
+    required: Vec<String>,
 }
 
 impl ServerSettings {
@@ -42,6 +44,15 @@ impl ServerSettings {
             }
         }
         Self { stoppable: Arc::new(stoppable), ..settings }
+    }
+
+    /// Sets the servers without which the gateway is not ready.
+    pub(crate) fn with_required(self, required: Vec<String>) -> Self {
+        Self { required, ..self }
+    }
+
+    pub(crate) fn is_required(&self, name: &str) -> bool {
+        self.required.iter().any(|required| required == name)
     }
 
     /// Returns the time without a use after which a server stops.

@@ -5,12 +5,12 @@ mod remote_sessions;
 mod scopes;
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use innkeeper_host::config::Share;
-use innkeeper_host::{Config, Host, HostBuilder, ShutdownReport};
+use innkeeper_host::{Host, ShutdownReport};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::method;
 use tokio::sync::SetOnce;
@@ -18,7 +18,8 @@ use tokio::time::Instant;
 
 use super::callbacks::UpstreamCell;
 use super::first_use::FirstUser;
-use super::{GatewayInner, events};
+use super::private_servers::{PrivateServers, ServerGroup};
+use super::{Servers, events};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::principal::Principal;
@@ -30,32 +31,6 @@ use remote_sessions::ContinuedSessions;
 pub(crate) use remote_sessions::{Continuation, PrivateState};
 pub(super) use scopes::ViewKey;
 use scopes::{HostCell, Scope, Scopes};
-
-/// The servers that not all clients share, with the same sharing policy.
-#[derive(Clone)]
-pub(crate) struct PrivateServers {
-    config: Config,
-    prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync>,
-}
-
-impl fmt::Debug for PrivateServers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PrivateServers").field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
-impl PrivateServers {
-    /// Returns the servers of a configuration with this sharing policy, if there are any.
-    pub(crate) fn new(
-        config: &Config,
-        share: Share,
-        prepare: Arc<dyn Fn(HostBuilder) -> HostBuilder + Send + Sync>,
-    ) -> Option<Self> {
-        // A server that does not start must not take the others from the client.
-        let config = config.shared_by(share).with_optional_servers();
-        (!config.servers.is_empty()).then_some(Self { config, prepare })
-    }
-}
 
 /// A host that runs, with the clients that share it.
 #[derive(Debug)]
@@ -69,11 +44,13 @@ pub(crate) struct SharedHost {
 /// The hosts of a gateway beside the host of all clients.
 #[derive(Debug)]
 pub(crate) struct Sharing {
-    pub(super) singleton: Option<PrivateServers>,
-    pub(super) principal: Option<PrivateServers>,
-    pub(super) session: Option<PrivateServers>,
+    pub(super) private: PrivateServers,
     /// The names of these servers.
     names: Arc<HashSet<String>>,
+    /// What a client without hosts of its own sees.
+    pub(super) shared_view: Arc<View>,
+    /// Time without a request after which the hosts of a client end.
+    idle_time: Duration,
     scopes: Mutex<Scopes>,
     /// The hosts that shut down: their processes count until the end.
     ending: Arc<Mutex<Vec<Arc<Upstream>>>>,
@@ -92,17 +69,16 @@ struct NewHost {
 
 impl Sharing {
     pub(super) fn new(
-        singleton: Option<PrivateServers>,
-        principal: Option<PrivateServers>,
-        session: Option<PrivateServers>,
+        private: PrivateServers,
+        shared_view: Arc<View>,
+        idle_time: Duration,
     ) -> Self {
-        let all = singleton.iter().chain(&principal).chain(&session);
-        let names = all.flat_map(|one| one.config.servers.keys().cloned()).collect();
+        let names = Arc::new(private.names());
         Self {
-            singleton,
-            principal,
-            session,
-            names: Arc::new(names),
+            private,
+            names,
+            shared_view,
+            idle_time,
             scopes: Mutex::default(),
             ending: Arc::default(),
             closed: SetOnce::new(),
@@ -117,22 +93,13 @@ impl Sharing {
     async fn closed(&self) {
         self.closed.wait().await;
     }
-
-    fn servers(&self, share: Share) -> Option<&PrivateServers> {
-        match share {
-            Share::Process => None,
-            Share::Singleton => self.singleton.as_ref(),
-            Share::Principal => self.principal.as_ref(),
-            Share::Session => self.session.as_ref(),
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl GatewayInner {
+impl Servers {
     /// Returns what a client sees of its hosts. Starts nothing.
     pub(crate) fn view(
         &self,
@@ -142,7 +109,7 @@ impl GatewayInner {
     ) -> Result<Arc<View>, RpcError> {
         self.shared.record_principal(principal);
         let Some((key, client)) = self.view_key(principal, client, endpoint) else {
-            return Ok(self.shared_view.clone());
+            return Ok(self.sharing.shared_view.clone());
         };
         let mut scopes = self.sharing.scopes();
         if let Some(view) = scopes.views.get(&key) {
@@ -177,12 +144,12 @@ impl GatewayInner {
         client: Option<&'a Arc<Client>>,
         endpoint: usize,
     ) -> Option<(ViewKey, Option<&'a Arc<Client>>)> {
-        let sharing = &self.sharing;
+        let private = &self.sharing.private;
         let has_singletons = self.has_singletons(endpoint);
-        if !has_singletons && sharing.principal.is_none() && sharing.session.is_none() {
+        if !has_singletons && private.principal.is_none() && private.session.is_none() {
             return None;
         }
-        let client = client.filter(|_| sharing.session.is_some());
+        let client = client.filter(|_| private.session.is_some());
         Some(((principal.clone(), client.map(|client| client.number), has_singletons), client))
     }
 
@@ -200,7 +167,7 @@ impl GatewayInner {
         let (mut upstreams, mut cells) = (vec![self.shared.clone()], Vec::new());
         for scope in Scope::all_of(&key) {
             let scope_share = scope.share();
-            if self.sharing.servers(scope_share).is_none() {
+            if self.sharing.private.group(scope_share).is_none() {
                 continue;
             }
             let session = client.filter(|_| scope_share == Share::Session).map(Arc::downgrade);
@@ -223,9 +190,9 @@ impl GatewayInner {
 
     /// Returns whether an endpoint offers a server of which all replicas have one process.
     pub(super) fn has_singletons(&self, endpoint: usize) -> bool {
-        let Some(singleton) = &self.sharing.singleton else { return false };
+        let Some(singleton) = &self.sharing.private.singleton else { return false };
         let mut names = singleton.config.servers.keys();
-        names.any(|name| self.endpoint(endpoint).has_server(name))
+        names.any(|name| self.endpoints.options(endpoint).has_server(name))
     }
 
     /// Returns the host of a scope. Creates the host if it does not run, with the remote sessions of another
@@ -250,9 +217,9 @@ impl GatewayInner {
         }
         let cell = HostCell::default();
         scopes.hosts.insert(scope.clone(), cell.clone());
-        let (gateway, starting) = (self.clone(), cell.clone());
+        let (servers, starting) = (self.clone(), cell.clone());
         self.tasks.spawn(async move {
-            gateway.create_scoped_host(scope, new, starting).await;
+            servers.create_scoped_host(scope, new, starting).await;
         });
         Ok(cell)
     }
@@ -315,14 +282,14 @@ impl GatewayInner {
         NewHost { wider, continued, session }: NewHost,
     ) -> Result<Arc<Upstream>, RpcError> {
         let share = scope.share();
-        let Some(PrivateServers { config, prepare }) = self.sharing.servers(share) else {
+        let Some(ServerGroup { config, prepare }) = self.sharing.private.group(share) else {
             return Err(RpcError::new(code::INTERNAL_ERROR, "no server has this sharing policy"));
         };
         let cell = UpstreamCell::default();
         let can_move = continued.is_some();
         let builder = prepare(Host::builder(config.clone()));
         let builder = self.callbacks.register(builder, &cell, session.as_ref());
-        let builder = builder.leave_stopped().start_slots(self.start_slots.clone());
+        let builder = builder.leave_stopped().start_slots(self.start_turns.slots());
         let builder = continued.into_iter().flatten().fold(builder, |builder, (name, session)| {
             builder.continue_remote_session(name, session)
         });
@@ -330,7 +297,7 @@ impl GatewayInner {
             tracing::error!(%error, share = share.as_str(), "servers not started");
             RpcError::new(code::INTERNAL_ERROR, "the servers of this client did not start")
         })?;
-        let stoppable = self.servers().stoppable();
+        let stoppable = self.settings().stoppable();
         let upstream = Arc::new(Upstream::unstarted(host, scope.owner(), wider, stoppable));
         upstream.set_can_move(can_move);
         // The cell is new.
@@ -355,15 +322,9 @@ impl GatewayInner {
         }
     }
 
-    /// Returns whether each session has a process of its own of a server.
-    pub(crate) fn is_session_server(&self, name: &str) -> bool {
-        let session = self.sharing.session.as_ref();
-        session.is_some_and(|session| session.config.servers.contains_key(name))
-    }
-
     /// Ends the hosts of a session.
     pub(crate) fn end_client(&self, client: &Arc<Client>) {
-        if self.sharing.session.is_none() {
+        if self.sharing.private.session.is_none() {
             return;
         }
         let key = Some(client.number);
@@ -397,11 +358,11 @@ impl GatewayInner {
     }
 
     /// Ends the hosts of a principal, and of its sessions that have no owner of their own.
-    pub(super) fn end_principal(&self, principal: &Principal) {
+    pub(crate) fn end_principal(&self, principal: &Principal) {
         let ended = {
             let mut scopes = self.sharing.scopes();
             let is_ended = |of: &Principal, client: Option<u64>| {
-                of == principal && (client.is_none() || self.sharing.principal.is_some())
+                of == principal && (client.is_none() || self.sharing.private.principal.is_some())
             };
             scopes.views.retain(|(of, client, _), _| !is_ended(of, *client));
             let is_of_principal = |scope: &Scope| match scope {
@@ -434,8 +395,8 @@ impl GatewayInner {
     }
 
     /// Ends the hosts of the clients that sent no request for the idle time of a session.
-    pub(super) fn end_unused_hosts(&self) {
-        let Some(before) = Instant::now().checked_sub(self.options.idle_session) else { return };
+    pub(crate) fn end_unused_hosts(&self) {
+        let Some(before) = Instant::now().checked_sub(self.sharing.idle_time) else { return };
         let ended = {
             let mut scopes = self.sharing.scopes();
             let unused = scopes.unused_views().filter(|(_, last_used)| *last_used < before);
@@ -524,22 +485,19 @@ impl GatewayInner {
         hosts
     }
 
-    /// Returns the names of the servers that not all clients share, with their sharing policy.
-    pub(crate) fn private_servers(&self) -> Vec<(&str, Share)> {
-        let Sharing { singleton, principal, session, .. } = &self.sharing;
-        let private = singleton.iter().chain(principal).chain(session);
-        let servers = private.flat_map(|one| &one.config.servers);
-        servers.map(|(name, server)| (name.as_str(), server.share)).collect()
+    /// Returns the servers that not all clients share.
+    pub(crate) fn private(&self) -> &PrivateServers {
+        &self.sharing.private
     }
 
     /// Returns all hosts that run.
-    pub(super) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
         let scopes = self.sharing.scopes();
         std::iter::once(&self.shared).chain(scopes.running()).cloned().collect()
     }
 
     /// Ends the hosts of all principals and sessions. No further host starts.
-    pub(super) async fn shut_down_private_hosts(&self) -> Vec<ShutdownReport> {
+    pub(crate) async fn shut_down_private_hosts(&self) -> Vec<ShutdownReport> {
         // A second call finds the cell set.
         drop(self.sharing.closed.set(()));
         let cells: Vec<HostCell> = {

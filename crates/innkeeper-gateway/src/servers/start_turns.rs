@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use innkeeper_host::StartSlots;
+use innkeeper_host::config::HostConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::principal::Principal;
@@ -14,15 +16,29 @@ use crate::principal::Principal;
 /// The servers that each principal starts at the same time: at most half of all, and at least one.
 #[derive(Debug)]
 pub(crate) struct StartTurns {
+    /// All hosts share the slots.
+    slots: StartSlots,
     share: usize,
     principals: Mutex<HashMap<Principal, Weak<Semaphore>>>,
+}
+
+impl Default for StartTurns {
+    fn default() -> Self {
+        Self::new(HostConfig::default().concurrent_starts)
+    }
 }
 
 impl StartTurns {
     /// Divides this number of concurrent starts.
     pub(crate) fn new(concurrent_starts: usize) -> Self {
         let share = concurrent_starts.div_ceil(2).clamp(1, Semaphore::MAX_PERMITS);
-        Self { share, principals: Mutex::default() }
+        let slots = StartSlots::new(concurrent_starts);
+        Self { slots, share, principals: Mutex::default() }
+    }
+
+    /// Returns the slots of all hosts together.
+    pub(crate) fn slots(&self) -> StartSlots {
+        self.slots.clone()
     }
 
     /// Waits until a principal can start a server. The local user does not wait. Dropping the future takes

@@ -44,12 +44,12 @@ pub(crate) async fn serve(
 ) -> io::Result<()> {
     let (connection, messages) = Connection::new(gateway, principal, endpoint);
     let client = connection.client.clone();
-    if let Some(sole_client) = gateway.sole_client() {
+    if let Some(sole_client) = gateway.servers.sole_client() {
         sole_client.connect(client.clone());
     }
     let finish_input = || {
         // Nobody answers requests of servers any more.
-        if let Some(sole_client) = gateway.sole_client() {
+        if let Some(sole_client) = gateway.servers.sole_client() {
             sole_client.end();
         }
         client.finish_input();
@@ -136,7 +136,7 @@ impl Drop for Connection {
         if let Some(subscription) = self.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }
-        self.gateway.end_client(&self.client);
+        self.gateway.servers.end_client(&self.client);
     }
 }
 
@@ -286,7 +286,7 @@ impl Connection {
         // The semaphore is never closed.
         let unanswered = self.unanswered.clone().acquire_owned().await;
         // No await between this check and the spawn: the shutdown waits for each accepted request.
-        if self.gateway.sole_client().is_some() && self.gateway.closing.initialized() {
+        if self.gateway.servers.sole_client().is_some() && self.gateway.closing.initialized() {
             self.sink.send(incoming::error_line(Some(&id), &RpcError::closing())).await;
             return;
         }
@@ -319,7 +319,7 @@ impl Connection {
     /// Waits until the gateway closes, if this connection is its only one. The owner of other
     /// connections ends them: a command on a Unix socket sends several requests.
     async fn refuses_requests(&self) {
-        if self.gateway.sole_client().is_none() {
+        if self.gateway.servers.sole_client().is_none() {
             std::future::pending::<()>().await;
         }
         self.gateway.drained().await;

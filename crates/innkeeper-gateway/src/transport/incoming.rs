@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use innkeeper_host::TraceContext;
 use innkeeper_protocol::envelope::ErrorId;
 use innkeeper_protocol::request_meta::IncomingMeta;
@@ -10,11 +11,12 @@ use innkeeper_protocol::{Era, RequestId, RequestParams, Revision, envelope, meth
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::caller::Caller;
 use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
-use crate::dispatch::{Caller, ClientRequest, Reply};
+use crate::dispatch::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
-use crate::json_text::legacy_result;
+use crate::json_text::{empty_object, legacy_result};
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
 use crate::sink::MessageSink;
@@ -134,7 +136,8 @@ pub(super) async fn respond_started(
             calls: connected.calls.clone(),
         };
         let era = caller.era();
-        let request = ClientRequest { id, method, params, meta, caller: &caller, sink };
+        let request =
+            ClientRequest { id, method, params, meta, caller: &caller, sink, param_headers: None };
         let result = gateway.handle(request).await?;
         Ok(match era == Era::Legacy && !gateway.is_legacy_endpoint(caller.endpoint) {
             true => legacy_result(result),
@@ -148,28 +151,30 @@ pub(super) async fn respond_started(
     }
 }
 
-/// Handles a request of the modern era without a connection.
+/// Handles a request of the modern era without a connection. `param_headers` are the headers in which
+/// the client repeats arguments.
 pub(super) async fn respond_stateless(
     gateway: &Arc<GatewayInner>,
     caller: &Caller,
     sink: &MessageSink,
+    param_headers: &HeaderMap,
     (id, method, params): (&RequestId, &str, Option<&RawValue>),
 ) -> Reply {
     let counted = gateway.metrics.start_request(ClientTransport::Http, method);
     let responding = async {
         let params = &RequestParams::from_raw(params)?;
         let meta = IncomingMeta::from_params(params)?;
-        gateway.handle(ClientRequest { id, method, params, meta, caller, sink }).await
+        let param_headers = Some(param_headers);
+        gateway
+            .handle(ClientRequest { id, method, params, meta, caller, sink, param_headers })
+            .await
     };
     counted.finish(responding.await)
 }
 
 /// Returns the identity of a client that has not sent `initialize`: no capabilities.
 pub(super) fn unknown_identity() -> ClientIdentity {
-    ClientIdentity {
-        revision: Revision::LATEST_LEGACY,
-        capabilities: crate::dispatch::empty_object().into(),
-    }
+    ClientIdentity { revision: Revision::LATEST_LEGACY, capabilities: empty_object().into() }
 }
 
 fn rejection_error(rejection: RequestRejection, id: &RequestId) -> RpcError {

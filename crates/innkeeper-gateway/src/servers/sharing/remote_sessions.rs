@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use indexmap::IndexMap;
-use innkeeper_host::config::TransportConfig;
 use innkeeper_host::{RemoteSession, ServerState};
 
-use super::{GatewayInner, HostCell, NewHost, Scope};
+use super::{HostCell, NewHost, Scope, Servers};
 use crate::client::Client;
 use crate::error::RpcError;
 use crate::upstream::Upstream;
@@ -44,27 +43,13 @@ pub(crate) enum Continuation {
 #[derive(Debug)]
 pub(crate) struct ContinuedHost(#[expect(dead_code, reason = "keeps the host")] HostCell);
 
-impl GatewayInner {
-    /// Returns whether the servers of a session keep its state outside of this replica.
-    pub(crate) fn has_movable_state(&self) -> bool {
-        let sharing = &self.sharing;
-        let Some(session) = &sharing.session else { return false };
-        // The servers of a principal, and those of all replicas, run at one replica.
-        sharing.singleton.is_none()
-            && sharing.principal.is_none()
-            && session
-                .config
-                .servers
-                .values()
-                .all(|server| matches!(server.transport, TransportConfig::Http { .. }))
-    }
-
+impl Servers {
     /// Returns the state of a session in servers of its own.
     pub(crate) fn private_state(&self, client: &Client) -> PrivateState {
-        if !self.has_private_servers() {
+        if self.sharing.private.is_empty() {
             return PrivateState::None;
         }
-        if !self.has_movable_state() {
+        if !self.sharing.private.has_movable_state() {
             return PrivateState::Bound;
         }
         let Some(upstream) = self.client_host(client) else {

@@ -67,10 +67,10 @@ impl Scope {
 
 /// The principal of a client, the number of the client if sessions have hosts of their own, and whether
 /// the client sees the servers of which all replicas have one process.
-pub(in crate::gateway) type ViewKey = (Principal, Option<u64>, bool);
+pub(in crate::servers) type ViewKey = (Principal, Option<u64>, bool);
 
 /// A host that is created, or runs.
-pub(in crate::gateway) type HostCell = Arc<SetOnce<Result<Arc<Upstream>, RpcError>>>;
+pub(in crate::servers) type HostCell = Arc<SetOnce<Result<Arc<Upstream>, RpcError>>>;
 
 /// The hosts and the views of the principals and sessions.
 #[derive(Debug, Default)]

@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use innkeeper_host::Environment;
+use innkeeper_host::{Config, Environment};
 use innkeeper_testkit::{
     Fixture, ProcessTag, fixture, mcp_json, tagged_processes, wait_gone_async,
 };
 use tokio::time::timeout;
 
 use super::*;
-use crate::gateway::first_use::FirstUser;
-use crate::gateway::{Gateway, GatewayBuilder};
+use crate::gateway::GatewayBuilder;
 use crate::options::GatewayOptions;
 use crate::sink::MessageSink;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A gateway with one server for each session.
-async fn gateway(server: Fixture, max_processes: usize) -> Gateway {
+/// The servers of a gateway with one server for each session.
+async fn servers(server: Fixture, max_processes: usize) -> Arc<Servers> {
     let file = mcp_json([server.config_key("share", "session")]);
     let directory = std::env::temp_dir();
     let environment = Environment::from_process();
@@ -26,14 +25,14 @@ async fn gateway(server: Fixture, max_processes: usize) -> Gateway {
     let builder = GatewayBuilder::new(options).servers(&config);
     let builder = builder.private_servers(&config, |builder| builder);
     let shared = Host::builder(config.shared_by(Share::Process)).start().await.unwrap();
-    builder.build(shared)
+    builder.build(shared).inner().servers.clone()
 }
 
 fn client() -> Arc<Client> {
     Arc::new(Client::new(Principal::new("ada"), 0, MessageSink::None))
 }
 
-impl GatewayInner {
+impl Servers {
     /// Starts the server of a client, as the first use does.
     async fn first_use(self: &Arc<Self>, client: &Arc<Client>) -> Result<Arc<View>, RpcError> {
         let view = self.view(&client.principal, Some(client), 0)?;
@@ -49,13 +48,13 @@ impl GatewayInner {
 #[tokio::test]
 async fn a_request_after_the_end_of_its_session_starts_no_servers() {
     let tag = ProcessTag::new();
-    let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
+    let servers = servers(fixture("n").process_tag(&tag), 8).await;
     let client = client();
-    let used = gateway.first_use(&client).await.unwrap();
+    let used = servers.first_use(&client).await.unwrap();
     assert_eq!(tagged_processes(&tag).len(), 1);
-    gateway.end_client(&client);
+    servers.end_client(&client);
     drop(used);
-    let refused = gateway.first_use(&client).await.unwrap_err();
+    let refused = servers.first_use(&client).await.unwrap_err();
     assert_eq!(refused.message, "the session has ended");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
@@ -63,32 +62,32 @@ async fn a_request_after_the_end_of_its_session_starts_no_servers() {
 #[tokio::test]
 async fn several_requests_wait_for_one_host_that_ends() {
     let tag = ProcessTag::new();
-    let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 1).await;
+    let servers = servers(fixture("n").process_tag(&tag), 1).await;
     let first = client();
-    drop(gateway.first_use(&first).await.unwrap());
-    gateway.end_client(&first);
-    assert_eq!(lock(&gateway.sharing.ending).len(), 1, "the first host ends while others wait");
+    drop(servers.first_use(&first).await.unwrap());
+    servers.end_client(&first);
+    assert_eq!(lock(&servers.sharing.ending).len(), 1, "the first host ends while others wait");
     let (second, third) = (client(), client());
     let waiting = timeout(LIMIT, async {
-        tokio::join!(gateway.first_use(&second), gateway.first_use(&third))
+        tokio::join!(servers.first_use(&second), servers.first_use(&third))
     });
     let (second, third) = waiting.await.unwrap();
     let outcomes = [second.is_ok(), third.is_ok()];
     assert!(outcomes == [true, false] || outcomes == [false, true], "{outcomes:?}");
     assert_eq!(tagged_processes(&tag).len(), 1);
-    gateway.shut_down_private_hosts().await;
+    servers.shut_down_private_hosts().await;
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_shutdown_waits_for_the_hosts_that_end_and_starts_no_further_one() {
     let tag = ProcessTag::new();
-    let Gateway(gateway) = gateway(fixture("n").process_tag(&tag), 8).await;
+    let servers = servers(fixture("n").process_tag(&tag), 8).await;
     let (ending, late) = (client(), client());
-    drop(gateway.first_use(&ending).await.unwrap());
-    gateway.end_client(&ending);
-    assert_eq!(timeout(LIMIT, gateway.shut_down_private_hosts()).await.unwrap().len(), 1);
-    let refused = gateway.first_use(&late).await.unwrap_err();
+    drop(servers.first_use(&ending).await.unwrap());
+    servers.end_client(&ending);
+    assert_eq!(timeout(LIMIT, servers.shut_down_private_hosts()).await.unwrap().len(), 1);
+    let refused = servers.first_use(&late).await.unwrap_err();
     assert_eq!(refused.message, "the gateway is closing");
     wait_gone_async(&tag, LIMIT).await.unwrap();
 }
@@ -97,14 +96,14 @@ async fn a_shutdown_waits_for_the_hosts_that_end_and_starts_no_further_one() {
 async fn a_shutdown_ends_the_servers_that_start() {
     let tag = ProcessTag::new();
     let server = fixture("n").process_tag(&tag).switch("--hang-init");
-    let Gateway(gateway) = gateway(server.config_key("initTimeout", 3_600), 8).await;
+    let servers = servers(server.config_key("initTimeout", 3_600), 8).await;
     let client = client();
-    let starting = gateway.first_use(&client);
+    let starting = servers.first_use(&client);
     let shutting_down = async {
         while tagged_processes(&tag).is_empty() {
             tokio::task::yield_now().await;
         }
-        gateway.shut_down_private_hosts().await
+        servers.shut_down_private_hosts().await
     };
     let both = timeout(LIMIT, async { tokio::join!(starting, shutting_down) });
     let (refused, reports) = both.await.unwrap();
@@ -117,13 +116,13 @@ async fn a_shutdown_ends_the_servers_that_start() {
 async fn requests_at_the_same_time_start_one_process() {
     let tag = ProcessTag::new();
     let server = fixture("n").process_tag(&tag).with("--init-delay", 200);
-    let Gateway(gateway) = gateway(server, 8).await;
+    let servers = servers(server, 8).await;
     let client = client();
-    let (first, second) = tokio::join!(gateway.first_use(&client), gateway.first_use(&client));
+    let (first, second) = tokio::join!(servers.first_use(&client), servers.first_use(&client));
     assert!(first.is_ok() && second.is_ok());
     assert_eq!(tagged_processes(&tag).len(), 1);
-    assert_eq!(gateway.upstreams()[1].processes().len(), 1);
-    gateway.shut_down_private_hosts().await;
+    assert_eq!(servers.upstreams()[1].processes().len(), 1);
+    servers.shut_down_private_hosts().await;
 }
 
 /// Attack: remote | a client cancels the call that starts its server, again and again | the start goes on
@@ -132,9 +131,9 @@ async fn requests_at_the_same_time_start_one_process() {
 async fn a_start_goes_on_without_the_request_that_it_was_for() {
     let tag = ProcessTag::new();
     let server = fixture("n").process_tag(&tag).with("--init-delay", 300);
-    let Gateway(gateway) = gateway(server, 1).await;
+    let servers = servers(server, 1).await;
     let client = client();
-    let waiting_call = gateway.first_use(&client);
+    let waiting_call = servers.first_use(&client);
     let started = async {
         while tagged_processes(&tag).is_empty() {
             tokio::task::yield_now().await;
@@ -146,12 +145,12 @@ async fn a_start_goes_on_without_the_request_that_it_was_for() {
     }
     let process = tagged_processes(&tag);
     // The first request is cancelled; this one waits for the same start.
-    gateway.first_use(&client).await.unwrap();
+    servers.first_use(&client).await.unwrap();
     assert_eq!(tagged_processes(&tag), process, "the start was not killed");
-    gateway.end_client(&client);
+    servers.end_client(&client);
     let next = self::client();
-    gateway.first_use(&next).await.unwrap();
-    gateway.shut_down_private_hosts().await;
+    servers.first_use(&next).await.unwrap();
+    servers.shut_down_private_hosts().await;
 }
 
 #[tokio::test]
@@ -159,15 +158,15 @@ async fn a_failed_start_and_the_end_of_a_session_give_the_process_back() {
     let tag = ProcessTag::new();
     let missing =
         fixture("n").process_tag(&tag).switch("--hang-init").config_key("initTimeout", 0.2);
-    let Gateway(gateway) = gateway(missing, 2).await;
+    let servers = servers(missing, 2).await;
     let ada = Principal::new("ada");
     for _ in 0..3 {
         let client = client();
-        let failed = gateway.first_use(&client).await.unwrap_err();
+        let failed = servers.first_use(&client).await.unwrap_err();
         assert!(failed.message.starts_with("server `n` did not start: "), "{}", failed.message);
-        assert!(gateway.process_limits.try_reserve(&ada).is_ok(), "the process is free again");
-        let view = gateway.view(&client.principal, Some(&client), 0).unwrap();
-        assert!(gateway.unstarted_servers(&view, 0)[0].has_failed);
+        assert!(servers.process_limits.try_reserve(&ada).is_ok(), "the process is free again");
+        let view = servers.view(&client.principal, Some(&client), 0).unwrap();
+        assert!(servers.unstarted_servers(&view, 0)[0].has_failed);
     }
-    gateway.shut_down_private_hosts().await;
+    servers.shut_down_private_hosts().await;
 }

@@ -227,7 +227,9 @@ pub(crate) async fn place_rest_request(
 ) -> Result<Body, Response<Body>> {
     let (gateway, endpoint) = (&transport.gateway, origin.endpoint);
     let Some(replication) = &gateway.replication else { return Ok(body) };
-    let Some(key) = gateway.owned_key(&origin.principal, None, endpoint) else { return Ok(body) };
+    let Some(key) = gateway.servers.owned_key(&origin.principal, None, endpoint) else {
+        return Ok(body);
+    };
     let read = transport.bodies.read(&origin.principal, body).await;
     let (body, _reservation) = read.map_err(|rejection| rejection.into_response())?;
     let from = origin.request(transport, parts, body.clone());

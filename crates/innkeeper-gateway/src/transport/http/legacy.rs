@@ -183,7 +183,7 @@ async fn create_session(
     let ownership = match &transport.gateway.replication {
         None => None,
         Some(replication) => {
-            let key = transport.gateway.owned_key(principal, Some(&id), *endpoint);
+            let key = transport.gateway.servers.owned_key(principal, Some(&id), *endpoint);
             let key = key.unwrap_or_else(|| OwnedKey::Session(id.clone()));
             let requests = std::slice::from_ref(request);
             let owning = own_or_forward(from, replication, &key, true, requests);

@@ -1,14 +1,12 @@
 //! Requests of the modern era: stateless, one POST for each.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
-use innkeeper_protocol::http::{HeaderMismatch, check_request_headers};
+use innkeeper_protocol::http::{HeaderMismatch, PARAM_PREFIX, check_request_headers};
 use innkeeper_protocol::request_meta::IncomingMeta;
-use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope, method};
+use innkeeper_protocol::{Incoming, RequestId, RequestParams, envelope};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -18,11 +16,11 @@ use super::response::{
     SILENCE, accepted, json_response, rpc_error_response, running_events, slow_json,
 };
 use super::{Accepted, HttpRequest, incoming, unexpected_message};
+use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::{self, Reply};
+use crate::dispatch::Reply;
 use crate::error::RpcError;
 use crate::metrics::ClientTransport;
-use crate::owned_calls::OwnedCalls;
 use crate::quota::Reservation;
 use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
@@ -60,14 +58,25 @@ async fn request(
         Err(response) => return *response,
     };
     let calls = from.owned_calls(ownership, None);
-    let caller = match check(&from, calls.clone(), method, params).await {
-        Ok(caller) => caller,
+    let identity = match check_head(from.headers, method, params) {
+        Ok(identity) => identity,
         Err(error) => return rpc_error_response(StatusCode::BAD_REQUEST, Some(&id), &error),
     };
     let room = match from.transport.gateway.responses.reserve(&from.principal, [&id]) {
         Ok(room) => room,
         Err(full) => return full.rejection().into_response(),
     };
+    let caller = Caller {
+        principal: from.principal.clone(),
+        endpoint: from.endpoint,
+        client: None,
+        subscription: None,
+        identity,
+        transport: ClientTransport::Http,
+        header_trace: from.transport.gateway.header_trace(from.headers),
+        calls: calls.clone(),
+    };
+    let param_headers = param_headers(from.headers);
     let (sender, mut messages) = mpsc::channel(MAX_QUEUED_MESSAGES);
     let sink = match accepts.events {
         true => {
@@ -82,7 +91,7 @@ async fn request(
     let responding = async move {
         let _reservation = reservation;
         let request = (&request_id, &*method, params.as_deref());
-        incoming::respond_stateless(&gateway, &caller, &sink, request).await
+        incoming::respond_stateless(&gateway, &caller, &sink, &param_headers, request).await
     };
     let mut responding = Box::pin(responding);
     let first = tokio::select! {
@@ -115,30 +124,11 @@ fn response_line(room: ResponseRoom, id: &RequestId, reply: Reply) -> Bytes {
     room.hold(line, |error| incoming::error_line(Some(id), error))
 }
 
-/// Checks the headers and the `_meta` of a request, and the headers that repeat arguments.
-async fn check(
-    from: &HttpRequest<'_>,
-    calls: Option<Arc<OwnedCalls>>,
-    method: &str,
-    params: Option<&RawValue>,
-) -> Result<dispatch::Caller, RpcError> {
-    let identity = check_head(from.headers, method, params)?;
-    let caller = dispatch::Caller {
-        principal: from.principal.clone(),
-        endpoint: from.endpoint,
-        client: None,
-        subscription: None,
-        identity,
-        transport: ClientTransport::Http,
-        header_trace: from.transport.gateway.header_trace(from.headers),
-        calls,
-    };
-    if method == method::TOOLS_CALL {
-        let gateway = &from.transport.gateway;
-        let header = |name: &str| from.headers.get(name).map(http::HeaderValue::as_bytes);
-        gateway.check_param_headers(&caller, params, header).await?;
-    }
-    Ok(caller)
+/// Returns the headers that repeat arguments. They are checked when the tool is known.
+fn param_headers(headers: &HeaderMap) -> HeaderMap {
+    let start = PARAM_PREFIX.to_ascii_lowercase();
+    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(&start));
+    params.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Checks that the headers of a request match its body. Returns what the `_meta` declares.

@@ -16,12 +16,13 @@ use super::take_over::take_over;
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::gateway::{PrivateState, Replication};
+use crate::gateway::Replication;
 use crate::owned_calls::OwnedCalls;
 use crate::replicas::{
     EntryKind, LogEntry, OwnedKey, Ownership, SealedFor, SessionRecord, StreamLog,
 };
 use crate::sealed_state::replica_of;
+use crate::servers::PrivateState;
 use crate::stored_results;
 
 /// The state of a session that a client names.
@@ -82,7 +83,7 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     {
         return Ok(Place::Here(session));
     }
-    let Some(key) = transport.gateway.owned_key(principal, Some(id), *endpoint) else {
+    let Some(key) = transport.gateway.servers.owned_key(principal, Some(id), *endpoint) else {
         return Err(Box::new(no_session()));
     };
     // In a box: a session that is here needs none of it.
@@ -112,7 +113,7 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
     let _one = session.storing.lock().await;
     let has_subscriptions =
         session.subscription.get().is_some_and(|one| one.subscriber.has_resources());
-    let private = transport.gateway.private_state(&session.client);
+    let private = transport.gateway.servers.private_state(&session.client);
     let principal = session.client.principal.id().to_string();
     let endpoint = transport.gateway.replica_label(session.client.endpoint);
     let owner = SealedFor { session: &session.id, principal: &principal, endpoint: &endpoint };
@@ -137,7 +138,7 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
     match replication.replicas.store_session(ownership, &session.id, &record).await {
         Ok(is_owner) => {
             if is_owner {
-                transport.gateway.set_can_move(&session.client, can_move);
+                transport.gateway.servers.set_can_move(&session.client, can_move);
             }
             is_owner
         }
@@ -259,7 +260,7 @@ pub(super) async fn place_stateless(
     if let Some(replica) = params.and_then(named_replica) {
         Box::pin(forward_to_named(from, replication, &replica, request)).await?;
     }
-    let Some(key) = gateway.owned_key(&from.principal, None, from.endpoint) else {
+    let Some(key) = gateway.servers.owned_key(&from.principal, None, from.endpoint) else {
         return Ok(None);
     };
     let requests = std::slice::from_ref(request);

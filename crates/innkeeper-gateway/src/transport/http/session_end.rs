@@ -56,7 +56,7 @@ impl HttpTransport {
             let sessions = self.sessions.to_keep(idle_time / 8);
             let replicas = replication.replicas.clone();
             let (mut keys, is_ending) =
-                (self.gateway.keys_with_servers(), self.gateway.has_ending_hosts());
+                (self.gateway.servers.keys_with_servers(), self.gateway.servers.has_ending_hosts());
             keys.extend(self.sessions.keys());
             self.gateway.tasks.spawn(async move {
                 for session in sessions {
@@ -89,11 +89,11 @@ impl HttpTransport {
         let ownership =
             ownership.filter(|owned| matches!(owned.key, OwnedKey::Session(_)) && !owned.is_lost());
         if let Some(ownership) = ownership {
-            if self.gateway.has_movable_state() {
+            if self.gateway.servers.private().has_movable_state() {
                 // The next owner connects to the servers only when this replica has disconnected.
-                self.gateway.leave_remote_sessions(&session.client);
+                self.gateway.servers.leave_remote_sessions(&session.client);
                 store_session(self, session).await;
-                self.gateway.stop_client(&session.client).await;
+                self.gateway.servers.stop_client(&session.client).await;
             }
             if let Err(error) = replicas.release(ownership, None).await {
                 tracing::warn!(%error, "session not handed over");
@@ -112,7 +112,7 @@ impl HttpTransport {
     /// Closes a session that this replica gives up before its time. Another replica, or the next request,
     /// continues with the remote sessions.
     pub(super) fn leave_session(&self, session: &Session) {
-        self.gateway.leave_remote_sessions(&session.client);
+        self.gateway.servers.leave_remote_sessions(&session.client);
         self.end_parts(session);
     }
 
@@ -131,6 +131,6 @@ impl HttpTransport {
         if let Some(subscription) = session.subscription.get() {
             self.gateway.end_subscriptions(subscription);
         }
-        self.gateway.end_client(&session.client);
+        self.gateway.servers.end_client(&session.client);
     }
 }

@@ -16,8 +16,9 @@ use super::session::{NewSession, Session};
 use super::{HttpRequest, HttpTransport};
 use crate::client::ClientIdentity;
 use crate::event_stream::EventStream;
-use crate::gateway::{Continuation, Replication};
+use crate::gateway::Replication;
 use crate::replicas::{EntryKind, Ownership, SealedFor, SessionRecord};
+use crate::servers::Continuation;
 use crate::store_error::StoreError;
 
 /// One lock for each session that is taken over.
@@ -109,7 +110,7 @@ pub(super) async fn take_over(
         |error| Box::new(rpc_error_response(StatusCode::SERVICE_UNAVAILABLE, None, &error));
     let mut continued = None;
     if let Some(sessions) = remote_sessions {
-        match transport.gateway.continue_client(client, sessions).await.map_err(failed)? {
+        match transport.gateway.servers.continue_client(client, sessions).await.map_err(failed)? {
             Continuation::Complete(host) => continued = Some(host),
             Continuation::Forgotten => {
                 let record = SessionRecord { remote_sessions: None, ..record };
@@ -152,7 +153,7 @@ fn open_remote_sessions(
 ) -> Option<IndexMap<String, RemoteSession>> {
     let sealed = record.remote_sessions.as_ref();
     // The configuration can have changed.
-    let sealed = sealed.filter(|_| transport.gateway.has_movable_state())?;
+    let sealed = sealed.filter(|_| transport.gateway.servers.private().has_movable_state())?;
     let SessionRecord { principal, endpoint, .. } = record;
     replication.replicas.open_sessions(SealedFor { session: id, principal, endpoint }, sealed)
 }

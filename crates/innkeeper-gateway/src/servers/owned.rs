@@ -1,0 +1,117 @@
+//! What this process must own, as one of several replicas, before servers start here.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use innkeeper_protocol::envelope::code;
+use tokio::sync::Notify;
+
+use super::Servers;
+use crate::error::RpcError;
+use crate::principal::Principal;
+use crate::replicas::{Claim, OwnedKey, Replicas};
+
+/// The servers of one of several replicas.
+#[derive(Debug)]
+pub(super) struct ReplicatedServers {
+    replicas: Replicas,
+    changed: Arc<ChangedSessions>,
+}
+
+impl ReplicatedServers {
+    pub(super) fn new(replicas: Replicas) -> Self {
+        Self { replicas, changed: Arc::default() }
+    }
+}
+
+/// The clients whose sessions with remote servers changed since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct ChangedSessions {
+    clients: Mutex<HashSet<u64>>,
+    added: Notify,
+}
+
+impl ChangedSessions {
+    fn clients(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, client: u64) {
+        self.clients().insert(client);
+        self.added.notify_one();
+    }
+
+    /// Returns the numbers of the clients, each once, when there are any. Only one task may wait.
+    pub(crate) async fn take(&self) -> HashSet<u64> {
+        loop {
+            let clients = std::mem::take(&mut *self.clients());
+            if !clients.is_empty() {
+                return clients;
+            }
+            self.added.notified().await;
+        }
+    }
+}
+
+impl Servers {
+    /// Returns what a replica must own to handle a request at an endpoint: the servers of which all
+    /// replicas have one process, if the endpoint has one; the principal, if it has servers of its own;
+    /// else the session. A request without any of them can be handled by any replica.
+    pub(crate) fn owned_key(
+        &self,
+        principal: &Principal,
+        session: Option<&str>,
+        endpoint: usize,
+    ) -> Option<OwnedKey> {
+        if self.has_singletons(endpoint) {
+            return Some(OwnedKey::Singletons);
+        }
+        let private = &self.sharing.private;
+        match session {
+            _ if private.principal.is_some() => Some(self.principal_key(principal)),
+            Some(id) => Some(OwnedKey::Session(id.into())),
+            // The requests of a principal without a session are those of one session.
+            None => private.session.is_some().then(|| self.principal_key(principal)),
+        }
+    }
+
+    /// Returns the key of the servers of a principal. They run at one replica, whatever endpoint the
+    /// principal uses.
+    pub(super) fn principal_key(&self, principal: &Principal) -> OwnedKey {
+        match self.sharing.private.singleton {
+            Some(_) => OwnedKey::Singletons,
+            None => OwnedKey::Principal(principal.clone()),
+        }
+    }
+
+    /// Makes sure that no other replica has the servers of a key.
+    pub(super) async fn own_key(&self, key: OwnedKey) -> Result<(), RpcError> {
+        let Some(ReplicatedServers { replicas, .. }) = &self.replicated else { return Ok(()) };
+        match replicas.claim(&key, true).await {
+            Ok(Claim::Owned(_)) => Ok(()),
+            Ok(Claim::Elsewhere(_) | Claim::Unknown) => Err(RpcError::new(
+                code::INTERNAL_ERROR,
+                "the servers of this client run at another replica",
+            )),
+            Err(error) => {
+                tracing::warn!(%error, %key, "servers not started");
+                Err(RpcError::new(
+                    code::INTERNAL_ERROR,
+                    "the state of the replicas is not available now; try again later",
+                ))
+            }
+        }
+    }
+
+    /// Returns the clients whose sessions with remote servers changed; `None` without replicas.
+    pub(crate) fn changed_sessions(&self) -> Option<&Arc<ChangedSessions>> {
+        self.replicated.as_ref().map(|replicated| &replicated.changed)
+    }
+
+    /// Records that the remote sessions of a client changed, so that Redis gets them.
+    pub(super) fn record_changed_session(&self, client: u64) {
+        if let Some(changed) = self.changed_sessions() {
+            changed.add(client);
+        }
+    }
+}
