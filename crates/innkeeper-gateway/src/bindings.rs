@@ -170,6 +170,21 @@ impl Endpoints {
         &self.all[index].options
     }
 
+    /// Returns whether an endpoint changes no result of a server of either era.
+    pub(crate) fn is_legacy(&self, index: usize) -> bool {
+        self.all.get(index).is_some_and(|endpoint| endpoint.is_legacy)
+    }
+
+    /// Returns what an endpoint is called in questions: the number may be another one after a restart.
+    /// `None` for `/mcp`.
+    pub(crate) fn label(&self, index: usize) -> Option<String> {
+        let endpoint = self.all.get(index)?;
+        let servers = endpoint.options.servers.as_ref().filter(|_| endpoint.is_legacy);
+        // No name of an endpoint has a colon.
+        let of_server = servers.and_then(|servers| Some(format!(":{}", servers.first()?)));
+        of_server.or_else(|| endpoint.name.clone())
+    }
+
     /// Returns the index of the endpoint that a client gets in place of the endpoint of all clients; `None`
     /// for an unknown endpoint and for one that the client is not bound to.
     pub(crate) fn find(&self, client: &Principal, name: Option<&str>) -> Option<usize> {

@@ -16,32 +16,30 @@ use tokio::time::sleep;
 
 use crate::audit_log::AuditLog;
 use crate::bindings::{Bindings, Endpoints};
-use crate::call_monitor::CallMonitor;
+use crate::calls::{AnswerOutcome, Calls, CallsContext, OperatorAnswer};
 use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
+use crate::methods::Methods;
 use crate::metrics::{GatewayMetrics, RejectionReason};
 use crate::offers::Offers;
 use crate::options::{ConsoleOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
-use crate::pending_questions::PendingQuestions;
+use crate::pending_questions::store::StoreError;
+use crate::pending_questions::{PendingQuestions, QuestionId};
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
-use crate::quota::Quota;
 use crate::rate_limits::{RateExceeded, RateLimits};
 use crate::replicas::{OwnedKey, Replicas};
 use crate::response_memory::ResponseMemory;
 use crate::router;
 use crate::server;
-use crate::server_use::MAX_OPEN_TASKS;
 use crate::servers::{ChangedSessions, PrepareHost, Servers, ServersBuilder, ServersContext};
-use crate::stored_results::StoredResults;
 use crate::subscribers::Subscribers;
-use crate::task_ids::TaskIds;
-use crate::tasks::{Computations, GatewayTasks};
+use crate::subscriptions::Subscriptions;
+use crate::tasks::GatewayTasks;
 use crate::transport;
 use crate::transport::http::HttpTransport;
-use crate::waiting_calls::WaitingCalls;
 pub(crate) use replication::Replication;
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
@@ -187,8 +185,6 @@ impl GatewayBuilder {
         let replicas = replication.as_ref().map(|replication| replication.replicas.clone());
         let replica = replicas.as_ref().map(Replicas::id);
         let parked_calls = Arc::new(ParkedCalls::new(replica));
-        let task_ids = TaskIds::new(replica);
-        let stored_results = StoredResults::new(replica);
         let responses = ResponseMemory::new(options.max_response_bytes);
         let subscribers = Arc::new(Subscribers::default());
         let audit_log = Arc::new(AuditLog::default());
@@ -204,32 +200,39 @@ impl GatewayBuilder {
                 tasks: tasks.clone(),
             },
         );
+        let offers = Arc::new(Offers::new(endpoints.clone(), servers.clone(), self.policy));
+        let calls = Calls::new(CallsContext {
+            offers: offers.clone(),
+            rate_limits: self.rates.clone(),
+            audit_log: audit_log.clone(),
+            parked_calls,
+            questions: self.questions,
+            tasks: tasks.clone(),
+            replica,
+            has_traces: self.telemetry.as_ref().is_some_and(Telemetry::has_traces),
+        });
+        let closing = Arc::new(SetOnce::new());
+        let subscriptions =
+            Subscriptions::new(offers.clone(), subscribers, tasks.clone(), closing.clone());
+        let methods = Methods::new(offers.clone(), calls.clone(), subscriptions, self.telemetry);
         let inner = Arc::new(GatewayInner {
             options,
-            offers: Offers::new(endpoints.clone(), servers.clone(), self.policy),
+            offers,
+            calls,
+            methods,
             endpoints,
             servers,
-            subscribers,
-            parked_calls,
-            task_ids,
-            task_quota: Quota::new(MAX_OPEN_TASKS),
-            stored_results,
             responses,
-            computations: Computations::default(),
             metrics: GatewayMetrics::new(),
-            call_monitor: CallMonitor::new(),
             audit_log,
             rate_limits: self.rates,
-            telemetry: self.telemetry,
             console: self.console,
             connections: self.connections,
             replication,
-            questions: self.questions,
-            waiting_calls: WaitingCalls::default(),
             tasks,
-            closing: Arc::new(SetOnce::new()),
+            closing,
         });
-        inner.tasks.spawn(remove_expired(Arc::downgrade(&inner)));
+        inner.tasks.spawn(remove_expired(Arc::downgrade(&inner.calls)));
         Gateway(inner)
     }
 }
@@ -243,24 +246,16 @@ pub(crate) struct GatewayInner {
     pub(crate) options: GatewayOptions,
     pub(crate) endpoints: Arc<Endpoints>,
     pub(crate) servers: Arc<Servers>,
-    pub(crate) offers: Offers,
-    pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) parked_calls: Arc<ParkedCalls>,
-    pub(crate) task_ids: TaskIds,
-    pub(crate) task_quota: Arc<Quota>,
-    pub(crate) stored_results: StoredResults,
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) methods: Methods,
     pub(crate) responses: ResponseMemory,
-    pub(crate) computations: Computations,
     pub(crate) metrics: GatewayMetrics,
-    pub(crate) call_monitor: CallMonitor,
     pub(crate) audit_log: Arc<AuditLog>,
     pub(crate) rate_limits: Arc<RateLimits>,
-    pub(crate) telemetry: Option<Telemetry>,
     pub(crate) console: Option<ConsoleOptions>,
     pub(crate) connections: Option<ConnectionService>,
     pub(crate) replication: Option<Replication>,
-    pub(crate) questions: Option<PendingQuestions>,
-    pub(crate) waiting_calls: WaitingCalls,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.
     pub(crate) closing: Arc<SetOnce<()>>,
@@ -274,11 +269,6 @@ impl GatewayInner {
         }
         let (name, state) = self.servers.missing_required()?;
         Some(format!("required server `{name}` is {}", state.as_str()))
-    }
-
-    /// Returns whether an endpoint changes no result of a server of either era.
-    pub(crate) fn is_legacy_endpoint(&self, endpoint: usize) -> bool {
-        self.endpoints.get(endpoint).is_some_and(|endpoint| endpoint.is_legacy)
     }
 
     /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
@@ -302,10 +292,6 @@ impl GatewayInner {
 }
 
 impl Gateway {
-    pub(crate) fn inner(&self) -> &Arc<GatewayInner> {
-        &self.0
-    }
-
     /// Serves one client on a connection with newline-delimited messages, for example stdio or a
     /// Unix socket, until the client closes its output or the connection fails. Requests in flight
     /// then get [`GatewayOptions::drain_timeout`]. The same holds after [`Self::close`] of a gateway
@@ -446,6 +432,27 @@ impl Gateway {
         server::serve(&self.0, self.router(access), listener.into(), maximum).await
     }
 
+    /// Returns the questions of the gateway, for lists and notices; `None` without questions.
+    pub fn questions(&self) -> Option<&PendingQuestions> {
+        self.0.calls.questions()
+    }
+
+    /// Answers a question as an operator, whom the caller has authenticated. An approved call runs in
+    /// this process, also if the future is dropped; dropping the future can leave the question answered
+    /// or not.
+    ///
+    /// # Errors
+    ///
+    /// The store does not respond: the question may be answered.
+    pub async fn answer_question(
+        &self,
+        id: QuestionId,
+        operator: &str,
+        answer: OperatorAnswer,
+    ) -> Result<AnswerOutcome, StoreError> {
+        self.0.calls.answer_question(id, operator, answer).await
+    }
+
     /// Returns the reason why the gateway is not ready: a required server, or that the gateway closes.
     pub fn not_ready(&self) -> Option<String> {
         self.0.not_ready()
@@ -493,12 +500,11 @@ async fn end_idle_sessions(transport: Weak<HttpTransport>, idle: Duration) {
     }
 }
 
-async fn remove_expired(gateway: Weak<GatewayInner>) {
+async fn remove_expired(calls: Weak<Calls>) {
     loop {
         sleep(CLEANUP_INTERVAL).await;
-        let Some(gateway) = gateway.upgrade() else { return };
-        gateway.parked_calls.remove_expired();
-        gateway.stored_results.remove_expired();
+        let Some(calls) = calls.upgrade() else { return };
+        calls.remove_expired();
     }
 }
 

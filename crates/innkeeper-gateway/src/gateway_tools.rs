@@ -4,6 +4,8 @@ use innkeeper_protocol::skim;
 use innkeeper_toolcall::search_tools::{
     DESCRIBE_TOOLS, SEARCH_TOOLS, describe_schema, search_schema,
 };
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::item_names::ItemNames;
@@ -205,6 +207,32 @@ pub(crate) fn listed_definition(definition: &str, endpoint: &EndpointOptions) ->
         None => definition.to_owned(),
         Some(_) => skim::remove_member(definition, "outputSchema"),
     }
+}
+
+/// The texts of the result of a gateway's tool, or the text of its error.
+pub(crate) type ToolOutput = Result<Vec<String>, String>;
+
+/// Reads the arguments of a gateway's tool.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(
+    tool: GatewayTool,
+    arguments: &'a str,
+) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|error| invalid_arguments(tool, &error))
+}
+
+pub(crate) fn invalid_arguments(tool: GatewayTool, error: &serde_json::Error) -> String {
+    format!("invalid arguments for `{}`: {error}", tool.name())
+}
+
+/// Returns a tool result with texts.
+pub(crate) fn text_result(texts: &[String], is_error: bool) -> Box<RawValue> {
+    let blocks = texts.iter().map(|text| json!({ "type": "text", "text": text }));
+    let mut result = json!({ "content": blocks.collect::<Vec<_>>() });
+    if is_error {
+        result["isError"] = true.into();
+    }
+    // Serialization of strings cannot fail.
+    serde_json::value::to_raw_value(&result).unwrap_or_default()
 }
 
 #[cfg(test)]

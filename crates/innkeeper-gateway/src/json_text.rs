@@ -4,7 +4,7 @@ use innkeeper_protocol::request_meta::{
     META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROTOCOL_VERSION,
     META_SERVER_INFO, META_SUBSCRIPTION_ID,
 };
-use innkeeper_protocol::skim;
+use innkeeper_protocol::{Era, skim};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -71,6 +71,41 @@ pub(crate) fn with_meta_member(params: Option<&str>, key: &str, meta: &Value) ->
     let member = meta.get(key).map(Value::to_string).unwrap_or_default();
     let meta = skim::replace_member(old, key, &member);
     let text = skim::replace_member(params, "_meta", &meta);
+    RawValue::from_string(text).unwrap_or_default()
+}
+
+/// Returns a result for a client of this era: results of the modern era have a type.
+pub(crate) fn complete_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
+    match era {
+        Era::Legacy => result,
+        Era::Modern => with_defaults(result, &[("resultType", "\"complete\"")]),
+    }
+}
+
+/// Works like [`complete_result`], with the cache hints that the modern era requires. A result of a
+/// server without hints is not cacheable. Unless all clients may use the server, no cache between them and the
+/// gateway may give the result of one client to another.
+pub(crate) fn cacheable_result(result: Box<RawValue>, era: Era, is_for_all: bool) -> Box<RawValue> {
+    let private = "\"private\"";
+    let hints = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", private)];
+    match era {
+        Era::Legacy => result,
+        Era::Modern if is_for_all => with_defaults(result, &hints),
+        Era::Modern => {
+            let result = with_defaults(result, &hints);
+            let text = skim::replace_member(result.get(), "cacheScope", private);
+            RawValue::from_string(text).unwrap_or(result)
+        }
+    }
+}
+
+fn with_defaults(result: Box<RawValue>, members: &[(&str, &str)]) -> Box<RawValue> {
+    if !result.get().trim_start().starts_with('{') {
+        return result;
+    }
+    let text = members.iter().fold(String::from(Box::<str>::from(result)), |text, (key, value)| {
+        with_default(text, key, value)
+    });
     RawValue::from_string(text).unwrap_or_default()
 }
 

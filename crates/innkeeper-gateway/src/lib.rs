@@ -73,11 +73,16 @@ mod bindings;
 mod servers;
 
 mod caller;
+mod request;
+
 mod offers;
 
-mod gateway;
+mod calls;
+mod subscriptions;
 
-mod dispatch;
+mod methods;
+
+mod gateway;
 
 mod transport;
 
@@ -94,7 +99,7 @@ mod server;
 mod pages;
 
 pub use bindings::{Binding, Bindings};
-pub use dispatch::{AnswerOutcome, OperatorAnswer};
+pub use calls::{AnswerOutcome, OperatorAnswer};
 pub use gateway::{Gateway, GatewayBuilder};
 pub use http_access::HttpAccess;
 pub use listener::GatewayListener;

@@ -21,8 +21,8 @@ pub(crate) use need::Need;
 /// What every client is offered.
 #[derive(Debug)]
 pub(crate) struct Offers {
-    endpoints: Arc<Endpoints>,
-    servers: Arc<Servers>,
+    pub(crate) endpoints: Arc<Endpoints>,
+    pub(crate) servers: Arc<Servers>,
     pub(crate) policy: ToolPolicy,
 }
 

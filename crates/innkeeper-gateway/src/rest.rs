@@ -21,7 +21,6 @@ use tokio::time::sleep;
 
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::{ClientRequest, Reply};
 use crate::error::{ErrorKind, RpcError};
 use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
@@ -32,6 +31,7 @@ use crate::offering::ListKind;
 use crate::offers::Need;
 use crate::principal::Principal;
 use crate::quota::Reservation;
+use crate::request::{ClientRequest, Reply};
 use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
 use crate::transport::http::{HttpTransport, SILENCE, check_content, slow_json};
@@ -194,7 +194,7 @@ impl RestClient {
             sink: &MessageSink::None,
             param_headers: None,
         };
-        counted.finish(self.gateway().handle(request).await.map(legacy_result))
+        counted.finish(self.gateway().methods.handle(request).await.map(legacy_result))
     }
 
     /// Returns a page of the tools. The only parameter of the query is `cursor`.

@@ -214,7 +214,7 @@ async fn forwarded_rest(
         Ok(body) => body,
         Err(response) => return response,
     };
-    let header_trace = gateway.header_trace(&parts.headers);
+    let header_trace = gateway.methods.header_trace(&parts.headers);
     // Everyone who needs no credential is the local user.
     let needs_credential = principal != Principal::local_user();
     let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
@@ -445,7 +445,7 @@ impl Routes {
                 let needs_credential = self.access.authenticator.requires_credential();
                 let transport = transport.clone();
                 let (parts, body) = request.into_parts();
-                let header_trace = transport.gateway.header_trace(&parts.headers);
+                let header_trace = transport.gateway.methods.header_trace(&parts.headers);
                 let origin = Origin::client(endpoint, principal.clone());
                 let placed = match RestResource::replica_path(&parts) {
                     None => Ok(body),
@@ -483,14 +483,14 @@ impl Routes {
             return self
                 .hold_metrics(principal, gateway.servers.shared_host().prometheus_for(is_own));
         }
-        let open_questions = match &gateway.questions {
+        let open_questions = match gateway.calls.questions() {
             Some(questions) => questions.store().count_open().await.ok(),
             None => None,
         };
         let gauges = GatewayGauges {
             open_questions,
             sessions: self.transport.sessions.count(),
-            parked_calls: gateway.parked_calls.remove_expired(),
+            parked_calls: gateway.calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),
             has_lease: gateway.replication.as_ref().map(|one| one.replicas.has_lease()),
         };

@@ -110,7 +110,7 @@ impl ServiceClient {
         let (sender, changes) = mpsc::channel(MAX_QUEUED_CHANGES);
         let subscriber =
             Subscriber::new(self.endpoint, view, MessageSink::Queue(sender), lists, None);
-        Ok((changes, gateway.subscribers.add(subscriber, gateway.endpoints.options(self.endpoint))))
+        Ok((changes, gateway.methods.subscriptions.add(subscriber)))
     }
 }
 

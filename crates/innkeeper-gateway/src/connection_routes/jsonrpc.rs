@@ -24,11 +24,11 @@ use crate::connections::{
     ConnectionError, ConnectionState, ErrorCode, LifecycleMessage, connection_id,
     rejection_response,
 };
-use crate::dispatch::ClientRequest;
 use crate::error::shown_name;
 use crate::json_text::empty_object;
 use crate::json_text::legacy_result;
 use crate::metrics::ClientTransport;
+use crate::request::ClientRequest;
 use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponsesFull};
 use crate::sink::MessageSink;
 use crate::transport::http::add_to_batch;
@@ -297,7 +297,7 @@ impl ServiceClient {
             let sink = &MessageSink::None;
             let request =
                 ClientRequest { id, method, params, meta, caller, sink, param_headers: None };
-            gateway.handle(request).await.map(legacy_result)
+            gateway.methods.handle(request).await.map(legacy_result)
         };
         let reply = counted.finish(responding.await);
         let result = reply.map_err(|error| convert(method, error))?;
@@ -313,7 +313,7 @@ impl ServiceClient {
             subscription: None,
             identity: ClientIdentity { revision: REVISION, capabilities },
             transport: ClientTransport::ConnectionService,
-            header_trace: self.transport.gateway.header_trace(&self.headers),
+            header_trace: self.transport.gateway.methods.header_trace(&self.headers),
             calls: None,
         }
     }

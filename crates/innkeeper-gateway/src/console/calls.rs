@@ -15,7 +15,7 @@ use crate::error::shown_name;
 const MAX_ROWS: usize = 200;
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
-    let monitor = &request.gateway.call_monitor;
+    let monitor = &request.gateway.calls.monitor;
     let mut out = Html::new();
     html!(out, "<section id=\"in-flight\" data-refresh=\"3\" aria-label=\"Calls in flight\">\n");
     write_in_flight(&mut out, request, &monitor.in_flight());
@@ -33,7 +33,7 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
 pub(super) async fn cancel(request: &ConsoleRequest<'_>) -> Reply {
     let number = request.form.get("number").and_then(|number| number.parse().ok());
     // A call that has ended in the meantime needs no cancellation.
-    if let Some(call) = number.and_then(|number| request.gateway.call_monitor.find(number)) {
+    if let Some(call) = number.and_then(|number| request.gateway.calls.monitor.find(number)) {
         let subject = &call.subject;
         let text =
             format!("call of `{}` by `{}` cancelled", shown_name(&subject.tool), subject.principal);

@@ -7,7 +7,7 @@ use super::svg_chart::{self, Series};
 use crate::call_monitor::{MAX_MINUTES, Minute};
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
-    let minutes = request.gateway.call_monitor.minutes();
+    let minutes = request.gateway.calls.monitor.minutes();
     let mut out = Html::new();
     html!(
         out,

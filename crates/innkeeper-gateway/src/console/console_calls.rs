@@ -18,12 +18,12 @@ use tokio::time::Instant;
 
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::principal::Principal;
+use crate::request::{ClientRequest, Reply};
 use crate::sink::MessageSink;
 
 /// The form of the requests: arguments that do not match the schema are an error, not a result.
@@ -271,7 +271,7 @@ async fn request(gateway: &Arc<GatewayInner>, call: &ConsoleCall, sink: &Message
         sink,
         param_headers: None,
     };
-    counted.finish(gateway.handle(request).await)
+    counted.finish(gateway.methods.handle(request).await)
 }
 
 /// Returns the caller for requests of an operator at the default endpoint. It answers no request of a

@@ -9,7 +9,7 @@ use super::questions::{kind_text, state, write_error};
 use super::reply::{Page, Reply};
 use super::request::{ConsoleRequest, Fields};
 use super::tool_form::{FieldProblem, ToolForm};
-use crate::dispatch::{AnswerOutcome, OperatorAnswer};
+use crate::calls::{AnswerOutcome, OperatorAnswer};
 use crate::error::shown_name;
 use crate::pending_questions::{Question, QuestionKind, QuestionState};
 
@@ -49,7 +49,7 @@ pub(super) async fn answer(request: &ConsoleRequest<'_>) -> Reply {
         return page(request, &question, &form).into();
     };
     let operator = request.visitor.principal.id();
-    let outcome = request.gateway.answer_question(question.id, operator, answer).await;
+    let outcome = request.gateway.calls.answer_question(question.id, operator, answer).await;
     let (question, problem) = match outcome {
         Ok(AnswerOutcome::Won(_)) => {
             return Reply::Redirect(Link::to("question").with("id", &question.id.to_string()));
@@ -129,7 +129,7 @@ fn is_rounded(value: &Value) -> bool {
 
 /// Returns the question of the query.
 async fn find(request: &ConsoleRequest<'_>) -> Result<Question, Page> {
-    let questions = request.gateway.questions.as_ref().ok_or_else(unknown)?;
+    let questions = request.gateway.calls.questions().ok_or_else(unknown)?;
     let id = request.query.get("id").and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
     match questions.store().find(id).await {
         Ok(found) => found.ok_or_else(unknown),

@@ -14,7 +14,7 @@ const BEFORE: [&str; 2] = ["open", "final"];
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let mut out = Html::new();
-    let Some(questions) = &request.gateway.questions else {
+    let Some(questions) = request.gateway.calls.questions() else {
         html!(
             out,
             "<p class=\"empty\">Nothing waits for an operator: <code>serve.approval</code> in the \

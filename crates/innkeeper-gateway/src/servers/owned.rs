@@ -10,6 +10,7 @@ use super::Servers;
 use crate::error::RpcError;
 use crate::principal::Principal;
 use crate::replicas::{Claim, OwnedKey, Replicas};
+use crate::store_error::StoreError;
 
 /// The servers of one of several replicas.
 #[derive(Debug)]
@@ -84,12 +85,19 @@ impl Servers {
         }
     }
 
+    /// Claims a key for this replica; `None` without replicas.
+    pub(crate) async fn claim(&self, key: &OwnedKey) -> Result<Option<Claim>, StoreError> {
+        match &self.replicated {
+            None => Ok(None),
+            Some(ReplicatedServers { replicas, .. }) => replicas.claim(key, true).await.map(Some),
+        }
+    }
+
     /// Makes sure that no other replica has the servers of a key.
     pub(super) async fn own_key(&self, key: OwnedKey) -> Result<(), RpcError> {
-        let Some(ReplicatedServers { replicas, .. }) = &self.replicated else { return Ok(()) };
-        match replicas.claim(&key, true).await {
-            Ok(Claim::Owned(_)) => Ok(()),
-            Ok(Claim::Elsewhere(_) | Claim::Unknown) => Err(RpcError::new(
+        match self.claim(&key).await {
+            Ok(None | Some(Claim::Owned(_))) => Ok(()),
+            Ok(Some(Claim::Elsewhere(_) | Claim::Unknown)) => Err(RpcError::new(
                 code::INTERNAL_ERROR,
                 "the servers of this client run at another replica",
             )),

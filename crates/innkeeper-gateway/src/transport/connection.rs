@@ -134,7 +134,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.requests.abort();
         if let Some(subscription) = self.subscription.get() {
-            self.gateway.end_subscriptions(subscription);
+            self.gateway.methods.subscriptions.end(subscription);
         }
         self.gateway.servers.end_client(&self.client);
     }
@@ -328,7 +328,7 @@ impl Connection {
     /// Adds the client to the receivers of change notifications.
     async fn add_subscriber(&self) -> Result<(), RpcError> {
         if self.subscription.get().is_none() {
-            let subscription = self.gateway.add_legacy_subscriber(&self.client)?;
+            let subscription = self.gateway.methods.subscriptions.add_legacy(&self.client)?;
             // Only the reader of the connection sets the cell.
             drop(self.subscription.set(Arc::new(subscription)));
         }

@@ -13,12 +13,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::caller::Caller;
 use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
-use crate::dispatch::{ClientRequest, Reply};
 use crate::error::RpcError;
 use crate::gateway::GatewayInner;
 use crate::json_text::{empty_object, legacy_result};
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
+use crate::request::{ClientRequest, Reply};
 use crate::sink::MessageSink;
 use crate::subscribers::Subscription;
 
@@ -60,7 +60,7 @@ pub(super) fn modern_identity(meta: &IncomingMeta<'_>) -> Result<ClientIdentity,
 /// Returns the error for a revision that the gateway does not support. `era` is that of the client: only
 /// revisions of this era help it.
 pub(super) fn unsupported_version(requested: &str, era: Era) -> RpcError {
-    let supported = crate::dispatch::supported_versions(era);
+    let supported = crate::methods::supported_versions(era);
     let data = to_raw_value(&json!({ "supported": supported, "requested": requested })).ok();
     let message =
         format!("unsupported protocol version `{}`", innkeeper_host::display_safe(requested));
@@ -115,7 +115,7 @@ pub(super) async fn respond_started(
         let params = &RequestParams::from_raw(params)?;
         let meta = IncomingMeta::from_params(params)?;
         let identity = match meta.protocol_version {
-            Some(_) if gateway.is_legacy_endpoint(client.endpoint) => {
+            Some(_) if gateway.endpoints.is_legacy(client.endpoint) => {
                 return Err(RpcError::method_not_found(method));
             }
             Some(_) => modern_identity(&meta)?,
@@ -138,8 +138,8 @@ pub(super) async fn respond_started(
         let era = caller.era();
         let request =
             ClientRequest { id, method, params, meta, caller: &caller, sink, param_headers: None };
-        let result = gateway.handle(request).await?;
-        Ok(match era == Era::Legacy && !gateway.is_legacy_endpoint(caller.endpoint) {
+        let result = gateway.methods.handle(request).await?;
+        Ok(match era == Era::Legacy && !gateway.endpoints.is_legacy(caller.endpoint) {
             true => legacy_result(result),
             false => result,
         })
@@ -166,6 +166,7 @@ pub(super) async fn respond_stateless(
         let meta = IncomingMeta::from_params(params)?;
         let param_headers = Some(param_headers);
         gateway
+            .methods
             .handle(ClientRequest { id, method, params, meta, caller, sink, param_headers })
             .await
     };
@@ -221,7 +222,7 @@ fn write_error(
 pub(super) fn accept(gateway: &GatewayInner, client: &Client, incoming: envelope::Incoming<'_>) {
     match incoming {
         envelope::Incoming::Notification { method, params } => {
-            gateway.handle_notification(client, &method, params);
+            gateway.methods.handle_notification(client, &method, params);
         }
         envelope::Incoming::Response { id, outcome } => client.answer(&id, outcome),
         envelope::Incoming::Request { .. } => {}

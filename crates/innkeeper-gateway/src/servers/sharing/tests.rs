@@ -9,9 +9,12 @@ use innkeeper_testkit::{
 use tokio::time::timeout;
 
 use super::*;
-use crate::gateway::GatewayBuilder;
+use crate::bindings::{Bindings, Endpoints};
 use crate::options::GatewayOptions;
+use crate::parked_calls::ParkedCalls;
+use crate::servers::{PrepareHost, ServersBuilder, ServersContext};
 use crate::sink::MessageSink;
+use crate::tasks::GatewayTasks;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -22,10 +25,21 @@ async fn servers(server: Fixture, max_processes: usize) -> Arc<Servers> {
     let environment = Environment::from_process();
     let config = Config::from_value(&file, "mcp.json", &directory, &environment).unwrap();
     let options = GatewayOptions { max_processes, ..GatewayOptions::default() };
-    let builder = GatewayBuilder::new(options).servers(&config);
-    let builder = builder.private_servers(&config, |builder| builder);
+    let mut builder = ServersBuilder::default();
+    builder.configure(&config, false);
+    let prepare: PrepareHost = Arc::new(|builder| builder);
+    builder.add_private(&config, &prepare);
     let shared = Host::builder(config.shared_by(Share::Process)).start().await.unwrap();
-    builder.build(shared).inner().servers.clone()
+    let context = ServersContext {
+        options: &options,
+        endpoints: Arc::new(Endpoints::from_options(&options, Bindings::default())),
+        subscribers: Arc::default(),
+        parked_calls: Arc::new(ParkedCalls::new(None)),
+        audit_log: Arc::default(),
+        replicas: None,
+        tasks: GatewayTasks::default(),
+    };
+    builder.build(shared, context)
 }
 
 fn client() -> Arc<Client> {

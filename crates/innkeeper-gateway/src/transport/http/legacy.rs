@@ -138,7 +138,7 @@ async fn initialize(
         Err(response) => return *response,
     };
     let mut opening = OpeningSession { transport, session: &session, is_open: false };
-    match transport.gateway.add_legacy_subscriber(&session.client) {
+    match transport.gateway.methods.subscriptions.add_legacy(&session.client) {
         Ok(subscription) => {
             let subscription = Arc::new(subscription);
             session.subscription.get_or_init(|| subscription);
@@ -221,7 +221,7 @@ fn connected(
         transport: ClientTransport::Http,
         client: session.client.clone(),
         subscription: session.subscription.get().cloned(),
-        header_trace: from.transport.gateway.header_trace(from.headers),
+        header_trace: from.transport.gateway.methods.header_trace(from.headers),
         calls,
     }
 }

@@ -18,10 +18,10 @@ use super::response::{
 use super::{Accepted, HttpRequest, incoming, unexpected_message};
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
-use crate::dispatch::Reply;
 use crate::error::RpcError;
 use crate::metrics::ClientTransport;
 use crate::quota::Reservation;
+use crate::request::Reply;
 use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
 
@@ -73,7 +73,7 @@ async fn request(
         subscription: None,
         identity,
         transport: ClientTransport::Http,
-        header_trace: from.transport.gateway.header_trace(from.headers),
+        header_trace: from.transport.gateway.methods.header_trace(from.headers),
         calls: calls.clone(),
     };
     let param_headers = param_headers(from.headers);

@@ -129,7 +129,7 @@ impl HttpTransport {
         session.client.disconnect();
         session.general.close();
         if let Some(subscription) = session.subscription.get() {
-            self.gateway.end_subscriptions(subscription);
+            self.gateway.methods.subscriptions.end(subscription);
         }
         self.gateway.servers.end_client(&session.client);
     }

@@ -128,7 +128,8 @@ pub(super) async fn take_over(
             }
         }
     }
-    let subscription = transport.gateway.add_legacy_subscriber(client).map_err(failed)?;
+    let subscription =
+        transport.gateway.methods.subscriptions.add_legacy(client).map_err(failed)?;
     let subscription = Arc::new(subscription);
     session.subscription.get_or_init(|| subscription);
     // The view has the host.

@@ -10,14 +10,13 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::Calls;
 use super::approval_replies::{cancelled_call, kept_reply, lost_call};
 use super::approvals::definition;
 use super::forwarding::sha256_hex;
-use super::{ClientRequest, Reply};
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::{RpcError, shown_name};
-use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::offers::Need;
@@ -25,6 +24,7 @@ use crate::pending_questions::store::{Changed, LEASE_TIME, QuestionChange, Store
 use crate::pending_questions::{PendingQuestions, Question, QuestionId, log_answer};
 use crate::principal::Principal;
 use crate::replicas::Claim;
+use crate::request::{ClientRequest, Reply};
 use crate::server_use::InUse;
 use crate::sink::MessageSink;
 use crate::waiting_calls::WaitingCall;
@@ -41,7 +41,7 @@ pub(super) enum NotRun {
     Ever(String),
 }
 
-impl GatewayInner {
+impl Calls {
     /// Checks everything that an approved call needs, and starts its server. The definition must be the
     /// one that the operator saw.
     pub(super) async fn prepare_approved(
@@ -70,13 +70,13 @@ impl GatewayInner {
                 return Err(NotRun::Ever(format!("the client may no longer use `{name}`")));
             }
             if caller.client.is_none()
-                && self.servers.private().has_session_server(&tool.server.name)
+                && self.offers.servers.private().has_session_server(&tool.server.name)
             {
                 return Err(NotRun::Ever("the session of the call has ended".to_owned()));
             }
             let Some(in_use) = in_use.take() else {
                 // A start may change the definition.
-                let used = self.servers.use_offered(&tool.server).await;
+                let used = self.offers.servers.use_offered(&tool.server).await;
                 in_use = Some(used.map_err(|error| NotRun::Now(error.message))?);
                 continue;
             };
@@ -94,16 +94,16 @@ impl GatewayInner {
 
     /// Makes sure that no other replica has the private servers of a principal.
     async fn own_servers_of(&self, principal: &Principal, endpoint: usize) -> Result<(), NotRun> {
-        let Some(replication) = &self.replication else { return Ok(()) };
-        let Some(key) = self.servers.owned_key(principal, None, endpoint) else { return Ok(()) };
-        match replication.replicas.claim(&key, true).await {
-            Ok(Claim::Owned(_)) => Ok(()),
-            Ok(Claim::Elsewhere(replica)) => Err(NotRun::Now(format!(
+        let servers = &self.offers.servers;
+        let Some(key) = servers.owned_key(principal, None, endpoint) else { return Ok(()) };
+        match servers.claim(&key).await {
+            Ok(None | Some(Claim::Owned(_))) => Ok(()),
+            Ok(Some(Claim::Elsewhere(replica))) => Err(NotRun::Now(format!(
                 "the servers of the client run at the replica `{}`: answer in its console, or after \
                  its end",
                 replica.id
             ))),
-            Ok(Claim::Unknown) => Err(NotRun::Now("no replica has the client".to_owned())),
+            Ok(Some(Claim::Unknown)) => Err(NotRun::Now("no replica has the client".to_owned())),
             Err(error) => Err(NotRun::Now(error.to_string())),
         }
     }
@@ -117,9 +117,11 @@ impl GatewayInner {
     ) -> Result<Caller, NotRun> {
         let content = &question.content;
         let principal = Principal::new(content.principal.as_str());
-        let mut endpoints = 0..self.endpoints.all().len();
-        let endpoint = endpoints.find(|index| self.endpoint_label(*index) == content.endpoint);
-        let endpoint = endpoint.and_then(|index| self.endpoints.place_for(&principal, index));
+        let mut endpoints = 0..self.offers.endpoints.all().len();
+        let endpoint =
+            endpoints.find(|index| self.offers.endpoints.label(*index) == content.endpoint);
+        let endpoint =
+            endpoint.and_then(|index| self.offers.endpoints.place_for(&principal, index));
         let endpoint = endpoint.ok_or_else(|| {
             NotRun::Ever(
                 "the endpoint of the call does not exist any more for the client".to_owned(),

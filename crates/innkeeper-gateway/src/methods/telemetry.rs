@@ -1,18 +1,16 @@
 //! The OpenTelemetry span of a client's request, and its trace context.
 
-use std::sync::Arc;
-
 use http::HeaderMap;
 use innkeeper_host::{ServedOutcome, ServedRequest, Telemetry, TraceContext};
 use innkeeper_protocol::{method, skim};
 use opentelemetry::context::FutureExt as _;
 
-use super::{ClientRequest, Reply};
+use super::Methods;
 use crate::error::{ErrorKind, RpcError};
-use crate::gateway::GatewayInner;
 use crate::metrics::{ClientTransport, known_method};
+use crate::request::{ClientRequest, Reply};
 
-impl GatewayInner {
+impl Methods {
     /// Returns the trace context in the headers of an HTTP request; `None` without spans.
     pub(crate) fn header_trace(&self, headers: &HeaderMap) -> Option<TraceContext> {
         if !self.has_traces() {
@@ -28,7 +26,7 @@ impl GatewayInner {
 
     /// Handles a request in its span. Dropping the future ends the span as cancelled.
     pub(super) async fn dispatch_in_span(
-        self: &Arc<Self>,
+        &self,
         telemetry: &Telemetry,
         request: ClientRequest<'_>,
     ) -> Reply {

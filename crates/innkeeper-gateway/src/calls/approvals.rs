@@ -12,10 +12,9 @@ use tokio::time::{Instant, interval};
 
 use super::approval_replies::{reply_of, store_failed, too_many, unknown_state};
 use super::forwarding::sha256_hex;
-use super::{ClientRequest, Reply};
+use crate::bindings::Endpoints;
 use crate::client::Client;
 use crate::error::{ErrorKind, RpcError};
-use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::offering::NamedItem;
@@ -23,7 +22,9 @@ use crate::pending_questions::store::{LEASE_TIME, QuestionAdded, QuestionChange}
 use crate::pending_questions::{
     MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
 };
-use crate::waiting_calls::WaitingCall;
+use crate::request::{ClientRequest, Reply};
+use crate::tasks::GatewayTasks;
+use crate::waiting_calls::{WaitingCall, WaitingCalls};
 
 /// The start of the `requestState` of a call that waits. The id after it is no secret: the question has
 /// the principal and the arguments, with which the request must agree.
@@ -38,54 +39,60 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
 /// Maximum size in bytes of a definition in a question: a larger one is not shown.
 const MAX_DEFINITION_BYTES: usize = 32 << 10;
 
-impl GatewayInner {
-    /// Returns the questions of the gateway if calls of a tool need an approval.
-    pub(super) fn approval_of(&self, tool: &NamedItem) -> Option<&PendingQuestions> {
-        let questions = self.questions.as_ref()?;
-        questions.need_approval(&tool.names).then_some(questions)
+/// The questions about calls, and the clients that wait for the answers.
+#[derive(Debug)]
+pub(super) struct Approvals {
+    pub(super) questions: PendingQuestions,
+    pub(super) waiting: WaitingCalls,
+    endpoints: Arc<Endpoints>,
+    pub(super) tasks: GatewayTasks,
+}
+
+impl Approvals {
+    pub(super) fn new(
+        questions: PendingQuestions,
+        endpoints: Arc<Endpoints>,
+        tasks: GatewayTasks,
+    ) -> Self {
+        Self { questions, waiting: WaitingCalls::default(), endpoints, tasks }
     }
 
-    /// Returns what an endpoint is called in questions: the number may be another one after a restart.
-    /// `None` for `/mcp`.
-    pub(super) fn endpoint_label(&self, index: usize) -> Option<String> {
-        let endpoint = self.endpoints.get(index)?;
-        let servers = endpoint.options.servers.as_ref().filter(|_| endpoint.is_legacy);
-        // No name of an endpoint has a colon.
-        let of_server = servers.and_then(|servers| Some(format!(":{}", servers.first()?)));
-        of_server.or_else(|| endpoint.name.clone())
+    /// Returns whether calls of a tool need an approval.
+    pub(super) fn are_needed_for(&self, tool: &NamedItem) -> bool {
+        self.questions.need_approval(&tool.names)
     }
 
     /// Asks whether a call may run, and waits for the answer.
-    pub(super) async fn call_after_approval(
-        self: &Arc<Self>,
+    pub(super) async fn ask(
+        &self,
         request: &ClientRequest<'_>,
-        questions: &PendingQuestions,
-        (tool, name): (&NamedItem, &str),
+        tool: &NamedItem,
+        name: &str,
     ) -> Reply {
         if request.raw_param("task").is_some() {
             let message = format!("`{name}` needs an approval: call the tool without `task`");
             return Err(RpcError::invalid_params(message));
         }
-        let question = self.approval_question(request, questions, (tool, name))?;
+        let question = self.question(request, tool, name)?;
         // A call that another replica received before its end has its question already.
         let known = request.caller.calls.as_ref().map(|calls| calls.id_of(request.id));
         let id = known.map_or_else(QuestionId::random, |call| QuestionId::of_call(&call));
-        match questions.ask(id, &question).await {
+        match self.questions.ask(id, &question).await {
             Ok(QuestionAdded::Added | QuestionAdded::AlreadyExists) => {}
             Ok(limit) => return Err(too_many(limit, name)),
             Err(error) => return Err(store_failed(&error, name)),
         }
         match request.caller.era() {
-            Era::Legacy => self.wait_with_open_request(request, questions, id).await,
+            Era::Legacy => self.wait_with_open_request(request, id).await,
             Era::Modern => still_waits(id),
         }
     }
 
-    fn approval_question(
+    fn question(
         &self,
         request: &ClientRequest<'_>,
-        questions: &PendingQuestions,
-        (tool, name): (&NamedItem, &str),
+        tool: &NamedItem,
+        name: &str,
     ) -> Result<NewQuestion, RpcError> {
         let arguments = arguments_of(request);
         if arguments.get().len() > MAX_ARGUMENT_BYTES {
@@ -107,9 +114,9 @@ impl GatewayInner {
             kind: QuestionKind::Approval,
             principal: (**caller.principal.id()).to_owned(),
             client: format!("{} {revision}", caller.transport.as_str()),
-            endpoint: self.endpoint_label(caller.endpoint),
+            endpoint: self.endpoints.label(caller.endpoint),
             revision: revision.to_owned(),
-            process: questions.process().to_owned(),
+            process: self.questions.process().to_owned(),
             server: (*tool.server.name).to_owned(),
             item: name.to_owned(),
             host_name: tool.names.prefixed().to_owned(),
@@ -123,8 +130,8 @@ impl GatewayInner {
     pub(super) async fn continue_wait(
         &self,
         request: &ClientRequest<'_>,
-        questions: &PendingQuestions,
-        (tool, name): (&NamedItem, &str),
+        tool: &NamedItem,
+        name: &str,
     ) -> Option<Reply> {
         if request.caller.era() == Era::Legacy {
             return None;
@@ -141,16 +148,16 @@ impl GatewayInner {
             *kind == QuestionKind::Approval
                 && **principal == **request.caller.principal.id()
                 && **host_name == *tool.names.prefixed()
-                && *endpoint == self.endpoint_label(request.caller.endpoint)
+                && *endpoint == self.endpoints.label(request.caller.endpoint)
                 && params.get() == arguments_of(request).get()
         };
         // Before the wait: a question of another client is as unknown as any other text.
-        match questions.store().find(id).await {
+        match self.questions.store().find(id).await {
             Ok(Some(question)) if is_own(&question) => {}
             Ok(_) => return Some(Err(unknown_state())),
             Err(error) => return Some(Err(store_failed(&error, name))),
         }
-        Some(match questions.wait_for_end(id, Some(deadline)).await {
+        Some(match self.questions.wait_for_end(id, Some(deadline)).await {
             Ok(Some(question)) if question.state.is_open() => still_waits(id),
             Ok(Some(question)) => reply_of(&question, Era::Modern),
             Ok(None) => Err(unknown_state()),
@@ -160,12 +167,7 @@ impl GatewayInner {
 
     /// Waits for the end of the question. Dropping the future leaves the question as it is: only a
     /// cancellation of the client ends the question.
-    async fn wait_with_open_request(
-        &self,
-        request: &ClientRequest<'_>,
-        questions: &PendingQuestions,
-        id: QuestionId,
-    ) -> Reply {
+    async fn wait_with_open_request(&self, request: &ClientRequest<'_>, id: QuestionId) -> Reply {
         let call = Arc::new(WaitingCall {
             client: request.caller.client.clone(),
             identity: request.caller.identity.clone(),
@@ -175,18 +177,18 @@ impl GatewayInner {
             reply: SetOnce::new(),
             cancelled: SetOnce::new(),
         });
-        let _registered = self.waiting_calls.register(id, call.clone());
+        let _registered = self.waiting.register(id, call.clone());
         // An operator who drops the call has cancelled it: no connection of the console can be lost.
         let cancels = request.caller.transport == ClientTransport::Console;
-        let _withdrawal = cancels.then(|| Withdrawal { gateway: self, call: &call, id });
+        let _withdrawal = cancels.then(|| Withdrawal { approvals: self, call: &call, id });
         let ended = async {
-            match questions.wait_for_end(id, None).await {
+            match self.questions.wait_for_end(id, None).await {
                 Ok(Some(question)) => reply_of(&question, Era::Legacy),
                 Ok(None) => Err(unknown_state()),
                 Err(error) => Err(store_failed(&error, "the call")),
             }
         };
-        let progress = send_progress(request, questions.options().expiry, id);
+        let progress = send_progress(request, self.questions.options().expiry, id);
         tokio::select! {
             biased;
             // The whole result, of which the question may keep less.
@@ -197,16 +199,15 @@ impl GatewayInner {
     }
 
     /// Ends the question of a call that the client cancels.
-    pub(super) fn withdraw_call(&self, client: &Client, request: &RequestId) {
-        if let Some(id) = self.waiting_calls.cancel(client, request) {
+    pub(super) fn withdraw(&self, client: &Client, request: &RequestId) {
+        if let Some(id) = self.waiting.cancel(client, request) {
             self.end_question(id, "the client cancelled the call");
         }
     }
 
     /// Ends a question that waits.
     fn end_question(&self, id: QuestionId, reason: &'static str) {
-        let Some(questions) = &self.questions else { return };
-        let store = questions.store().clone();
+        let store = self.questions.store().clone();
         self.tasks.spawn(async move {
             let change = QuestionChange::end(reason);
             if let Err(error) = store.change(id, &change).await {
@@ -218,7 +219,7 @@ impl GatewayInner {
 
 /// Cancels a call that waits or runs when the value is dropped before its reply.
 struct Withdrawal<'a> {
-    gateway: &'a GatewayInner,
+    approvals: &'a Approvals,
     call: &'a WaitingCall,
     id: QuestionId,
 }
@@ -227,7 +228,7 @@ impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
         // A question with a final state stays as it is, and so does a call with a reply.
         drop(self.call.cancelled.set(()));
-        self.gateway.end_question(self.id, "the operator cancelled the call");
+        self.approvals.end_question(self.id, "the operator cancelled the call");
     }
 }
 

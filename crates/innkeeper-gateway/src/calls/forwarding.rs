@@ -13,14 +13,14 @@ use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
-use super::{ClientRequest, Reply};
+use super::Calls;
 use crate::client::ClientCallback;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
-use crate::json_text;
+use crate::json_text::complete_result;
 use crate::offering::OfferedServer;
 use crate::parked_calls::{CallContext, CallIdentity, CurrentStream, ParkableCall, RequestStream};
 use crate::question_owners::{CallClient, RunningCall};
+use crate::request::{ClientRequest, Reply};
 use crate::task_ids::TaskIdPair;
 
 /// Number of notifications of one call that wait for the client; further ones are dropped.
@@ -43,7 +43,7 @@ pub(super) struct CallTarget<'a> {
     pub(super) may_repeat: bool,
 }
 
-impl GatewayInner {
+impl Calls {
     /// Runs `call` with the options of the request. The outer result is that of the host, the inner
     /// one that of the gateway.
     pub(super) async fn forward<F>(
@@ -91,7 +91,7 @@ impl GatewayInner {
                 return Ok(Box::pin(forwarding).await);
             }
         }
-        let in_use = match self.servers.use_offered(server).await {
+        let in_use = match self.offers.servers.use_offered(server).await {
             Ok(in_use) => in_use,
             Err(error) => return Ok(Err(error)),
         };
@@ -140,10 +140,11 @@ impl GatewayInner {
             let state = request.string_param("requestState")?;
             let responses = request.raw_param("inputResponses");
             let stream = request_stream(request);
-            return self.parked_calls.resume(&state, responses, &identity, stream).await;
+            return self.parked.resume(&state, responses, &identity, stream).await;
         }
         let stream = CurrentStream::new(request_stream(request));
-        let (gateway, wants) = (self.clone(), wants_notifications(request, &server));
+        let wants = wants_notifications(request, &server);
+        let (calls_of_all, servers) = (self.clone(), self.offers.servers.clone());
         let filter = NotificationFilter::new(request, target.task);
         let (item, current) = (identity.item.clone(), stream.clone());
         let calls = request.caller.calls.clone();
@@ -153,8 +154,8 @@ impl GatewayInner {
         let run = move |context: CallContext| async move {
             let CallContext { callback, missing } = context;
             options.callback = Some(callback);
-            let in_use = gateway.servers.use_offered(&server).await?;
-            let running = gateway.start_call(call_client, &server, true, &mut options);
+            let in_use = servers.use_offered(&server).await?;
+            let running = calls_of_all.start_call(call_client, &server, true, &mut options);
             let receiver = wants.then(|| open_notification_channel(&mut options));
             let call = pin!(call(options));
             let running = running.as_ref();
@@ -174,7 +175,7 @@ impl GatewayInner {
         };
         let client = request.caller.identity.clone();
         let identity = (identity, target.server.server_use.clone());
-        self.parked_calls.start(ParkableCall::new(identity, client, stream, run)).await
+        self.parked.start(ParkableCall::new(identity, client, stream, run)).await
     }
 
     /// Records a call that is about to run, if the protocol does not tie the server's messages to
@@ -186,13 +187,13 @@ impl GatewayInner {
         is_asked: bool,
         options: &mut CallOptions,
     ) -> Option<RunningCall> {
-        let is_recorded = !server.ties_messages && self.servers.sole_client().is_none();
+        let is_recorded = !server.ties_messages && self.offers.servers.sole_client().is_none();
         is_recorded.then(|| server.server_use.question_owners.start(client, is_asked, options))
     }
 
     /// Returns the `_meta` of a request for its server. With spans, the host adds the trace context.
     fn forwarded_meta(&self, request: &ClientRequest<'_>) -> Option<Box<RawValue>> {
-        let has_traces = self.has_traces();
+        let has_traces = self.has_traces;
         let meta = request.meta.forwarded_without(|key| {
             // The client knows no task id of the server.
             key == META_RELATED_TASK || has_traces && TraceContext::has_field(key)
@@ -214,7 +215,7 @@ impl GatewayInner {
 
     /// Forwards a request with a method that the gateway does not know to the only server that it
     /// can be for.
-    pub(super) async fn pass_through(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+    pub(crate) async fn pass_through(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
         let offering = self.offers.offering(request.caller).await?;
         let [server] = &offering.servers[..] else {
             return Err(RpcError::method_not_found(request.method));
@@ -367,39 +368,4 @@ fn argument_digest(arguments: Option<&RawValue>) -> Arc<str> {
 pub(super) fn sha256_hex(text: &str) -> String {
     let bytes = digest(&SHA256, text.as_bytes());
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Returns a result for a client of this era: results of the modern era have a type.
-pub(super) fn complete_result(result: Box<RawValue>, era: Era) -> Box<RawValue> {
-    match era {
-        Era::Legacy => result,
-        Era::Modern => with_defaults(result, &[("resultType", "\"complete\"")]),
-    }
-}
-
-/// Works like [`complete_result`], with the cache hints that the modern era requires. A result of a
-/// server without hints is not cacheable. Unless all clients may use the server, no cache between them and the
-/// gateway may give the result of one client to another.
-pub(super) fn cacheable_result(result: Box<RawValue>, era: Era, is_for_all: bool) -> Box<RawValue> {
-    let private = "\"private\"";
-    let hints = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", private)];
-    match era {
-        Era::Legacy => result,
-        Era::Modern if is_for_all => with_defaults(result, &hints),
-        Era::Modern => {
-            let result = with_defaults(result, &hints);
-            let text = skim::replace_member(result.get(), "cacheScope", private);
-            RawValue::from_string(text).unwrap_or(result)
-        }
-    }
-}
-
-fn with_defaults(result: Box<RawValue>, members: &[(&str, &str)]) -> Box<RawValue> {
-    if !result.get().trim_start().starts_with('{') {
-        return result;
-    }
-    let text = members.iter().fold(String::from(Box::<str>::from(result)), |text, (key, value)| {
-        json_text::with_default(text, key, value)
-    });
-    RawValue::from_string(text).unwrap_or_default()
 }

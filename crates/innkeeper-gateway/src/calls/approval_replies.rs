@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::Reply;
-use super::forwarding::complete_result;
 use crate::error::{ErrorKind, RpcError, shown_name};
+use crate::json_text::complete_result;
 use crate::pending_questions::store::{QuestionAdded, StoreError};
 use crate::pending_questions::{MAX_RESPONSE_BYTES, Question, QuestionState};
+use crate::request::Reply;
 
 /// The response of a call as a question keeps it.
 #[derive(Serialize)]

@@ -9,16 +9,17 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
-use super::ClientRequest;
+use super::Calls;
+use super::approvals::Approvals;
 use super::approved_calls::renew;
 use super::forwarding::CallTarget;
-use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::pending_questions::store::{Changed, QuestionAdded, QuestionChange};
 use crate::pending_questions::{
     MAX_ARGUMENT_BYTES, NewQuestion, PendingQuestions, Question, QuestionId, QuestionKind,
     QuestionState, log_answer,
 };
+use crate::request::ClientRequest;
 
 /// The reason of an elicitation that its server no longer needs.
 const CALL_ENDED: &str = "the call or its server has ended";
@@ -26,8 +27,7 @@ const CALL_ENDED: &str = "the call or its server has ended";
 /// Passes forms of a server to operators, and to the client of the call if the client declares that it
 /// answers them. Other requests go to the client.
 pub(super) struct OperatorCallback {
-    gateway: Weak<GatewayInner>,
-    questions: PendingQuestions,
+    approvals: Weak<Approvals>,
     /// The question without the parameters of the form.
     question: NewQuestion,
     client: Option<Arc<dyn Callback>>,
@@ -41,19 +41,20 @@ impl OperatorCallback {
     }
 }
 
-impl GatewayInner {
+impl Calls {
     /// Returns the callback that passes forms to operators; `None` if only the client answers. A client
     /// of the modern era that answers requests answers them alone, because the form is the result of
     /// its request.
     pub(super) fn operator_callback(
-        self: &Arc<Self>,
+        &self,
         request: &ClientRequest<'_>,
         target: &CallTarget<'_>,
     ) -> Option<OperatorCallback> {
-        let questions = self.questions.as_ref().filter(|one| one.options().elicitations)?;
+        let approvals = self.approvals.as_ref()?;
+        let questions = Some(&approvals.questions).filter(|one| one.options().elicitations)?;
         let caller = request.caller;
         let client_answers = caller.identity.answers_requests();
-        if self.servers.sole_client().is_some()
+        if self.offers.servers.sole_client().is_some()
             || target.task.is_some()
             || (caller.era() == Era::Modern && client_answers)
         {
@@ -65,7 +66,7 @@ impl GatewayInner {
             kind: QuestionKind::Elicitation,
             principal: (**caller.principal.id()).to_owned(),
             client: format!("{} {revision}", caller.transport.as_str()),
-            endpoint: self.endpoint_label(caller.endpoint),
+            endpoint: self.offers.endpoints.label(caller.endpoint),
             revision: revision.to_owned(),
             process: questions.process().to_owned(),
             host_name: format!("{server}: {item}"),
@@ -76,31 +77,11 @@ impl GatewayInner {
             digest: String::new(),
         };
         Some(OperatorCallback {
-            gateway: Arc::downgrade(self),
-            questions: questions.clone(),
+            approvals: Arc::downgrade(approvals),
             question,
             client: None,
             client_fills_forms: caller.identity.declares(method::ELICITATION_CREATE),
         })
-    }
-
-    /// Renews an elicitation, and ends the question when `needed` is dropped before an answer.
-    async fn keep_elicitation(
-        questions: PendingQuestions,
-        id: QuestionId,
-        needed: oneshot::Receiver<()>,
-    ) {
-        tokio::select! {
-            biased;
-            _ = needed => {}
-            () = renew(&questions, id) => return,
-        }
-        match questions.store().change(id, &QuestionChange::end(CALL_ENDED)).await {
-            Ok(Changed::Done(question)) => log_answer(&question),
-            // An answer came first.
-            Ok(Changed::Refused(_) | Changed::Unknown) => {}
-            Err(error) => tracing::warn!(question = %id, %error, "question not ended"),
-        }
     }
 }
 
@@ -108,8 +89,8 @@ impl Callback for OperatorCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
         let client = self.client.clone();
         let is_form = &*request.method == method::ELICITATION_CREATE && is_form(&request);
-        let gateway = self.gateway.upgrade().filter(|_| is_form);
-        let Some(gateway) = gateway else {
+        let approvals = self.approvals.upgrade().filter(|_| is_form);
+        let Some(approvals) = approvals else {
             return match client {
                 Some(client) => client.respond(request),
                 None => Box::pin(std::future::ready(Err(not_supported()))),
@@ -120,7 +101,7 @@ impl Callback for OperatorCallback {
         if let Some(params) = &request.params {
             question.params.clone_from(params);
         }
-        let questions = self.questions.clone();
+        let questions = approvals.questions.clone();
         Box::pin(async move {
             let id = QuestionId::random();
             match questions.ask(id, &question).await {
@@ -132,10 +113,29 @@ impl Callback for OperatorCallback {
                 }
             }
             let (_needed, dropped) = oneshot::channel();
-            gateway.tasks.spawn(GatewayInner::keep_elicitation(questions.clone(), id, dropped));
-            drop(gateway);
+            approvals.tasks.spawn(keep_elicitation(questions.clone(), id, dropped));
+            drop(approvals);
             answer(&questions, id, client, request, &question.principal).await
         })
+    }
+}
+
+/// Renews an elicitation, and ends the question when `needed` is dropped before an answer.
+async fn keep_elicitation(
+    questions: PendingQuestions,
+    id: QuestionId,
+    needed: oneshot::Receiver<()>,
+) {
+    tokio::select! {
+        biased;
+        _ = needed => {}
+        () = renew(&questions, id) => return,
+    }
+    match questions.store().change(id, &QuestionChange::end(CALL_ENDED)).await {
+        Ok(Changed::Done(question)) => log_answer(&question),
+        // An answer came first.
+        Ok(Changed::Refused(_) | Changed::Unknown) => {}
+        Err(error) => tracing::warn!(question = %id, %error, "question not ended"),
     }
 }
 

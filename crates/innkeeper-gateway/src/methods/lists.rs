@@ -1,20 +1,18 @@
 //! `tools/list`, `prompts/list`, `resources/list` and `resources/templates/list`.
 
-use std::sync::Arc;
-
 use innkeeper_host::{CacheScope, ListCacheHint};
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::{Era, skim};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{ClientRequest, Reply};
+use super::Methods;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::offering::{ListItem, ListKind};
 use crate::offers::CallerOffering;
+use crate::request::{ClientRequest, Reply};
 
-impl GatewayInner {
+impl Methods {
     /// Returns the time to live in milliseconds and the scope of a list of all servers: the shortest
     /// time, and 0 if a server with the list gives none; `public` only if every server says so, and
     /// all clients get the same list.
@@ -32,16 +30,12 @@ impl GatewayInner {
         let is_public = !hints.is_empty()
             && hints.iter().all(|hint| hint.scope == CacheScope::Public)
             && (kind != ListKind::Tools || self.offers.policy.is_same_for_all())
-            && self.endpoints.are_same_for_all()
+            && self.offers.endpoints.are_same_for_all()
             && !offering.view.is_private();
         (ttl.as_millis(), if is_public { "public" } else { "private" })
     }
 
-    pub(super) async fn list(
-        self: &Arc<Self>,
-        request: &ClientRequest<'_>,
-        kind: ListKind,
-    ) -> Reply {
+    pub(super) async fn list(&self, request: &ClientRequest<'_>, kind: ListKind) -> Reply {
         let offering = self.offers.offering(request.caller).await?;
         let cursor = match request.param("cursor") {
             None | Some("null") => None,

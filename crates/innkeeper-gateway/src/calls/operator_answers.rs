@@ -10,14 +10,15 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use super::Calls;
+use super::approvals::Approvals;
 use super::approved_calls::NotRun;
 use crate::error::shown_name;
-use crate::gateway::{Gateway, GatewayInner};
 use crate::item_names::ItemNames;
 use crate::pending_questions::store::{Changed, QuestionChange, StoreError};
 use crate::pending_questions::{
-    MAX_REASON_BYTES, MAX_RESPONSE_BYTES, PendingQuestions, Question, QuestionId, QuestionKind,
-    QuestionState, log_answer,
+    MAX_REASON_BYTES, MAX_RESPONSE_BYTES, Question, QuestionId, QuestionKind, QuestionState,
+    log_answer,
 };
 use crate::principal::Principal;
 
@@ -50,30 +51,7 @@ pub enum AnswerOutcome {
     Unknown,
 }
 
-impl Gateway {
-    /// Returns the questions of the gateway, for lists and notices; `None` without questions.
-    pub fn questions(&self) -> Option<&PendingQuestions> {
-        self.inner().questions.as_ref()
-    }
-
-    /// Answers a question as an operator, whom the caller has authenticated. An approved call runs in
-    /// this process, also if the future is dropped; dropping the future can leave the question answered
-    /// or not.
-    ///
-    /// # Errors
-    ///
-    /// The store does not respond: the question may be answered.
-    pub async fn answer_question(
-        &self,
-        id: QuestionId,
-        operator: &str,
-        answer: OperatorAnswer,
-    ) -> Result<AnswerOutcome, StoreError> {
-        self.inner().answer_question(id, operator, answer).await
-    }
-}
-
-impl GatewayInner {
+impl Calls {
     /// Answers a question as an operator.
     pub(crate) async fn answer_question(
         self: &Arc<Self>,
@@ -97,7 +75,8 @@ impl GatewayInner {
         operator: &str,
         answer: OperatorAnswer,
     ) -> Result<AnswerOutcome, StoreError> {
-        let Some(questions) = &self.questions else { return Ok(AnswerOutcome::Unknown) };
+        let Some(approvals) = &self.approvals else { return Ok(AnswerOutcome::Unknown) };
+        let questions = &approvals.questions;
         let Some(question) = questions.store().find(id).await? else {
             return Ok(AnswerOutcome::Unknown);
         };
@@ -106,7 +85,7 @@ impl GatewayInner {
         }
         let change = match (answer, question.content.kind) {
             (OperatorAnswer::Approve, QuestionKind::Approval) => {
-                return self.approve(questions, question, operator).await;
+                return self.approve(approvals, question, operator).await;
             }
             (OperatorAnswer::Fill(values), QuestionKind::Elicitation) => {
                 let requested = &question.content.params;
@@ -144,12 +123,13 @@ impl GatewayInner {
     /// Claims a call and runs the call in a task of the gateway.
     async fn approve(
         self: &Arc<Self>,
-        questions: &PendingQuestions,
+        approvals: &Approvals,
         question: Question,
         operator: &str,
     ) -> Result<AnswerOutcome, StoreError> {
         let id = question.id;
-        let call = self.waiting_calls.find(id);
+        let questions = &approvals.questions;
+        let call = approvals.waiting.find(id);
         let in_use = match self.prepare_approved(&question, call.as_deref()).await {
             Ok(in_use) => in_use,
             Err(NotRun::Now(why)) => return Ok(AnswerOutcome::NotNow(why)),
@@ -177,14 +157,14 @@ impl GatewayInner {
         }
         let change = QuestionChange::claim(operator, questions.process());
         let (sender, receiver) = oneshot::channel();
-        let (gateway, questions) = (self.clone(), questions.clone());
+        let (calls, questions) = (self.clone(), questions.clone());
         // In a task: a claim whose operator leaves meanwhile must run, because nobody else runs the call.
-        self.tasks.spawn(async move {
+        approvals.tasks.spawn(async move {
             let outcome = match questions.store().change(id, &change).await {
                 Ok(Changed::Done(question)) => {
                     log_answer(&question);
                     drop(sender.send(Ok(AnswerOutcome::Won(question.clone()))));
-                    return gateway.run_claimed(questions, question, (call, in_use)).await;
+                    return calls.run_claimed(questions, question, (call, in_use)).await;
                 }
                 Ok(Changed::Refused(question)) => Ok(AnswerOutcome::Lost(question)),
                 Ok(Changed::Unknown) => Ok(AnswerOutcome::Unknown),

@@ -11,17 +11,18 @@ use innkeeper_protocol::{Era, method, skim};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::forwarding::{CallTarget, complete_result};
-use super::{ClientRequest, Reply};
+use super::Calls;
+use super::forwarding::CallTarget;
 use crate::caller::Caller;
 use crate::error::{ErrorKind, RpcError};
-use crate::gateway::GatewayInner;
 use crate::item_names::ItemNames;
+use crate::json_text::complete_result;
 use crate::offering::{NamedItem, OfferedServer, Offering};
 use crate::offers::Need;
-use crate::quota::Reservation;
+use crate::quota::{Quota, Reservation};
+use crate::request::{ClientRequest, Reply};
 use crate::server_use::{MAX_OPEN_TASKS, OpenTask, TaskHold};
-use crate::task_ids::{TaskIdPair, TaskReference};
+use crate::task_ids::{TaskIdPair, TaskIds, TaskReference};
 
 /// A call that may return a task to the client.
 #[derive(Debug)]
@@ -79,23 +80,30 @@ impl HostTaskCall {
     }
 }
 
-impl GatewayInner {
-    /// Returns whether the endpoint of a caller passes tasks. For a command, the host of the gateway
-    /// waits for a task, like the host of the command.
-    pub(super) fn has_tasks(&self, caller: &Caller) -> bool {
-        self.endpoints.get(caller.endpoint).is_some_and(|endpoint| !endpoint.is_legacy)
+/// The tasks of all clients.
+#[derive(Debug)]
+pub(super) struct ClientTasks {
+    ids: TaskIds,
+    quota: Arc<Quota>,
+}
+
+impl ClientTasks {
+    /// `replica` is the id of this replica, if there are several.
+    pub(super) fn new(replica: Option<&str>) -> Self {
+        Self { ids: TaskIds::new(replica), quota: Quota::new(MAX_OPEN_TASKS) }
     }
 
     /// Returns how a call of a tool may return a task, or `None` for a call that returns a result:
     /// the host then waits for the task. A server of the other era has another form of tasks.
-    pub(super) fn task_call(
+    pub(super) fn call(
         &self,
         request: &ClientRequest<'_>,
         tool: &NamedItem,
+        passes_tasks: bool,
     ) -> Result<Option<TaskCall>, RpcError> {
         let caller = request.caller;
         let server = &tool.server;
-        if caller.era() != server.era || !server.tasks.call || !self.has_tasks(caller) {
+        if caller.era() != server.era || !server.tasks.call || !passes_tasks {
             return Ok(None);
         }
         let mode = match caller.era() {
@@ -111,7 +119,7 @@ impl GatewayInner {
             }
             Era::Legacy | Era::Modern => return Ok(None),
         };
-        let counted = match self.task_quota.reserve(&caller.principal, 1) {
+        let counted = match self.quota.reserve(&caller.principal, 1) {
             Ok(counted) => counted,
             // A server of the modern era need not create a task, so the host waits for it.
             Err(_) if caller.era() == Era::Modern => return Ok(None),
@@ -129,7 +137,7 @@ impl GatewayInner {
 
     /// Returns the result of a call for the client: of a task, with an id for the client. `None` if the
     /// result is no task.
-    pub(super) fn created_task(
+    pub(super) fn created(
         &self,
         caller: &Caller,
         tool: &str,
@@ -139,10 +147,10 @@ impl GatewayInner {
         let TaskCall { server, counted, created, .. } = call;
         // The host has dropped its part.
         let created = Arc::into_inner(created)?.into_inner()?;
-        Some(self.add_task(caller, (&server, tool), (created, counted), result))
+        Some(self.add(caller, (&server, tool), (created, counted), result))
     }
 
-    fn add_task(
+    fn add(
         &self,
         caller: &Caller,
         (server, tool): (&OfferedServer, &str),
@@ -160,7 +168,7 @@ impl GatewayInner {
             id: task.id.clone(),
         };
         let Caller { principal, endpoint, .. } = caller;
-        let sealed = self.task_ids.seal(&reference, principal, *endpoint);
+        let sealed = self.ids.seal(&reference, principal, *endpoint);
         let of_client = sealed.ok_or_else(|| {
             internal(
                 "the task cannot get an id: the tool name or the id of the server is too long"
@@ -181,15 +189,23 @@ impl GatewayInner {
         open_tasks.remove_lost(server.connection_number());
         Ok(mapped)
     }
+}
+
+impl Calls {
+    /// Returns whether the endpoint of a caller passes tasks. For a command, the host of the gateway
+    /// waits for a task, like the host of the command.
+    pub(crate) fn passes_tasks(&self, caller: &Caller) -> bool {
+        !self.offers.endpoints.is_legacy(caller.endpoint)
+    }
 
     /// Handles a request about a task.
-    pub(super) async fn handle_task_request(
+    pub(crate) async fn handle_task_request(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
     ) -> Reply {
         let ClientRequest { caller, method, .. } = request;
         let identity = &caller.identity;
-        if !self.has_tasks(caller) {
+        if !self.passes_tasks(caller) {
             return Err(RpcError::method_not_found(method));
         }
         match (caller.era(), *method) {
@@ -203,7 +219,7 @@ impl GatewayInner {
             _ => return Err(RpcError::method_not_found(method)),
         }
         let of_client = request.string_param("taskId")?;
-        let reference = self.task_ids.open(&of_client, &caller.principal, caller.endpoint);
+        let reference = self.client_tasks.ids.open(&of_client, &caller.principal, caller.endpoint);
         let reference = reference.ok_or_else(RpcError::unknown_task)?;
         // A server that never started has no task.
         let offering = self.offers.offering_for(caller, Need::Known).await?;
@@ -233,7 +249,7 @@ impl GatewayInner {
     /// Returns whether the client may use the tool of a task, which may be offered no more.
     fn permits_task(&self, caller: &Caller, offering: &Offering, task: &TaskReference) -> bool {
         let offered = offering.tool(&task.tool).filter(|tool| *tool.server.name == *task.server);
-        let style = self.endpoints.options(caller.endpoint).names;
+        let style = self.offers.endpoints.options(caller.endpoint).names;
         let names = offered.map_or_else(
             || ItemNames::from_offered(style, &task.server, &task.tool),
             |tool| tool.names.clone(),
@@ -283,12 +299,12 @@ impl GatewayInner {
         response: Box<RawValue>,
     ) -> Box<RawValue> {
         match method {
-            method::TASKS_RESULT => self.store_large_result(caller, tool, response),
+            method::TASKS_RESULT => self.large_results.store(caller, tool, response),
             method::TASKS_GET if caller.era() == Era::Modern => {
                 let result = skim::member(response.get(), "result");
                 let result = result.and_then(|text| RawValue::from_string(text.to_owned()).ok());
                 let Some(result) = result else { return response };
-                let stored = self.store_large_result(caller, tool, result);
+                let stored = self.large_results.store(caller, tool, result);
                 let text = skim::replace_member(response.get(), "result", stored.get());
                 RawValue::from_string(text).unwrap_or(response)
             }

@@ -8,24 +8,42 @@ use innkeeper_protocol::request_meta::EXTENSION_TASKS;
 use innkeeper_protocol::view::MAX_URI_BYTES;
 use innkeeper_protocol::{envelope, method};
 use serde_json::value::to_raw_value;
+use tokio::sync::SetOnce;
 
-use super::{ClientRequest, Reply};
 use crate::client::Client;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::offering::OfferedServer;
-use crate::offers::Need;
+use crate::offers::{Need, Offers};
 use crate::principal::Principal;
-use crate::subscribers::{ListFilter, RequestedNotifications, Subscriber, Subscription};
+use crate::request::{ClientRequest, Reply};
+use crate::subscribers::{
+    ListFilter, RequestedNotifications, Subscriber, Subscribers, Subscription,
+};
+use crate::tasks::GatewayTasks;
 
-impl GatewayInner {
+/// The subscriptions of all clients.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    offers: Arc<Offers>,
+    subscribers: Arc<Subscribers>,
+    tasks: GatewayTasks,
+    /// Set when the gateway accepts no more requests: subscriptions of the modern era then end.
+    closing: Arc<SetOnce<()>>,
+}
+
+impl Subscriptions {
+    pub(crate) fn new(
+        offers: Arc<Offers>,
+        subscribers: Arc<Subscribers>,
+        tasks: GatewayTasks,
+        closing: Arc<SetOnce<()>>,
+    ) -> Self {
+        Self { offers, subscribers, tasks, closing }
+    }
+
     /// Adds or removes a subscription of a client of the legacy era.
-    pub(super) async fn subscribe(
-        self: &Arc<Self>,
-        request: &ClientRequest<'_>,
-        subscribed: bool,
-    ) -> Reply {
+    pub(crate) async fn subscribe(&self, request: &ClientRequest<'_>, subscribed: bool) -> Reply {
         let uri = request.string_param("uri")?;
         let need = if subscribed { Need::Resource(&uri) } else { Need::Known };
         let offering = self.offers.offering_for(request.caller, need).await?;
@@ -51,7 +69,7 @@ impl GatewayInner {
 
     /// Subscribes a client to a resource of a server.
     async fn add_resource(
-        self: &Arc<Self>,
+        &self,
         principal: &Principal,
         subscriber: &Subscriber,
         server: &Arc<OfferedServer>,
@@ -74,7 +92,7 @@ impl GatewayInner {
             Some(true) => {}
         }
         let _unconfirmed = UnconfirmedResource { subscriber, server: &server.name, uri };
-        let _in_use = self.servers.use_offered(server).await?;
+        let _in_use = self.offers.servers.use_offered(server).await?;
         let subscribed = server.subscribe(principal, uri).await;
         subscribed.map_err(|error| RpcError::from_call_error(error, uri))?;
         if !subscriber.confirm_resource(&server.name, uri) {
@@ -84,7 +102,7 @@ impl GatewayInner {
     }
 
     /// Opens a subscription of the modern era, which lasts until the client cancels the request.
-    pub(super) async fn listen(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+    pub(crate) async fn listen(&self, request: &ClientRequest<'_>) -> Reply {
         let requested =
             RequestedNotifications::from_params(request.params.raw()).ok_or_else(|| {
                 RpcError::invalid_params(
@@ -118,9 +136,7 @@ impl GatewayInner {
             })
         });
         let owners: Vec<Arc<OfferedServer>> = owners.collect::<Result<_, _>>()?;
-        let subscription =
-            self.subscribers.add(subscriber, self.endpoints.options(caller.endpoint));
-        let guard = ListenGuard { gateway: self, subscription };
+        let guard = ListenGuard { subscriptions: self, subscription: self.add(subscriber) };
         let subscriber = &guard.subscription.subscriber;
         for (uri, server) in requested.resources.iter().zip(&owners) {
             self.add_resource(&caller.principal, subscriber, server, uri).await?;
@@ -135,7 +151,7 @@ impl GatewayInner {
             }
         };
         tokio::select! {
-            () = self.drained() => {}
+            _ = self.closing.wait() => {}
             // The requests in flight do not wait for a subscription, which has no end of its own.
             () = input_ended => {}
         }
@@ -143,24 +159,26 @@ impl GatewayInner {
     }
 
     /// Adds a client of the legacy era to the receivers of change notifications.
-    pub(crate) fn add_legacy_subscriber(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-    ) -> Result<Subscription, RpcError> {
-        let view = self.servers.view(&client.principal, Some(client), client.endpoint)?;
-        let (endpoint, sink, lists) = (client.endpoint, client.general.clone(), ListFilter::ALL);
-        let subscriber = Subscriber::new(endpoint, view, sink, lists, None);
-        Ok(self.subscribers.add(subscriber, self.endpoints.options(endpoint)))
+    pub(crate) fn add_legacy(&self, client: &Arc<Client>) -> Result<Subscription, RpcError> {
+        let view = self.offers.servers.view(&client.principal, Some(client), client.endpoint)?;
+        let sink = client.general.clone();
+        Ok(self.add(Subscriber::new(client.endpoint, view, sink, ListFilter::ALL, None)))
+    }
+
+    /// Adds a receiver of change notifications.
+    pub(crate) fn add(&self, subscriber: Subscriber) -> Subscription {
+        let options = self.offers.endpoints.options(subscriber.endpoint);
+        self.subscribers.add(subscriber, options)
     }
 
     /// Ends all subscriptions of a subscriber at the servers.
-    pub(crate) fn end_subscriptions(&self, subscription: &Subscription) {
+    pub(crate) fn end(&self, subscription: &Subscription) {
         let subscriber = &subscription.subscriber;
         let resources = subscriber.take_resources();
         if resources.is_empty() {
             return;
         }
-        let options = self.endpoints.options(subscriber.endpoint);
+        let options = self.offers.endpoints.options(subscriber.endpoint);
         let offering = subscriber.view.offering(subscriber.endpoint, options);
         self.tasks.spawn(async move {
             for (server, uri) in resources {
@@ -188,13 +206,13 @@ impl Drop for UnconfirmedResource<'_> {
 
 /// A subscription of the modern era; dropping the value ends it.
 struct ListenGuard<'a> {
-    gateway: &'a GatewayInner,
+    subscriptions: &'a Subscriptions,
     subscription: Subscription,
 }
 
 impl Drop for ListenGuard<'_> {
     fn drop(&mut self) {
-        self.gateway.end_subscriptions(&self.subscription);
+        self.subscriptions.end(&self.subscription);
     }
 }
 

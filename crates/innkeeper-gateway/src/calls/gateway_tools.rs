@@ -5,19 +5,16 @@ use std::sync::Arc;
 use innkeeper_protocol::{RequestParams, skim};
 use innkeeper_toolcall::search_tools::{DescribeArguments, SearchArguments};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
-use super::forwarding::complete_result;
-use super::{ClientRequest, Reply};
+use super::Calls;
 use crate::error::{RpcError, shown_name};
-use crate::gateway::GatewayInner;
-use crate::gateway_tools::GatewayTool;
+use crate::gateway_tools::{GatewayTool, ToolOutput, invalid_arguments, parse, text_result};
+use crate::json_text::complete_result;
 use crate::offering::Offering;
 use crate::offers::Need;
-
-/// The texts of the result of a gateway's tool, or the text of its error.
-pub(super) type ToolOutput = Result<Vec<String>, String>;
+use crate::request::{ClientRequest, Reply};
 
 /// The arguments of `call_tool`.
 #[derive(Deserialize)]
@@ -27,7 +24,7 @@ struct CallArguments<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-impl GatewayInner {
+impl Calls {
     /// Runs a tool of the gateway.
     pub(super) async fn call_gateway_tool(
         self: &Arc<Self>,
@@ -54,7 +51,9 @@ impl GatewayInner {
             GatewayTool::CallTool
             | GatewayTool::ReadResult
             | GatewayTool::SearchResult
-            | GatewayTool::SelectResult => self.query_result(request, tool, arguments).await,
+            | GatewayTool::SelectResult => {
+                self.large_results.query(request.caller, tool, arguments).await
+            }
         };
         let result = match output {
             Ok(texts) => text_result(&texts, false),
@@ -97,7 +96,7 @@ impl GatewayInner {
 
     /// Returns the error of a name that no tool has for the client, with similar names.
     fn unknown_tool(&self, request: &ClientRequest<'_>, offering: &Offering, name: &str) -> String {
-        let options = self.endpoints.options(request.caller.endpoint);
+        let options = self.offers.endpoints.options(request.caller.endpoint);
         let shown = shown_name(name);
         if GatewayTool::find(options, name).is_some() {
             return format!("`{shown}` is a tool of the gateway: call it by its name");
@@ -155,18 +154,6 @@ fn no_search() -> String {
     "the endpoint has no search".to_owned()
 }
 
-/// Reads the arguments of a gateway's tool.
-pub(super) fn parse<'a, T: Deserialize<'a>>(
-    tool: GatewayTool,
-    arguments: &'a str,
-) -> Result<T, String> {
-    serde_json::from_str(arguments).map_err(|error| invalid_arguments(tool, &error))
-}
-
-fn invalid_arguments(tool: GatewayTool, error: &serde_json::Error) -> String {
-    format!("invalid arguments for `{}`: {error}", tool.name())
-}
-
 /// Returns the parameters of the request with the name and the arguments of the called tool, and every
 /// other member as it is.
 fn called_params(params: Option<&RawValue>, call: &CallArguments<'_>) -> Box<RawValue> {
@@ -182,15 +169,4 @@ fn called_params(params: Option<&RawValue>, call: &CallArguments<'_>) -> Box<Raw
 
 fn tool_error(request: &ClientRequest<'_>, message: &str) -> Box<RawValue> {
     complete_result(text_result(&[message.to_owned()], true), request.caller.era())
-}
-
-/// Returns a tool result with texts.
-pub(super) fn text_result(texts: &[String], is_error: bool) -> Box<RawValue> {
-    let blocks = texts.iter().map(|text| json!({ "type": "text", "text": text }));
-    let mut result = json!({ "content": blocks.collect::<Vec<_>>() });
-    if is_error {
-        result["isError"] = true.into();
-    }
-    // Serialization of strings cannot fail.
-    serde_json::value::to_raw_value(&result).unwrap_or_default()
 }

@@ -2,24 +2,25 @@
 
 use std::sync::Arc;
 
-use innkeeper_host::config::LargeResults;
+use innkeeper_host::config::LargeResults as LargeResultLimits;
 use innkeeper_protocol::{Era, Revision, envelope, skim};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::forwarding::complete_result;
-use super::gateway_tools::{ToolOutput, parse};
-use super::{ClientRequest, Reply};
+use crate::bindings::Endpoints;
 use crate::caller::Caller;
 use crate::error::{ErrorKind, RpcError};
-use crate::gateway::GatewayInner;
 use crate::gateway_tools::{
-    DEFAULT_MATCHES, DEFAULT_PAGE_BYTES, GatewayTool, MAX_MATCHES, MAX_PAGE_BYTES,
+    DEFAULT_MATCHES, DEFAULT_PAGE_BYTES, GatewayTool, MAX_MATCHES, MAX_PAGE_BYTES, ToolOutput,
+    parse,
 };
+use crate::json_text::complete_result;
+use crate::request::Reply;
 use crate::stored_results::{
-    JsonSelection, StoredResult, TextPattern, URI_PREFIX, select, text_page,
+    JsonSelection, StoredResult, StoredResults, TextPattern, URI_PREFIX, select, text_page,
 };
+use crate::tasks::Computations;
 
 /// Maximum number of bytes of the shown start of a stored text.
 const MAX_HEAD_BYTES: usize = 2 << 10;
@@ -53,11 +54,32 @@ struct SelectArguments {
     limit: Option<f64>,
 }
 
-impl GatewayInner {
+/// The large results of all clients.
+#[derive(Debug)]
+pub(super) struct LargeResults {
+    endpoints: Arc<Endpoints>,
+    stored: StoredResults,
+    computations: Computations,
+}
+
+impl LargeResults {
+    /// `replica` is the id of this replica, if there are several.
+    pub(super) fn new(
+        endpoints: Arc<Endpoints>,
+        replica: Option<&str>,
+        computations: Computations,
+    ) -> Self {
+        Self { endpoints, stored: StoredResults::new(replica), computations }
+    }
+
+    pub(super) fn remove_expired(&self) {
+        self.stored.remove_expired();
+    }
+
     /// Stores the texts and the structured content of a result that are above the limit of the
     /// endpoint. Returns the result with the start and the URI of each in its place. Every other
     /// result stays byte for byte.
-    pub(super) fn store_large_result(
+    pub(super) fn store(
         &self,
         caller: &Caller,
         tool: &str,
@@ -70,15 +92,15 @@ impl GatewayInner {
         if result.get().len() <= max_bytes {
             return result;
         }
-        let storing = Storing { gateway: self, caller, tool, limits, max_bytes };
+        let storing = Storing { stored: &self.stored, caller, tool, limits, max_bytes };
         let replaced = storing.replace(result.get());
         replaced.and_then(|text| RawValue::from_string(text).ok()).unwrap_or(result)
     }
 
     /// Runs a tool that reads a stored result.
-    pub(super) async fn query_result(
+    pub(super) async fn query(
         &self,
-        request: &ClientRequest<'_>,
+        caller: &Caller,
         tool: GatewayTool,
         arguments: &str,
     ) -> ToolOutput {
@@ -99,57 +121,47 @@ impl GatewayInner {
                     let next = found.next_offset;
                     Ok(vec![json!({ "matches": matches, "nextOffset": next }).to_string()])
                 };
-                self.with_result(request, &arguments.uri, search).await
+                self.with_result(caller, &arguments.uri, search).await
             }
             GatewayTool::SelectResult => {
                 let arguments: SelectArguments = parse(tool, arguments)?;
                 let (pointer, limit) = (arguments.pointer, page_bytes(arguments.limit));
                 let select = move |stored: &StoredResult| selected(stored, &pointer, limit);
-                self.with_result(request, &arguments.uri, select).await
+                self.with_result(caller, &arguments.uri, select).await
             }
             _ => {
                 let arguments: ReadArguments = parse(tool, arguments)?;
                 let offset = integer(arguments.offset, 0, usize::MAX);
                 let limit = page_bytes(arguments.limit);
-                let stored = self.stored_result(request, &arguments.uri)?;
+                let stored = self.find(caller, &arguments.uri)?;
                 Ok(read(&stored, offset, limit))
             }
         }
     }
 
-    fn stored_result(
-        &self,
-        request: &ClientRequest<'_>,
-        uri: &str,
-    ) -> Result<Arc<StoredResult>, String> {
-        let stored = self.stored_results.find(&request.caller.principal, uri);
+    fn find(&self, caller: &Caller, uri: &str) -> Result<Arc<StoredResult>, String> {
+        let stored = self.stored.find(&caller.principal, uri);
         stored.map(|(stored, _)| stored).ok_or_else(|| not_stored(uri))
     }
 
     async fn with_result(
         &self,
-        request: &ClientRequest<'_>,
+        caller: &Caller,
         uri: &str,
         work: impl FnOnce(&StoredResult) -> ToolOutput + Send + 'static,
     ) -> ToolOutput {
-        let stored = self.stored_result(request, uri)?;
-        let principal = &request.caller.principal;
-        let output = self.computations.run(principal, move || work(&stored)).await;
+        let stored = self.find(caller, uri)?;
+        let output = self.computations.run(&caller.principal, move || work(&stored)).await;
         output.unwrap_or_else(|error| Err(error.to_string()))
     }
 
     /// Returns the response to `resources/read` if the URI is one of a stored result.
-    pub(super) fn read_stored_result(
-        &self,
-        request: &ClientRequest<'_>,
-        uri: &str,
-    ) -> Option<Reply> {
-        let caller = request.caller;
+    pub(super) fn read(&self, caller: &Caller, uri: &str) -> Option<Reply> {
         self.endpoints.options(caller.endpoint).large_results?;
         if !uri.starts_with(URI_PREFIX) {
             return None;
         }
-        let Some((stored, remaining)) = self.stored_results.find(&caller.principal, uri) else {
+        let Some((stored, remaining)) = self.stored.find(&caller.principal, uri) else {
             let code = match caller.era() {
                 Era::Legacy => envelope::code::RESOURCE_NOT_FOUND,
                 Era::Modern => envelope::code::INVALID_PARAMS,
@@ -219,10 +231,10 @@ fn selected(stored: &StoredResult, pointer: &str, limit: usize) -> ToolOutput {
 
 /// The replacement of the large parts of one result.
 struct Storing<'a> {
-    gateway: &'a GatewayInner,
+    stored: &'a StoredResults,
     caller: &'a Caller,
     tool: &'a str,
-    limits: LargeResults,
+    limits: LargeResultLimits,
     max_bytes: usize,
 }
 
@@ -314,7 +326,7 @@ impl Storing<'_> {
         let stored = StoredResult { text, is_json };
         let (bytes, mime_type) = (stored.text.len(), stored.mime_type());
         let principal = &self.caller.principal;
-        let uri = self.gateway.stored_results.insert(principal, stored, self.limits.ttl);
+        let uri = self.stored.insert(principal, stored, self.limits.ttl);
         if uri.is_none() {
             tracing::warn!(tool = self.tool, bytes, "large result not stored");
         }

@@ -10,14 +10,14 @@ use innkeeper_protocol::request_meta::Implementation;
 use innkeeper_protocol::{Era, Revision, skim};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{ClientRequest, Reply};
+use super::Methods;
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::gateway_tools::add_capabilities;
 use crate::offering::{aggregate_capabilities, declare_all};
 use crate::offers::{CallerOffering, Need};
+use crate::request::{ClientRequest, Reply};
 
 /// The name and the version of the gateway for clients.
 const SERVER_INFO: Implementation<'static> =
@@ -54,8 +54,8 @@ pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<ClientIdentit
     Ok(ClientIdentity { revision, capabilities: capabilities.map_err(internal)?.into() })
 }
 
-impl GatewayInner {
-    pub(super) async fn initialize(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+impl Methods {
+    pub(super) async fn initialize(&self, request: &ClientRequest<'_>) -> Reply {
         let identity = read_initialize(request.params.raw())?;
         let revision = identity.revision;
         let client = request.caller.client.as_ref();
@@ -72,7 +72,7 @@ impl GatewayInner {
         to_raw_value(&response).map_err(internal)
     }
 
-    pub(super) async fn discover(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+    pub(super) async fn discover(&self, request: &ClientRequest<'_>) -> Reply {
         let revision = request.caller.identity.revision;
         let (capabilities, instructions) = self.describe(request.caller, revision).await?;
         let response = DiscoverResponse {
@@ -89,7 +89,7 @@ impl GatewayInner {
     /// Returns the capabilities and the instructions for a caller. Servers that the client has not used
     /// do not start for it: what they have is unknown, as is what servers have that are not ready yet.
     async fn describe(
-        self: &Arc<Self>,
+        &self,
         caller: &Caller,
         revision: Revision,
     ) -> Result<(Box<RawValue>, Option<String>), RpcError> {
@@ -99,22 +99,22 @@ impl GatewayInner {
         if self.may_offer_more(&offering, caller.endpoint) {
             declare_all(&mut capabilities, revision);
         }
-        if !self.has_tasks(caller) {
+        if !self.calls.passes_tasks(caller) {
             capabilities.remove("tasks");
         }
-        add_capabilities(&mut capabilities, self.endpoints.options(caller.endpoint));
+        add_capabilities(&mut capabilities, self.offers.endpoints.options(caller.endpoint));
         Ok((to_raw_value(&capabilities).map_err(internal)?, offering.instructions()))
     }
 
     /// Returns whether a server of the caller has not offered anything yet, and may do so later. Many
     /// clients never ask for the lists of a capability that was not declared at the start.
     fn may_offer_more(&self, offering: &CallerOffering, endpoint: usize) -> bool {
-        let options = self.endpoints.options(endpoint);
+        let options = self.offers.endpoints.options(endpoint);
         let offers = |name: &Arc<str>| offering.servers.iter().any(|server| server.name == *name);
         let upstreams = offering.view.upstreams();
         let mut names = upstreams.iter().flat_map(|upstream| Vec::clone(&upstream.names()));
         names.any(|name| options.has_server(&name) && !offers(&name))
-            || !self.servers.unstarted_servers(&offering.view, endpoint).is_empty()
+            || !self.offers.servers.unstarted_servers(&offering.view, endpoint).is_empty()
     }
 }
 

@@ -1,0 +1,264 @@
+//! Calls of servers: the one way of every call of a tool, from its name to its result.
+//!
+//! `call_tool` below is the whole way: find the tool, check the headers that repeat arguments, wait for an
+//! approval, count the rate, show the call in the monitor, forward it to its server (`forwarding.rs`), and
+//! store a large result. Requests that are no calls of tools, but go to a server too, are in `items.rs` and
+//! `client_tasks.rs`.
+
+mod approval_replies;
+mod approvals;
+mod approved_calls;
+mod client_tasks;
+mod forwarding;
+mod gateway_tools;
+mod items;
+mod large_results;
+mod operator_answers;
+mod operator_callback;
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use innkeeper_host::{Arguments, CallError, CallOptions};
+use innkeeper_protocol::{RequestId, Revision};
+use serde_json::json;
+
+use crate::audit_log::AuditLog;
+use crate::call_monitor::{CallInFlight, CallMonitor, CallSubject};
+use crate::client::Client;
+use crate::error::{ErrorKind, RpcError, shown_name};
+use crate::gateway_tools::{GatewayTool, text_result};
+use crate::json_text::complete_result;
+use crate::offering::NamedItem;
+use crate::offers::{CallerOffering, Need, Offers};
+use crate::parked_calls::ParkedCalls;
+use crate::pending_questions::PendingQuestions;
+use crate::rate_limits::RateLimits;
+use crate::request::{ClientRequest, Reply};
+use crate::tasks::{Computations, GatewayTasks};
+use approvals::Approvals;
+use client_tasks::{ClientTasks, TaskCall};
+use forwarding::CallTarget;
+use large_results::LargeResults;
+pub use operator_answers::{AnswerOutcome, OperatorAnswer};
+
+/// What every call of a client uses.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    offers: Arc<Offers>,
+    rate_limits: Arc<RateLimits>,
+    pub(crate) monitor: CallMonitor,
+    audit_log: Arc<AuditLog>,
+    parked: Arc<ParkedCalls>,
+    large_results: LargeResults,
+    client_tasks: ClientTasks,
+    /// `None` if no operator answers questions.
+    approvals: Option<Arc<Approvals>>,
+    computations: Computations,
+    /// Whether the hosts send trace contexts of their own.
+    has_traces: bool,
+}
+
+/// What the calls use of the gateway.
+pub(crate) struct CallsContext<'a> {
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) rate_limits: Arc<RateLimits>,
+    pub(crate) audit_log: Arc<AuditLog>,
+    pub(crate) parked_calls: Arc<ParkedCalls>,
+    pub(crate) questions: Option<PendingQuestions>,
+    pub(crate) tasks: GatewayTasks,
+    /// The id of this replica, if there are several.
+    pub(crate) replica: Option<&'a str>,
+    pub(crate) has_traces: bool,
+}
+
+impl Calls {
+    pub(crate) fn new(context: CallsContext<'_>) -> Arc<Self> {
+        let CallsContext { offers, questions, tasks, replica, .. } = context;
+        let endpoints = offers.endpoints.clone();
+        let approvals = questions
+            .map(|questions| Arc::new(Approvals::new(questions, endpoints.clone(), tasks)));
+        let computations = Computations::default();
+        Arc::new(Self {
+            offers,
+            rate_limits: context.rate_limits,
+            monitor: CallMonitor::new(),
+            audit_log: context.audit_log,
+            parked: context.parked_calls,
+            large_results: LargeResults::new(endpoints, replica, computations.clone()),
+            client_tasks: ClientTasks::new(replica),
+            approvals,
+            computations,
+            has_traces: context.has_traces,
+        })
+    }
+
+    /// Returns the questions to operators.
+    pub(crate) fn questions(&self) -> Option<&PendingQuestions> {
+        self.approvals.as_ref().map(|approvals| &approvals.questions)
+    }
+
+    /// Removes what waits for its client no more. Returns the number of calls that wait.
+    pub(crate) fn remove_expired(&self) -> usize {
+        self.large_results.remove_expired();
+        self.parked.remove_expired()
+    }
+
+    /// Ends the wait for an approval of a call that its client cancels.
+    pub(crate) fn withdraw(&self, client: &Client, request: &RequestId) {
+        if let Some(approvals) = &self.approvals {
+            approvals.withdraw(client, request);
+        }
+    }
+
+    /// Handles `tools/call`.
+    pub(crate) async fn call_tool(self: &Arc<Self>, request: &ClientRequest<'_>) -> Reply {
+        let name = request.string_param("name")?;
+        let options = self.offers.endpoints.options(request.caller.endpoint);
+        match GatewayTool::find(options, &name) {
+            // In a box: a nested call makes the future large.
+            Some(tool) => Box::pin(self.call_gateway_tool(request, tool)).await,
+            None => {
+                let offering = self.offers.offering_for(request.caller, Need::Tool(&name)).await?;
+                self.call_offered_tool(request, &offering, &name).await
+            }
+        }
+    }
+
+    /// Calls a tool of a server.
+    pub(super) async fn call_offered_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        offering: &CallerOffering,
+        name: &str,
+    ) -> Reply {
+        let principal = &request.caller.principal;
+        let Some(tool) = self.offers.permitted_tool(principal, offering, name) else {
+            let unknown = RpcError::unknown_item("tool", name);
+            let error =
+                self.offers.missing_item(request.caller, offering, Need::Tool(name), unknown);
+            if error.kind == ErrorKind::UnknownItem {
+                self.audit_log.record_refused_tool(principal, name);
+            }
+            return Err(error);
+        };
+        if let Some(headers) = request.param_headers {
+            let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+            let checked = tool.param_headers.check_call(request.params.raw(), header);
+            checked.map_err(|mismatch| RpcError::new(mismatch.code(), mismatch.to_string()))?;
+        }
+        let approvals = self.approvals.as_ref().filter(|approvals| approvals.are_needed_for(tool));
+        if let Some(approvals) = approvals
+            && let Some(reply) = Box::pin(approvals.continue_wait(request, tool, name)).await
+        {
+            return reply;
+        }
+        self.rate_limits.count_call(principal, &tool.names).map_err(|exceeded| {
+            let text = format!("call of `{}`: {exceeded}", shown_name(name));
+            self.audit_log.record("rate", Some(principal), &text);
+            RpcError::from_rate(exceeded)
+        })?;
+        match approvals {
+            Some(approvals) => Box::pin(approvals.ask(request, tool, name)).await,
+            None => self.run_tool(request, tool, name).await,
+        }
+    }
+
+    /// Runs a call that the client may make.
+    pub(super) async fn run_tool(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        tool: &NamedItem,
+        name: &str,
+    ) -> Reply {
+        let monitored = self.monitor.start(CallSubject {
+            principal: request.caller.principal.clone(),
+            server: tool.server.name.clone(),
+            tool: name.into(),
+            transport: request.caller.transport,
+        });
+        let call = monitored.call().clone();
+        // In a box: each caller of the future would have room for it.
+        monitored.run(Box::pin(self.forward_call(request, tool, name, call))).await
+    }
+
+    async fn forward_call(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        tool: &NamedItem,
+        name: &str,
+        in_flight: Arc<CallInFlight>,
+    ) -> Reply {
+        let arguments = request.raw_param("arguments");
+        let target = CallTarget {
+            server: &tool.server,
+            item: name,
+            digest_of: arguments,
+            task: None,
+            may_repeat: tool.may_repeat,
+        };
+        let host = tool.server.upstream.host.clone();
+        let host_name: Box<str> = tool.names.prefixed().into();
+        let task_call = self.client_tasks.call(request, tool, self.passes_tasks(request.caller))?;
+        let call = {
+            let arguments = arguments.map(ToOwned::to_owned);
+            let task_call = task_call.as_ref().map(TaskCall::for_host);
+            let in_flight = in_flight.clone();
+            move |options: CallOptions| async move {
+                let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
+                let result = match task_call {
+                    // In a box: each call would have room for the future.
+                    Some(call) => Box::pin(call.call(&host_name, arguments, options)).await?,
+                    None => host.call_tool_with(&host_name, arguments, options).await?,
+                };
+                in_flight.record_result(&result);
+                Ok(result.into_raw())
+            }
+        };
+        let revision = request.caller.identity.revision;
+        let result = match self.forward(request, target, call).await {
+            // A model can correct its arguments only if it sees the problem.
+            Err(error @ CallError::Validation { .. }) if revision >= Revision::V2025_11_25 => {
+                in_flight.record_tool_error();
+                text_result(&[error.to_string()], true)
+            }
+            Err(error) => return Err(RpcError::from_call_error(error, name)),
+            Ok(result) => {
+                let result = result?;
+                let task = task_call.and_then(|call| {
+                    self.client_tasks.created(request.caller, name, call, &result)
+                });
+                match task {
+                    Some(task) => return task,
+                    None => self.large_results.store(request.caller, name, result),
+                }
+            }
+        };
+        Ok(complete_result(result, request.caller.era()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forwarded_call_has_no_room_for_the_futures_of_tasks() {
+        type Request = ClientRequest<'static>;
+
+        fn future_bytes<F>(
+            _call: impl Fn(
+                &'static Arc<Calls>,
+                &'static Request,
+                &'static NamedItem,
+                Arc<CallInFlight>,
+            ) -> F,
+        ) -> usize {
+            size_of::<F>()
+        }
+        let bytes = future_bytes(|calls, request, tool, in_flight| {
+            calls.forward_call(request, tool, "echo", in_flight)
+        });
+        assert!(bytes <= 4_700, "{bytes} bytes");
+    }
+}
