@@ -236,3 +236,22 @@ while len(levels) < 2 and time.monotonic() < end:
 print(levels)
 """
     ) == "True True\nwaited\n['CRITICAL', 'CRITICAL']\n"
+
+
+def test_a_future_that_an_interrupt_kept_from_its_await_is_not_reported() -> None:
+    script = Script(
+        """
+import gc
+async def main():
+    host = MCPHost(config("--hang-calls"))
+    await host.initialize()
+    call = host._calls.call_tool("fx.echo", {"message": "a"}, None).future()
+    await host.shutdown()
+    while not call.done():
+        await asyncio.sleep(0)
+    del call
+asyncio.run(main())
+gc.collect()
+"""
+    )
+    assert script.finish() == (0, "", "")

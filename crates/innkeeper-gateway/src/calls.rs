@@ -35,10 +35,10 @@ use crate::parked_calls::ParkedCalls;
 use crate::pending_questions::PendingQuestions;
 use crate::rate_limits::RateLimits;
 use crate::request::{ClientRequest, Reply};
-use crate::tasks::{Computations, GatewayTasks};
+use crate::tasks::GatewayTasks;
 use approvals::Approvals;
 use client_tasks::{ClientTasks, TaskCall};
-use forwarding::CallTarget;
+use forwarding::{CallTarget, Forwarding};
 use large_results::LargeResults;
 pub use operator_answers::{AnswerOutcome, OperatorAnswer};
 
@@ -49,14 +49,11 @@ pub(crate) struct Calls {
     rate_limits: Arc<RateLimits>,
     pub(crate) monitor: CallMonitor,
     audit_log: Arc<AuditLog>,
-    parked: Arc<ParkedCalls>,
+    forwarding: Forwarding,
     large_results: LargeResults,
     client_tasks: ClientTasks,
     /// `None` if no operator answers questions.
     approvals: Option<Arc<Approvals>>,
-    computations: Computations,
-    /// Whether the hosts send trace contexts of their own.
-    has_traces: bool,
 }
 
 /// What the calls use of the gateway.
@@ -69,6 +66,7 @@ pub(crate) struct CallsContext<'a> {
     pub(crate) tasks: GatewayTasks,
     /// The id of this replica, if there are several.
     pub(crate) replica: Option<&'a str>,
+    /// Whether the hosts send trace contexts of their own.
     pub(crate) has_traces: bool,
 }
 
@@ -78,18 +76,15 @@ impl Calls {
         let endpoints = offers.endpoints.clone();
         let approvals = questions
             .map(|questions| Arc::new(Approvals::new(questions, endpoints.clone(), tasks)));
-        let computations = Computations::default();
         Arc::new(Self {
             offers,
             rate_limits: context.rate_limits,
             monitor: CallMonitor::new(),
             audit_log: context.audit_log,
-            parked: context.parked_calls,
-            large_results: LargeResults::new(endpoints, replica, computations.clone()),
+            forwarding: Forwarding::new(context.parked_calls, context.has_traces),
+            large_results: LargeResults::new(endpoints, replica),
             client_tasks: ClientTasks::new(replica),
             approvals,
-            computations,
-            has_traces: context.has_traces,
         })
     }
 
@@ -101,7 +96,7 @@ impl Calls {
     /// Removes what waits for its client no more. Returns the number of calls that wait.
     pub(crate) fn remove_expired(&self) -> usize {
         self.large_results.remove_expired();
-        self.parked.remove_expired()
+        self.forwarding.parked.remove_expired()
     }
 
     /// Ends the wait for an approval of a call that its client cancels.

@@ -129,7 +129,7 @@ impl Console {
         }
     }
 
-    fn gateway(&self) -> &Arc<crate::gateway::GatewayInner> {
+    fn gateway(&self) -> &Arc<crate::state::GatewayState> {
         &self.transport.gateway
     }
 

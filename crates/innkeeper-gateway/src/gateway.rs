@@ -1,12 +1,10 @@
 //! The public API of a gateway.
 
 mod reload;
-mod replication;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use innkeeper_host::config::RateConfig;
 use innkeeper_host::{Config, Host, HostBuilder, ShutdownReport, Telemetry};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,7 +19,7 @@ use crate::connections::ConnectionService;
 use crate::http_access::HttpAccess;
 use crate::listener::GatewayListener;
 use crate::methods::Methods;
-use crate::metrics::{GatewayMetrics, RejectionReason};
+use crate::metrics::GatewayMetrics;
 use crate::offers::Offers;
 use crate::options::{ConsoleOptions, GatewayOptions};
 use crate::parked_calls::ParkedCalls;
@@ -29,33 +27,38 @@ use crate::pending_questions::store::StoreError;
 use crate::pending_questions::{PendingQuestions, QuestionId};
 use crate::policy::ToolPolicy;
 use crate::principal::Principal;
-use crate::rate_limits::{RateExceeded, RateLimits};
-use crate::replicas::{OwnedKey, Replicas};
+use crate::rate_limits::RateLimits;
+use crate::replicas::Replicas;
 use crate::response_memory::ResponseMemory;
 use crate::router;
 use crate::server;
-use crate::servers::{ChangedSessions, PrepareHost, Servers, ServersBuilder, ServersContext};
+use crate::servers::{PrepareHost, ServersBuilder, ServersContext};
+use crate::state::{GatewayState, OptionalDoors};
 use crate::subscribers::Subscribers;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::GatewayTasks;
 use crate::transport;
-use crate::transport::http::HttpTransport;
-pub(crate) use replication::Replication;
+use crate::transport::http::{HttpTransport, upkeep};
 
 /// Prepares a gateway: the host must know the gateway's callbacks before its servers start, because
 /// the handshake declares them.
 #[derive(Clone, Debug)]
 pub struct GatewayBuilder {
     options: GatewayOptions,
-    policy: ToolPolicy,
-    bindings: Bindings,
-    rates: Arc<RateLimits>,
+    rules: ClientRules,
     telemetry: Option<Telemetry>,
-    console: Option<ConsoleOptions>,
-    connections: Option<ConnectionService>,
+    doors: OptionalDoors,
     replicas: Option<Replicas>,
     questions: Option<PendingQuestions>,
     servers: ServersBuilder,
+}
+
+/// What each client may use, and how often.
+#[derive(Clone, Debug)]
+struct ClientRules {
+    policy: ToolPolicy,
+    bindings: Bindings,
+    rates: Arc<RateLimits>,
 }
 
 impl GatewayBuilder {
@@ -64,12 +67,13 @@ impl GatewayBuilder {
     pub fn new(options: GatewayOptions) -> Self {
         Self {
             options,
-            policy: ToolPolicy::default(),
-            bindings: Bindings::default(),
-            rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
+            rules: ClientRules {
+                policy: ToolPolicy::default(),
+                bindings: Bindings::default(),
+                rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
+            },
             telemetry: None,
-            console: None,
-            connections: None,
+            doors: OptionalDoors::default(),
             replicas: None,
             questions: None,
             servers: ServersBuilder::default(),
@@ -110,21 +114,24 @@ impl GatewayBuilder {
 
     /// Sets the tools that each client may use. Default: every tool.
     #[must_use]
-    pub fn policy(self, policy: ToolPolicy) -> Self {
-        Self { policy, ..self }
+    pub fn policy(mut self, policy: ToolPolicy) -> Self {
+        self.rules.policy = policy;
+        self
     }
 
     /// Sets the servers and endpoints that each client may use. A client sees nothing of the others: they
     /// are unknown, as names that do not exist. Default: all of them.
     #[must_use]
-    pub fn bindings(self, bindings: Bindings) -> Self {
-        Self { bindings, ..self }
+    pub fn bindings(mut self, bindings: Bindings) -> Self {
+        self.rules.bindings = bindings;
+        self
     }
 
     /// Sets the maximum rates of each client. Default: none.
     #[must_use]
-    pub fn rate_limits(self, rates: RateLimits) -> Self {
-        Self { rates: Arc::new(rates), ..self }
+    pub fn rate_limits(mut self, rates: RateLimits) -> Self {
+        self.rules.rates = Arc::new(rates);
+        self
     }
 
     /// Sets the OpenTelemetry providers. Default: none, at no cost.
@@ -142,8 +149,9 @@ impl GatewayBuilder {
     /// Adds the connection service: its paths, and the tools, prompts and resources of the servers
     /// for its connections. Default: none.
     #[must_use]
-    pub fn connections(self, service: ConnectionService) -> Self {
-        Self { connections: Some(service), ..self }
+    pub fn connections(mut self, service: ConnectionService) -> Self {
+        self.doors.connections = Some(service);
+        self
     }
 
     /// Makes the gateway one of several replicas: sessions of `/mcp` outlive the process, and a request
@@ -162,8 +170,9 @@ impl GatewayBuilder {
 
     /// Adds the console for operators at `/console`. Default: none.
     #[must_use]
-    pub fn console(self, options: ConsoleOptions) -> Self {
-        Self { console: Some(options), ..self }
+    pub fn console(mut self, options: ConsoleOptions) -> Self {
+        self.doors.console = Some(options);
+        self
     }
 
     /// Registers the gateway's callbacks with a host that has not started yet, which shares
@@ -176,14 +185,13 @@ impl GatewayBuilder {
     /// Creates the gateway of a started host.
     pub fn build(self, host: Host) -> Gateway {
         let options = self.options;
-        let endpoints = Arc::new(Endpoints::from_options(&options, self.bindings));
+        let endpoints = Arc::new(Endpoints::from_options(&options, self.rules.bindings));
         let tasks = GatewayTasks::default();
-        let replication = self.replicas.map(|replicas| {
-            tasks.spawn(replicas.clone().share_rates(self.rates.clone()));
-            Replication::new(replicas, &tasks, options.request_time)
-        });
-        let replicas = replication.as_ref().map(|replication| replication.replicas.clone());
-        let replica = replicas.as_ref().map(Replicas::id);
+        if let Some(replicas) = &self.replicas {
+            replicas.start(&tasks);
+            tasks.spawn(replicas.clone().share_rates(self.rules.rates.clone()));
+        }
+        let replica = self.replicas.as_ref().map(Replicas::id);
         let parked_calls = Arc::new(ParkedCalls::new(replica));
         let responses = ResponseMemory::new(options.max_response_bytes);
         let subscribers = Arc::new(Subscribers::default());
@@ -196,14 +204,14 @@ impl GatewayBuilder {
                 subscribers: subscribers.clone(),
                 parked_calls: parked_calls.clone(),
                 audit_log: audit_log.clone(),
-                replicas: replicas.clone(),
+                replicas: self.replicas.clone(),
                 tasks: tasks.clone(),
             },
         );
-        let offers = Arc::new(Offers::new(endpoints.clone(), servers.clone(), self.policy));
+        let offers = Arc::new(Offers::new(endpoints.clone(), servers.clone(), self.rules.policy));
         let calls = Calls::new(CallsContext {
             offers: offers.clone(),
-            rate_limits: self.rates.clone(),
+            rate_limits: self.rules.rates.clone(),
             audit_log: audit_log.clone(),
             parked_calls,
             questions: self.questions,
@@ -215,7 +223,7 @@ impl GatewayBuilder {
         let subscriptions =
             Subscriptions::new(offers.clone(), subscribers, tasks.clone(), closing.clone());
         let methods = Methods::new(offers.clone(), calls.clone(), subscriptions, self.telemetry);
-        let inner = Arc::new(GatewayInner {
+        let state = Arc::new(GatewayState {
             options,
             offers,
             calls,
@@ -225,70 +233,23 @@ impl GatewayBuilder {
             responses,
             metrics: GatewayMetrics::new(),
             audit_log,
-            rate_limits: self.rates,
-            console: self.console,
-            connections: self.connections,
-            replication,
+            rate_limits: self.rules.rates,
+            doors: self.doors,
+            replicas: self.replicas,
             tasks,
             closing,
         });
-        inner.tasks.spawn(remove_expired(Arc::downgrade(&inner.calls)));
-        Gateway(inner)
+        state.tasks.spawn(remove_expired(Arc::downgrade(&state.calls)));
+        Gateway { state, transport: Arc::default() }
     }
 }
 
 /// The servers of a host as one MCP server. Clones share the gateway.
 #[derive(Clone, Debug)]
-pub struct Gateway(Arc<GatewayInner>);
-
-#[derive(Debug)]
-pub(crate) struct GatewayInner {
-    pub(crate) options: GatewayOptions,
-    pub(crate) endpoints: Arc<Endpoints>,
-    pub(crate) servers: Arc<Servers>,
-    pub(crate) offers: Arc<Offers>,
-    pub(crate) calls: Arc<Calls>,
-    pub(crate) methods: Methods,
-    pub(crate) responses: ResponseMemory,
-    pub(crate) metrics: GatewayMetrics,
-    pub(crate) audit_log: Arc<AuditLog>,
-    pub(crate) rate_limits: Arc<RateLimits>,
-    pub(crate) console: Option<ConsoleOptions>,
-    pub(crate) connections: Option<ConnectionService>,
-    pub(crate) replication: Option<Replication>,
-    pub(crate) tasks: GatewayTasks,
-    /// Set when the gateway accepts no more requests.
-    pub(crate) closing: Arc<SetOnce<()>>,
-}
-
-impl GatewayInner {
-    /// Returns the reason why the gateway cannot serve now.
-    pub(crate) fn not_ready(&self) -> Option<String> {
-        if self.closing.initialized() {
-            return Some("the gateway is closing".to_owned());
-        }
-        let (name, state) = self.servers.missing_required()?;
-        Some(format!("required server `{name}` is {}", state.as_str()))
-    }
-
-    /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
-    /// for the first message.
-    pub(crate) fn count_batched(
-        &self,
-        principal: &Principal,
-        index: usize,
-    ) -> Result<(), RateExceeded> {
-        if index == 0 {
-            return Ok(());
-        }
-        let counted = self.rate_limits.count_request(principal);
-        counted.inspect_err(|_| self.metrics.count_rejection(RejectionReason::Rate))
-    }
-
-    /// Waits until the gateway accepts no more requests.
-    pub(crate) async fn drained(&self) {
-        self.closing.wait().await;
-    }
+pub struct Gateway {
+    state: Arc<GatewayState>,
+    /// The HTTP transport of the first router, for requests that other replicas pass on.
+    transport: Arc<OnceLock<Weak<HttpTransport>>>,
 }
 
 impl Gateway {
@@ -307,9 +268,9 @@ impl Gateway {
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        let endpoint = self.0.endpoints.place_for(&principal, 0);
+        let endpoint = self.state.endpoints.place_for(&principal, 0);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
-        transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
+        transport::connection::serve(&self.state, (principal, endpoint), reader, writer).await
     }
 
     /// Works like [`Self::serve_connection`], with the items of one server under their own names.
@@ -325,20 +286,20 @@ impl Gateway {
         reader: impl AsyncRead + Send + Unpin,
         writer: impl AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        let options = &self.0.options;
+        let options = &self.state.options;
         let position = options.connection_servers.iter().position(|name| name == server);
         let position = position.ok_or(std::io::ErrorKind::NotFound)?;
         let endpoint = 1 + options.named_endpoints.len() + position;
-        let endpoint = self.0.endpoints.place_for(&principal, endpoint);
+        let endpoint = self.state.endpoints.place_for(&principal, endpoint);
         let endpoint = endpoint.ok_or(std::io::ErrorKind::NotFound)?;
-        transport::connection::serve(&self.0, (principal, endpoint), reader, writer).await
+        transport::connection::serve(&self.state, (principal, endpoint), reader, writer).await
     }
 
     /// Returns whether [`Self::serve_server_connection`] serves the server: a server of the configuration
     /// at the start.
     #[must_use]
     pub fn has_server_connection(&self, server: &str) -> bool {
-        self.0.options.connection_servers.iter().any(|name| name == server)
+        self.state.options.connection_servers.iter().any(|name| name == server)
     }
 
     /// Returns the HTTP routes of the gateway, for an application that nests them in its own.
@@ -365,25 +326,10 @@ impl Gateway {
     /// }
     /// ```
     pub fn router(&self, access: impl Into<Arc<HttpAccess>>) -> axum::Router {
-        let transport = Arc::new(HttpTransport::new(self.0.clone()));
-        let idle = self.0.options.idle_session;
-        self.0.tasks.spawn(end_idle_sessions(Arc::downgrade(&transport), idle));
-        let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
-        self.0.tasks.spawn(end_idle_streams(weak, closing));
-        if let Some(replication) = &self.0.replication {
-            // Other replicas reach the sessions of the first router.
-            drop(replication.transport.set(Arc::downgrade(&transport)));
-            let (weak, replicas) = (Arc::downgrade(&transport), replication.replicas.clone());
-            self.0.tasks.spawn(end_lost_sessions(weak, replicas));
-            let servers = Arc::downgrade(&self.0.servers);
-            self.0.tasks.spawn(end_singletons_in_time(servers, replication.replicas.clone()));
-            if let Some(changed) = self.0.servers.changed_sessions() {
-                let weak = Arc::downgrade(&transport);
-                self.0.tasks.spawn(store_changed_sessions(weak, changed.clone()));
-            }
-            let (weak, closing) = (Arc::downgrade(&transport), self.0.closing.clone());
-            self.0.tasks.spawn(hand_over_sessions(weak, closing));
-        }
+        let transport = Arc::new(HttpTransport::new(self.state.clone()));
+        upkeep::start(&transport);
+        // Other replicas reach the sessions of the first router.
+        drop(self.transport.set(Arc::downgrade(&transport)));
         router::router(transport, access.into())
     }
 
@@ -399,21 +345,22 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
     ) -> std::io::Result<()> {
         // Each address is a replica with the requests of many clients.
-        server::serve(&self.0, router::replica_router(&self.0), listener.into(), usize::MAX).await
+        let router = router::replica_router(&self.state, &self.transport);
+        server::serve(&self.state, router, listener.into(), usize::MAX).await
     }
 
     /// Gives up what the replica owns, so that other replicas take over at once. Call it after
     /// [`Self::serve_http`] and [`Self::shut_down_private_servers`] have ended: another replica then
     /// starts these servers. Takes at most two seconds for each response of Redis.
     pub async fn leave_replicas(&self) {
-        if let Some(replication) = &self.0.replication {
+        if let Some(replicas) = &self.state.replicas {
             // A key that is being given up is no longer among those of the replica.
-            let transport = replication.transport.get().and_then(Weak::upgrade);
+            let transport = self.transport.get().and_then(Weak::upgrade);
             let _handed_over = match &transport {
                 Some(transport) => Some(transport.pause_hand_over().await),
                 None => None,
             };
-            replication.replicas.leave().await;
+            replicas.leave().await;
         }
     }
 
@@ -428,13 +375,13 @@ impl Gateway {
         listener: impl Into<GatewayListener>,
         access: impl Into<Arc<HttpAccess>>,
     ) -> std::io::Result<()> {
-        let maximum = self.0.options.max_connections_per_address;
-        server::serve(&self.0, self.router(access), listener.into(), maximum).await
+        let maximum = self.state.options.max_connections_per_address;
+        server::serve(&self.state, self.router(access), listener.into(), maximum).await
     }
 
     /// Returns the questions of the gateway, for lists and notices; `None` without questions.
     pub fn questions(&self) -> Option<&PendingQuestions> {
-        self.0.calls.questions()
+        self.state.calls.questions()
     }
 
     /// Answers a question as an operator, whom the caller has authenticated. An approved call runs in
@@ -450,19 +397,19 @@ impl Gateway {
         operator: &str,
         answer: OperatorAnswer,
     ) -> Result<AnswerOutcome, StoreError> {
-        self.0.calls.answer_question(id, operator, answer).await
+        self.state.calls.answer_question(id, operator, answer).await
     }
 
     /// Returns the reason why the gateway is not ready: a required server, or that the gateway closes.
     pub fn not_ready(&self) -> Option<String> {
-        self.0.not_ready()
+        self.state.not_ready()
     }
 
     /// Waits until all required servers are ready, which may never be the case. The future can be
     /// dropped.
     pub async fn ready(&self) {
         // Before the first look, so that no change stays unseen.
-        let mut events = self.0.servers.shared_host().events();
+        let mut events = self.state.servers.shared_host().events();
         while self.not_ready().is_some() {
             if let Err(RecvError::Closed) = events.recv().await {
                 std::future::pending::<()>().await;
@@ -474,31 +421,18 @@ impl Gateway {
     /// [`GatewayBuilder::build`] is not stopped. Takes as long as [`Host::shutdown`] of one host.
     /// Without this call, the drop of the gateway kills these servers.
     pub async fn shut_down_private_servers(&self) -> Vec<ShutdownReport> {
-        self.0.servers.shut_down_private_hosts().await
+        self.state.servers.shut_down_private_hosts().await
     }
 
     /// Accepts no more requests and connections. Event streams of the modern era end.
     pub fn close(&self) {
         // A second call finds the cell set.
-        drop(self.0.closing.set(()));
+        drop(self.state.closing.set(()));
     }
 }
 
-/// Interval of the search for idle sessions, and for expired calls and results.
+/// Interval of the search for expired calls and results.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Shortest interval of the search for idle sessions, for a short idle time.
-const MIN_CLEANUP_INTERVAL: Duration = Duration::from_millis(100);
-
-async fn end_idle_sessions(transport: Weak<HttpTransport>, idle: Duration) {
-    // Redis forgets what the replica does not keep within the idle time.
-    let interval = (idle / 8).clamp(MIN_CLEANUP_INTERVAL, CLEANUP_INTERVAL);
-    loop {
-        sleep(interval).await;
-        let Some(transport) = transport.upgrade() else { return };
-        transport.end_idle_sessions();
-    }
-}
 
 async fn remove_expired(calls: Weak<Calls>) {
     loop {
@@ -508,72 +442,5 @@ async fn remove_expired(calls: Weak<Calls>) {
     }
 }
 
-/// Ends the sessions and the servers that other replicas can own.
-async fn end_lost_sessions(transport: Weak<HttpTransport>, replicas: Replicas) {
-    loop {
-        let lost = replicas.lost().await;
-        let Some(transport) = transport.upgrade() else { return };
-        transport.end_lost_sessions();
-        for key in lost {
-            match key {
-                OwnedKey::Session(_) => {}
-                OwnedKey::Principal(principal) => {
-                    transport.gateway.servers.end_principal(&principal);
-                }
-                OwnedKey::Singletons => transport.gateway.servers.end_singletons(),
-            }
-        }
-    }
-}
-
-/// Time between two looks at the sessions of a gateway that closes.
-const CLOSING_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Ends the streams for messages that belong to no request when the gateway closes, each when its
-/// session has no request in flight: an open stream would delay the end of the gateway.
-async fn end_idle_streams(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
-    closing.wait().await;
-    loop {
-        let Some(current) = transport.upgrade() else { return };
-        current.sessions.end_idle_streams();
-        drop(current);
-        sleep(CLOSING_INTERVAL).await;
-    }
-}
-
-/// Gives the sessions up when the gateway closes.
-async fn hand_over_sessions(transport: Weak<HttpTransport>, closing: Arc<SetOnce<()>>) {
-    closing.wait().await;
-    loop {
-        // The gateway can be dropped between two looks.
-        let Some(current) = transport.upgrade() else { return };
-        current.hand_over_inactive().await;
-        drop(current);
-        sleep(CLOSING_INTERVAL).await;
-    }
-}
-
-/// Stores the sessions of clients whose sessions with remote servers changed.
-async fn store_changed_sessions(transport: Weak<HttpTransport>, changed: Arc<ChangedSessions>) {
-    loop {
-        let clients = changed.take().await;
-        let Some(transport) = transport.upgrade() else { return };
-        // A gateway that closes stores each session before it gives the session up.
-        if !transport.gateway.closing.initialized() {
-            join_all(clients.into_iter().map(|client| transport.store_session_of(client))).await;
-        }
-    }
-}
-
-/// Kills the servers of which all replicas have one process as soon as this replica has no lease: before
-/// another replica may start them.
-async fn end_singletons_in_time(servers: Weak<Servers>, replicas: Replicas) {
-    loop {
-        // The lease ends here a fifth of its time earlier than in Redis.
-        sleep(replicas.lease_time() / 20).await;
-        let Some(servers) = servers.upgrade() else { return };
-        if !replicas.has_lease() {
-            servers.end_singletons();
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,7 @@
 //! Offers the servers of an MCP host as one MCP server to remote and local clients of any protocol
 //! revision.
 //!
-//! The modules stand roughly from the bottom up. [`Gateway`], its router, the methods and the transports
-//! use each other.
+//! The modules stand from the bottom up.
 
 mod host_name;
 mod listener;
@@ -82,7 +81,7 @@ mod subscriptions;
 
 mod methods;
 
-mod gateway;
+mod state;
 
 mod transport;
 
@@ -94,6 +93,8 @@ mod console;
 
 mod router;
 mod server;
+
+mod gateway;
 
 #[cfg(doctest)]
 mod pages;

@@ -22,7 +22,6 @@ use tokio::time::sleep;
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::{ErrorKind, RpcError};
-use crate::gateway::GatewayInner;
 use crate::gateway_tools::GatewayTool;
 use crate::json_text::empty_object;
 use crate::json_text::legacy_result;
@@ -34,6 +33,7 @@ use crate::quota::Reservation;
 use crate::request::{ClientRequest, Reply};
 use crate::response_memory::ResponseRoom;
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 use crate::transport::http::{HttpTransport, SILENCE, check_content, slow_json};
 
 pub(crate) use problem::Problem;
@@ -157,7 +157,7 @@ async fn run(client: RestClient, call: RestCall, room: ResponseRoom) -> Response
 }
 
 impl RestClient {
-    fn gateway(&self) -> &Arc<GatewayInner> {
+    fn gateway(&self) -> &Arc<GatewayState> {
         &self.transport.gateway
     }
 

@@ -1,7 +1,7 @@
 //! All routes of the gateway in one function.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use axum::body::Body;
@@ -16,14 +16,15 @@ use crate::connection_routes::{self, ConnectionRoute, ServiceClient};
 use crate::connections::{ConnectionError, ConnectionService, rejection_response};
 use crate::console::Console;
 use crate::error::shown_name;
-use crate::gateway::GatewayInner;
 use crate::http_access::HttpAccess;
 use crate::listener::PeerAddress;
 use crate::metrics::{GatewayGauges, RejectionReason};
 use crate::principal::Principal;
 use crate::rejection::Rejection;
+use crate::replicas::Replicas;
 use crate::rest::{self, Problem, RestClient, RestResource};
 use crate::server::ConnectionPlaces;
+use crate::state::GatewayState;
 use crate::transport::http::{self as mcp, ForwardedHead, HttpTransport, Origin, REPLICA_PATH};
 
 /// The state of all routes.
@@ -69,7 +70,7 @@ impl Target {
 /// `/readyz` and `/console` for operators, and the paths of the connection service under its prefix.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> Router {
     let metadata = access.authenticator.resource_metadata().cloned();
-    let connections = transport.gateway.connections.clone();
+    let connections = transport.gateway.doors.connections.clone();
     let mut router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/", any(default_endpoint))
@@ -105,7 +106,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
         let unknown = async || ConnectionError::unknown_path().into_response();
         router = router.route(&format!("{}/{{*path}}", service.options().prefix), any(unknown));
     }
-    let console = transport.gateway.console.clone();
+    let console = transport.gateway.doors.console.clone();
     let console = console.map(|options| Console::new(transport.clone(), access.clone(), options));
     if console.is_some() {
         router = router
@@ -137,8 +138,19 @@ fn with_metadata(router: Router, metadata: ResourceMetadata) -> Router {
     router.route(&format!("{path}/{{*endpoint}}"), get(document))
 }
 
+/// Where requests of other replicas arrive.
+#[derive(Clone)]
+struct ReplicaDoor {
+    gateway: Arc<GatewayState>,
+    transport: Arc<OnceLock<Weak<HttpTransport>>>,
+}
+
 /// Returns the routes for requests that other replicas pass on.
-pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
+pub(crate) fn replica_router(
+    gateway: &Arc<GatewayState>,
+    transport: &Arc<OnceLock<Weak<HttpTransport>>>,
+) -> Router {
+    let door = ReplicaDoor { gateway: gateway.clone(), transport: transport.clone() };
     Router::new()
         .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
         .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
@@ -148,61 +160,58 @@ pub(crate) fn replica_router(gateway: &Arc<GatewayInner>) -> Router {
         )
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools"), any(forwarded_tools))
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools/{{tool}}"), any(forwarded_tool))
-        .with_state(gateway.clone())
+        .with_state(door)
 }
 
 async fn forwarded_mcp(
-    State(gateway): State<Arc<GatewayInner>>,
+    State(door): State<ReplicaDoor>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match forwarded(&gateway, Some(&endpoint), &request) {
+    match forwarded(&door, Some(&endpoint), &request) {
         Ok((transport, origin)) => mcp::handle(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
 }
 
-async fn forwarded_message(
-    State(gateway): State<Arc<GatewayInner>>,
-    request: Request,
-) -> Response<Body> {
-    match forwarded(&gateway, None, &request) {
+async fn forwarded_message(State(door): State<ReplicaDoor>, request: Request) -> Response<Body> {
+    match forwarded(&door, None, &request) {
         Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
 }
 
 async fn forwarded_description(
-    State(gateway): State<Arc<GatewayInner>>,
+    State(door): State<ReplicaDoor>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&gateway, &endpoint, RestResource::Description, request).await
+    forwarded_rest(&door, &endpoint, RestResource::Description, request).await
 }
 
 async fn forwarded_tools(
-    State(gateway): State<Arc<GatewayInner>>,
+    State(door): State<ReplicaDoor>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&gateway, &endpoint, RestResource::Tools, request).await
+    forwarded_rest(&door, &endpoint, RestResource::Tools, request).await
 }
 
 async fn forwarded_tool(
-    State(gateway): State<Arc<GatewayInner>>,
+    State(door): State<ReplicaDoor>,
     Path((endpoint, tool)): Path<(String, String)>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&gateway, &endpoint, RestResource::Tool(tool), request).await
+    forwarded_rest(&door, &endpoint, RestResource::Tool(tool), request).await
 }
 
 async fn forwarded_rest(
-    gateway: &GatewayInner,
+    door: &ReplicaDoor,
     endpoint: &str,
     resource: RestResource,
     request: Request,
 ) -> Response<Body> {
-    let (transport, origin) = match forwarded(gateway, Some(endpoint), &request) {
+    let (transport, origin) = match forwarded(door, Some(endpoint), &request) {
         Ok(forwarded) => forwarded,
         Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
     };
@@ -214,7 +223,7 @@ async fn forwarded_rest(
         Ok(body) => body,
         Err(response) => return response,
     };
-    let header_trace = gateway.methods.header_trace(&parts.headers);
+    let header_trace = door.gateway.methods.header_trace(&parts.headers);
     // Everyone who needs no credential is the local user.
     let needs_credential = principal != Principal::local_user();
     let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
@@ -223,15 +232,16 @@ async fn forwarded_rest(
 
 /// Checks a request that another replica passes on, for the endpoint with a label.
 fn forwarded(
-    gateway: &GatewayInner,
+    door: &ReplicaDoor,
     endpoint: Option<&str>,
     request: &Request,
 ) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
     let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
-    let replication = gateway.replication.as_ref();
-    let replication = replication.ok_or_else(|| absent("the gateway has no replicas"))?;
-    let head = ForwardedHead::from_headers(request.headers(), &replication.replicas)?;
-    let transport = replication.transport.get().and_then(std::sync::Weak::upgrade);
+    let ReplicaDoor { gateway, transport } = door;
+    let replicas = gateway.replicas.as_ref();
+    let replicas = replicas.ok_or_else(|| absent("the gateway has no replicas"))?;
+    let head = ForwardedHead::from_headers(request.headers(), replicas)?;
+    let transport = transport.get().and_then(Weak::upgrade);
     let transport = transport.ok_or_else(|| absent("the gateway serves no clients"))?;
     let endpoint = match endpoint {
         None => Some(0),
@@ -492,7 +502,7 @@ impl Routes {
             sessions: self.transport.sessions.count(),
             parked_calls: gateway.calls.remove_expired(),
             finished_stream_bytes: self.transport.finished_streams.bytes(),
-            has_lease: gateway.replication.as_ref().map(|one| one.replicas.has_lease()),
+            has_lease: gateway.replicas.as_ref().map(Replicas::has_lease),
         };
         // The names of the metrics of several hosts would repeat.
         let text = gateway.servers.shared_host().prometheus() + &gateway.metrics.prometheus(gauges);
@@ -554,7 +564,7 @@ fn json(text: String) -> Response<Body> {
     response
 }
 
-impl GatewayInner {
+impl GatewayState {
     /// Returns what an endpoint is called among replicas, whose configurations can differ during a
     /// change: an underscore and the name, if it has one.
     pub(crate) fn replica_label(&self, index: usize) -> String {

@@ -22,10 +22,10 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::auth::LoopbackPeer;
-use crate::gateway::GatewayInner;
 use crate::listener::{ClientStream, GatewayListener, PeerAddress};
 use crate::metrics::ClosedConnection;
 use crate::options::GatewayOptions;
+use crate::state::GatewayState;
 use crate::tasks::GatewayTasks;
 use address_limit::AddressLimit;
 pub(crate) use connection_places::ConnectionPlaces;
@@ -61,7 +61,7 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Serves HTTP until the gateway closes; then waits for the requests in flight. Each remote address has at
 /// most `max_per_address` open connections. Connections above the maximum wait in the queue of the system.
 pub(crate) async fn serve(
-    gateway: &Arc<GatewayInner>,
+    gateway: &Arc<GatewayState>,
     router: Router,
     listener: GatewayListener,
     max_per_address: usize,

@@ -5,6 +5,7 @@
 //! start at their first use and stop when nobody uses them (`idle.rs`). Events of all hosts come back
 //! through `events.rs`.
 
+mod builder;
 mod callbacks;
 mod events;
 mod first_use;
@@ -16,61 +17,30 @@ mod settings;
 mod sharing;
 mod start_turns;
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use innkeeper_host::{Config, Host, HostBuilder, ServerState};
-use tokio::time::sleep;
+use innkeeper_host::{Config, Host, ServerState};
 
 use crate::audit_log::AuditLog;
 use crate::bindings::Endpoints;
-use crate::options::GatewayOptions;
 use crate::parked_calls::ParkedCalls;
-use crate::principal::Principal;
-use crate::replicas::Replicas;
 use crate::sole_client::SoleClient;
 use crate::subscribers::Subscribers;
 use crate::tasks::GatewayTasks;
 use crate::upstream::Upstream;
-use crate::view::View;
-use callbacks::{GatewayCallbacks, UpstreamCell};
+pub(crate) use builder::{ServersBuilder, ServersContext};
+use callbacks::GatewayCallbacks;
 pub(crate) use first_use::{FirstUser, UnstartedServer};
 pub(crate) use owned::ChangedSessions;
 use owned::ReplicatedServers;
 pub(crate) use private_servers::PrepareHost;
-use private_servers::PrivateServers;
 pub(crate) use process_limits::ProcessLimitExceeded;
 use process_limits::ProcessLimits;
 use settings::ServerSettings;
 use sharing::Sharing;
 pub(crate) use sharing::{Continuation, PrivateState, SharedHost};
 use start_turns::StartTurns;
-
-/// Interval of the search for unused hosts.
-const CLEANUP_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Prepares the servers: a host must know the gateway's callbacks before its servers start.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServersBuilder {
-    callbacks: GatewayCallbacks,
-    settings: ServerSettings,
-    start_turns: Arc<StartTurns>,
-    private: PrivateServers,
-    /// The host of all clients, once the gateway is built.
-    shared: UpstreamCell,
-}
-
-/// What the servers use of the gateway.
-pub(crate) struct ServersContext<'a> {
-    pub(crate) options: &'a GatewayOptions,
-    pub(crate) endpoints: Arc<Endpoints>,
-    pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) parked_calls: Arc<ParkedCalls>,
-    pub(crate) audit_log: Arc<AuditLog>,
-    pub(crate) replicas: Option<Replicas>,
-    pub(crate) tasks: GatewayTasks,
-}
 
 /// The servers of a gateway, in hosts.
 #[derive(Debug)]
@@ -89,70 +59,6 @@ pub(crate) struct Servers {
     parked_calls: Arc<ParkedCalls>,
     audit_log: Arc<AuditLog>,
     tasks: GatewayTasks,
-}
-
-impl ServersBuilder {
-    /// Creates a builder for servers that have one client.
-    pub(crate) fn for_one_client() -> Self {
-        let callbacks = GatewayCallbacks { sole_client: Some(SoleClient::default()) };
-        Self { callbacks, ..Self::default() }
-    }
-
-    /// Sets when servers start and stop. With a maximum of memory, each server with a process may stop.
-    pub(crate) fn configure(&mut self, config: &Config, has_memory_limit: bool) {
-        self.settings = ServerSettings::new(config, has_memory_limit);
-        self.start_turns = Arc::new(StartTurns::new(config.host.concurrent_starts));
-    }
-
-    /// Adds the servers of a configuration that not all clients share.
-    pub(crate) fn add_private(&mut self, config: &Config, prepare: &PrepareHost) {
-        self.private = PrivateServers::new(config, prepare);
-    }
-
-    /// Registers the callbacks with the host of all clients.
-    pub(crate) fn register(&self, builder: HostBuilder) -> HostBuilder {
-        let builder = self.callbacks.register(builder, &self.shared, None);
-        builder.start_slots(self.start_turns.slots())
-    }
-
-    /// Takes the host of all clients over, which has started.
-    pub(crate) fn build(self, host: Host, context: ServersContext<'_>) -> Arc<Servers> {
-        let ServersContext { options, endpoints, tasks, .. } = context;
-        let settings = self.settings.with_required(options.required_servers.clone());
-        let process_limits = ProcessLimits::new(options.max_processes, options.max_memory);
-        let with_process = host.status().into_keys().filter(|name| settings.has_process(name));
-        let all_clients = Principal::local_user();
-        let processes = with_process
-            .filter_map(|name| Some((name, process_limits.reserve_running(&all_clients)?)))
-            .collect();
-        let shared = Arc::new(Upstream::new(host, settings.stoppable(), processes));
-        // A builder that builds two gateways passes requests to the first.
-        drop(self.shared.set(Arc::downgrade(&shared)));
-        let view = Arc::new(View::shared(shared.clone(), endpoints.all().len()));
-        // Warns of items that are left out.
-        let common = endpoints.all().iter().enumerate();
-        for (index, endpoint) in common.filter(|(_, one)| !one.is_legacy && !one.is_bound) {
-            view.offering(index, &endpoint.options);
-        }
-        let servers = Arc::new(Servers {
-            shared: shared.clone(),
-            sharing: Sharing::new(self.private, view, options.idle_session),
-            settings: ArcSwap::from_pointee(settings),
-            process_limits,
-            start_turns: self.start_turns,
-            callbacks: self.callbacks,
-            replicated: context.replicas.map(ReplicatedServers::new),
-            endpoints,
-            subscribers: context.subscribers,
-            parked_calls: context.parked_calls,
-            audit_log: context.audit_log,
-            tasks: tasks.clone(),
-        });
-        tasks.spawn(events::forward_events(Arc::downgrade(&servers), &shared, None));
-        tasks.spawn(end_unused(Arc::downgrade(&servers)));
-        tasks.spawn(idle::stop_idle_servers(Arc::downgrade(&servers)));
-        servers
-    }
 }
 
 impl Servers {
@@ -194,14 +100,5 @@ impl Servers {
         let settings = settings.with_required(required);
         self.shared.set_stoppable(settings.stoppable());
         self.settings.store(Arc::new(settings));
-    }
-}
-
-async fn end_unused(servers: Weak<Servers>) {
-    loop {
-        sleep(CLEANUP_INTERVAL).await;
-        let Some(servers) = servers.upgrade() else { return };
-        servers.upstreams().iter().for_each(|upstream| upstream.remove_ended_tasks());
-        servers.end_unused_hosts();
     }
 }

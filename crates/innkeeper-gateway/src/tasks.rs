@@ -59,7 +59,7 @@ const MAX_COMPUTATIONS: usize = 4;
 const MAX_OWN_COMPUTATIONS: usize = 16;
 
 /// Runs computations that take too long for a thread of the runtime's tasks.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Computations {
     permits: Arc<Semaphore>,
     /// The number of computations that run or wait, by principal.

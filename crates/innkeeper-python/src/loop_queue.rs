@@ -319,7 +319,12 @@ impl LoopQueue {
         }
         match value {
             Ok(value) => future.call_method1("set_result", (value,))?,
-            Err(error) => future.call_method1("set_exception", (error,))?,
+            Err(error) => {
+                future.call_method1("set_exception", (error,))?;
+                // Whoever awaits the future tells the error. Without this call, a future that an
+                // interrupt kept from its `await` would be reported as one that nobody asked.
+                future.call_method0("exception")?
+            }
         };
         Ok(())
     }

@@ -18,7 +18,9 @@ use crate::client::ClientCallback;
 use crate::error::RpcError;
 use crate::json_text::complete_result;
 use crate::offering::OfferedServer;
-use crate::parked_calls::{CallContext, CallIdentity, CurrentStream, ParkableCall, RequestStream};
+use crate::parked_calls::{
+    CallContext, CallIdentity, CurrentStream, ParkableCall, ParkedCalls, RequestStream,
+};
 use crate::question_owners::{CallClient, RunningCall};
 use crate::request::{ClientRequest, Reply};
 use crate::task_ids::TaskIdPair;
@@ -28,6 +30,21 @@ const MAX_QUEUED_NOTIFICATIONS: usize = 64;
 
 /// The minimum level of log messages for a client of the legacy era that sets none.
 const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
+
+/// What the forwarding of calls has of its own.
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    /// Calls that wait for input of their clients.
+    pub(super) parked: Arc<ParkedCalls>,
+    /// Whether the hosts send trace contexts of their own.
+    has_traces: bool,
+}
+
+impl Forwarding {
+    pub(super) fn new(parked: Arc<ParkedCalls>, has_traces: bool) -> Self {
+        Self { parked, has_traces }
+    }
+}
 
 /// The server and the item of a request.
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +157,7 @@ impl Calls {
             let state = request.string_param("requestState")?;
             let responses = request.raw_param("inputResponses");
             let stream = request_stream(request);
-            return self.parked.resume(&state, responses, &identity, stream).await;
+            return self.forwarding.parked.resume(&state, responses, &identity, stream).await;
         }
         let stream = CurrentStream::new(request_stream(request));
         let wants = wants_notifications(request, &server);
@@ -175,7 +192,7 @@ impl Calls {
         };
         let client = request.caller.identity.clone();
         let identity = (identity, target.server.server_use.clone());
-        self.parked.start(ParkableCall::new(identity, client, stream, run)).await
+        self.forwarding.parked.start(ParkableCall::new(identity, client, stream, run)).await
     }
 
     /// Records a call that is about to run, if the protocol does not tie the server's messages to
@@ -193,7 +210,7 @@ impl Calls {
 
     /// Returns the `_meta` of a request for its server. With spans, the host adds the trace context.
     fn forwarded_meta(&self, request: &ClientRequest<'_>) -> Option<Box<RawValue>> {
-        let has_traces = self.has_traces;
+        let has_traces = self.forwarding.has_traces;
         let meta = request.meta.forwarded_without(|key| {
             // The client knows no task id of the server.
             key == META_RELATED_TASK || has_traces && TraceContext::has_field(key)

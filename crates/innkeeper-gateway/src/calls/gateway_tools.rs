@@ -128,8 +128,12 @@ impl Calls {
             .permitted(|tool| self.offers.permitted_tool(principal, offering, tool).is_some());
         let offering = offering.clone();
         let work = move || Some(offering.search.as_ref()?.search(&arguments, permitted));
-        let found =
-            self.computations.run(principal, work).await.map_err(|error| error.to_string())?;
+        let found = self
+            .large_results
+            .computations
+            .run(principal, work)
+            .await
+            .map_err(|error| error.to_string())?;
         found.map(|text| vec![text]).ok_or_else(no_search)
     }
 

@@ -59,16 +59,14 @@ struct SelectArguments {
 pub(super) struct LargeResults {
     endpoints: Arc<Endpoints>,
     stored: StoredResults,
-    computations: Computations,
+    /// Searches, also those for tools.
+    pub(super) computations: Computations,
 }
 
 impl LargeResults {
     /// `replica` is the id of this replica, if there are several.
-    pub(super) fn new(
-        endpoints: Arc<Endpoints>,
-        replica: Option<&str>,
-        computations: Computations,
-    ) -> Self {
+    pub(super) fn new(endpoints: Arc<Endpoints>, replica: Option<&str>) -> Self {
+        let computations = Computations::default();
         Self { endpoints, stored: StoredResults::new(replica), computations }
     }
 

@@ -19,10 +19,10 @@ use crate::connections::store::{EventCursor, Lookup, NextEvents, OpenedEvents};
 use crate::connections::{
     ConnectionError, ConnectionService, ConnectionState, ErrorCode, connection_id,
 };
-use crate::gateway::GatewayInner;
 use crate::metrics::OpenCount;
 use crate::principal::Principal;
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 use crate::subscribers::{ListFilter, Subscriber, Subscription};
 use crate::transport::http::{KEEP_ALIVE, event_response, keep_alive};
 
@@ -32,7 +32,7 @@ const MAX_QUEUED_CHANGES: usize = 16;
 /// The state of an event stream.
 struct EventBody {
     service: ConnectionService,
-    gateway: Arc<GatewayInner>,
+    gateway: Arc<GatewayState>,
     cursor: EventCursor,
     user: Principal,
     /// The changes of lists of the servers.

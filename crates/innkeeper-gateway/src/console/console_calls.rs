@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use crate::caller::Caller;
 use crate::client::ClientIdentity;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::json_text::empty_object;
 use crate::metrics::ClientTransport;
 use crate::principal::Principal;
 use crate::request::{ClientRequest, Reply};
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 
 /// The form of the requests: arguments that do not match the schema are an error, not a result.
 const REVISION: Revision = Revision::V2025_06_18;
@@ -182,7 +182,7 @@ impl ConsoleCalls {
     /// Starts a call of a tool of the default endpoint.
     pub(super) fn start(
         &self,
-        gateway: &Arc<GatewayInner>,
+        gateway: &Arc<GatewayState>,
         principal: &Principal,
         tool: &str,
         arguments: Box<RawValue>,
@@ -226,7 +226,7 @@ impl ConsoleCalls {
     }
 }
 
-async fn run(gateway: &Arc<GatewayInner>, call: &ConsoleCall) {
+async fn run(gateway: &Arc<GatewayState>, call: &ConsoleCall) {
     let (sender, mut notifications) = mpsc::channel::<Bytes>(MAX_QUEUED_NOTIFICATIONS);
     let sink = MessageSink::Queue(sender);
     let reply = request(gateway, call, &sink);
@@ -252,7 +252,7 @@ async fn run(gateway: &Arc<GatewayInner>, call: &ConsoleCall) {
     drop(call.ended.set((outcome, call.started.elapsed())));
 }
 
-async fn request(gateway: &Arc<GatewayInner>, call: &ConsoleCall, sink: &MessageSink) -> Reply {
+async fn request(gateway: &Arc<GatewayState>, call: &ConsoleCall, sink: &MessageSink) -> Reply {
     let counted = gateway.metrics.start_request(ClientTransport::Console, method::TOOLS_CALL);
     let params = CallParams {
         name: &call.tool,

@@ -6,8 +6,8 @@ use url::form_urlencoded;
 
 use super::console_calls::ConsoleCalls;
 use super::html::{Html, html};
-use crate::gateway::GatewayInner;
 use crate::principal::Principal;
+use crate::state::GatewayState;
 
 /// The field of a form with its token.
 pub(crate) const TOKEN_FIELD: &str = "form-token";
@@ -63,7 +63,7 @@ impl Fields {
 /// A request that is permitted: the visitor is an operator, and a form has its token.
 #[derive(Debug)]
 pub(crate) struct ConsoleRequest<'a> {
-    pub(crate) gateway: &'a Arc<GatewayInner>,
+    pub(crate) gateway: &'a Arc<GatewayState>,
     pub(crate) calls: &'a Arc<ConsoleCalls>,
     pub(crate) visitor: Visitor,
     pub(crate) query: Fields,

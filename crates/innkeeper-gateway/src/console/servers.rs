@@ -14,9 +14,9 @@ use tokio::task::spawn_blocking;
 use super::html::{Decimal, Html, Link, Name, html};
 use super::reply::{Page, Reply};
 use super::request::ConsoleRequest;
-use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::servers::SharedHost;
+use crate::state::GatewayState;
 use crate::upstream::Upstream;
 
 /// Maximum number of rows of the page.
@@ -75,7 +75,7 @@ impl ServerRow {
 }
 
 /// Returns the servers of all running hosts. Reads the processes of the system.
-pub(super) async fn server_rows(gateway: &GatewayInner) -> Vec<ServerRow> {
+pub(super) async fn server_rows(gateway: &GatewayState) -> Vec<ServerRow> {
     // Without a table, the numbers of the processes are unknown.
     let table = spawn_blocking(ProcessTable::read).await.ok().flatten();
     let hosts = gateway.servers.shared_hosts().into_iter();
@@ -207,7 +207,7 @@ fn last_output(row: &ServerRow) -> Html {
 }
 
 /// Writes the servers that start for each principal or session, with the number that runs.
-fn write_private(out: &mut Html, gateway: &GatewayInner, rows: &[ServerRow]) {
+fn write_private(out: &mut Html, gateway: &GatewayState, rows: &[ServerRow]) {
     let mut private = gateway.servers.private().list();
     private.retain(|(_, share)| *share != Share::Singleton);
     if private.is_empty() {

@@ -13,16 +13,16 @@ impl Gateway {
     ///
     /// See [`Host::restart_server`](innkeeper_host::Host::restart_server).
     pub async fn restart_server(&self, name: &str) -> Result<(), RestartError> {
-        if self.0.servers.is_stopped(name) {
+        if self.state.servers.is_stopped(name) {
             return Ok(());
         }
-        self.0.servers.shared_host().restart_server(name).await
+        self.state.servers.shared_host().restart_server(name).await
     }
 
     /// Takes over the settings of the servers that all clients share. Call it immediately before
     /// [`Host::reload_with`](innkeeper_host::Host::reload_with) with the same configuration: clients then
     /// see added servers, and removed ones no more. The settings of private servers and of clients stay.
     pub fn reload(&self, config: &Config) {
-        self.0.servers.reload(config);
+        self.state.servers.reload(config);
     }
 }

@@ -14,12 +14,12 @@ use tokio::time::timeout;
 use super::incoming::{self, Connected};
 use crate::client::{Client, MAX_REQUESTS_IN_FLIGHT};
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::metrics::ClientTransport;
 use crate::owned_calls::request_json;
 use crate::principal::Principal;
 use crate::quota::Reservation;
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 use crate::tasks::GatewayTasks;
 
 /// Number of messages that wait until the client reads them.
@@ -37,7 +37,7 @@ const MAX_UNCOUNTED_ID_BYTES: usize = 1 << 10;
 
 /// Serves one client until the end of its output.
 pub(crate) async fn serve(
-    gateway: &Arc<GatewayInner>,
+    gateway: &Arc<GatewayState>,
     (principal, endpoint): (Principal, usize),
     reader: impl AsyncRead + Send + Unpin,
     writer: impl AsyncWrite + Send + Unpin,
@@ -121,7 +121,7 @@ pub(super) enum MessageSource {
 /// One client with a queue of messages to the client.
 #[derive(Debug)]
 pub(super) struct Connection {
-    gateway: Arc<GatewayInner>,
+    gateway: Arc<GatewayState>,
     pub(super) client: Arc<Client>,
     sink: MessageSink,
     subscription: OnceLock<Arc<crate::subscribers::Subscription>>,
@@ -143,7 +143,7 @@ impl Drop for Connection {
 impl Connection {
     /// Creates a connection, and the queue of the messages to the client.
     pub(super) fn new(
-        gateway: &Arc<GatewayInner>,
+        gateway: &Arc<GatewayState>,
         principal: Principal,
         endpoint: usize,
     ) -> (Self, mpsc::Receiver<Bytes>) {

@@ -9,12 +9,14 @@ mod legacy;
 mod modern;
 mod placement;
 mod posted_requests;
+mod replication;
 mod response;
 mod running_requests;
 mod session;
 mod session_end;
 mod sse;
 mod take_over;
+pub(crate) mod upkeep;
 
 use std::sync::Arc;
 
@@ -30,16 +32,17 @@ use uuid::Uuid;
 
 use super::incoming;
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
+use crate::state::GatewayState;
 use body::BodyReader;
 pub(crate) use body::discard;
 use finished_streams::FinishedStreams;
-pub(crate) use forwarding::{ForwardedHead, Forwarder, REPLICA_PATH, place_rest_request};
+pub(crate) use forwarding::{ForwardedHead, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
 pub(crate) use legacy::add_to_batch;
+use replication::Replication;
 pub(crate) use response::{KEEP_ALIVE, SILENCE, event_response, keep_alive, slow_json};
 use response::{rejected, rpc_error_response};
 use session::Sessions;
@@ -50,7 +53,9 @@ use take_over::TakeOverLocks;
 /// The state of the HTTP transport.
 #[derive(Debug)]
 pub(crate) struct HttpTransport {
-    pub(crate) gateway: Arc<GatewayInner>,
+    pub(crate) gateway: Arc<GatewayState>,
+    /// `None` for the only replica.
+    replication: Option<Replication>,
     pub(crate) sessions: Sessions,
     pub(crate) finished_streams: Arc<FinishedStreams>,
     sse_sessions: SseSessions,
@@ -110,7 +115,7 @@ impl Origin {
     ) -> HttpRequest<'a> {
         let Self { endpoint, principal, forwarded_id } = self;
         let is_forwarded = forwarded_id.is_some();
-        let id = forwarded_id.unwrap_or_else(|| match transport.gateway.replication {
+        let id = forwarded_id.unwrap_or_else(|| match transport.replication {
             Some(_) => Uuid::new_v4().simple().to_string(),
             None => String::new(),
         });
@@ -129,11 +134,15 @@ impl Origin {
 }
 
 impl HttpTransport {
-    pub(crate) fn new(gateway: Arc<GatewayInner>) -> Self {
+    pub(crate) fn new(gateway: Arc<GatewayState>) -> Self {
         let sessions = Sessions::new(gateway.options.max_sessions);
         let bodies = BodyReader::new(&gateway.options);
+        let replication = gateway.replicas.clone().map(|replicas| {
+            Replication::new(replicas, &gateway.tasks, gateway.options.request_time)
+        });
         Self {
             gateway,
+            replication,
             sessions,
             finished_streams: FinishedStreams::new(),
             sse_sessions: SseSessions::default(),

@@ -14,12 +14,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::caller::Caller;
 use crate::client::{Client, ClientIdentity, RequestGuard, RequestRejection};
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::json_text::{empty_object, legacy_result};
 use crate::metrics::ClientTransport;
 use crate::owned_calls::OwnedCalls;
 use crate::request::{ClientRequest, Reply};
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 use crate::subscribers::Subscription;
 
 /// Maximum size in bytes of the parameters of `initialize`, because a session keeps them.
@@ -70,7 +70,7 @@ pub(super) fn unsupported_version(requested: &str, era: Era) -> RpcError {
 /// Handles a request of a client with a connection or session. Returns the response line, or `None`
 /// if the client cancelled the request.
 pub(super) async fn respond_connected(
-    gateway: &Arc<GatewayInner>,
+    gateway: &Arc<GatewayState>,
     connected: &Connected,
     sink: &MessageSink,
     request: (&RequestId, &str, Option<&RawValue>),
@@ -81,7 +81,7 @@ pub(super) async fn respond_connected(
 
 /// Works like [`respond_connected`], for a request that the client can already cancel.
 pub(super) async fn respond_started(
-    gateway: &Arc<GatewayInner>,
+    gateway: &Arc<GatewayState>,
     connected: &Connected,
     started: Result<RequestGuard, RequestRejection>,
     sink: &MessageSink,
@@ -154,7 +154,7 @@ pub(super) async fn respond_started(
 /// Handles a request of the modern era without a connection. `param_headers` are the headers in which
 /// the client repeats arguments.
 pub(super) async fn respond_stateless(
-    gateway: &Arc<GatewayInner>,
+    gateway: &Arc<GatewayState>,
     caller: &Caller,
     sink: &MessageSink,
     param_headers: &HeaderMap,
@@ -219,7 +219,7 @@ fn write_error(
 }
 
 /// Calls the gateway for a notification, and the client for a response.
-pub(super) fn accept(gateway: &GatewayInner, client: &Client, incoming: envelope::Incoming<'_>) {
+pub(super) fn accept(gateway: &GatewayState, client: &Client, incoming: envelope::Incoming<'_>) {
     match incoming {
         envelope::Incoming::Notification { method, params } => {
             gateway.methods.handle_notification(client, &method, params);
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn a_call_has_no_room_for_the_futures_of_other_requests() {
         fn future_bytes<F>(
-            _respond: impl Fn(&'static Arc<GatewayInner>, &'static Connected, &'static MessageSink) -> F,
+            _respond: impl Fn(&'static Arc<GatewayState>, &'static Connected, &'static MessageSink) -> F,
         ) -> usize {
             size_of::<F>()
         }

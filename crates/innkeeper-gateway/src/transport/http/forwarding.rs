@@ -21,10 +21,10 @@ use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::replication::Replication;
 use super::response::{EVENTS, json_response, rejected};
 use super::{HttpRequest, HttpTransport, Origin, ReplicaTarget, incoming};
 use crate::error::RpcError;
-use crate::gateway::Replication;
 use crate::metrics::ForwardedOutcome;
 use crate::owned_calls::call_id;
 use crate::principal::Principal;
@@ -226,7 +226,7 @@ pub(crate) async fn place_rest_request(
     body: Body,
 ) -> Result<Body, Response<Body>> {
     let (gateway, endpoint) = (&transport.gateway, origin.endpoint);
-    let Some(replication) = &gateway.replication else { return Ok(body) };
+    let Some(replication) = &transport.replication else { return Ok(body) };
     let Some(key) = gateway.servers.owned_key(&origin.principal, None, endpoint) else {
         return Ok(body);
     };

@@ -180,7 +180,7 @@ async fn create_session(
         Box::new(rejection.into_response())
     });
     let (slot, id) = reserved?;
-    let ownership = match &transport.gateway.replication {
+    let ownership = match &transport.replication {
         None => None,
         Some(replication) => {
             let key = transport.gateway.servers.owned_key(principal, Some(&id), *endpoint);
@@ -383,7 +383,7 @@ pub(super) async fn get(from: &HttpRequest<'_>) -> Response<Body> {
             return rejected(StatusCode::BAD_REQUEST, message);
         }
     };
-    let replication = from.transport.gateway.replication.as_ref();
+    let replication = from.transport.replication.as_ref();
     let reader = match (&place, position, replication) {
         (Place::Here(session), None, _) => Some(session.general.read_latest()),
         (Place::Here(session), Some((stream, position)), _) if session.is_own_stream(stream) => {

@@ -10,13 +10,13 @@ use innkeeper_protocol::{RequestId, skim};
 use serde_json::value::RawValue;
 
 use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
+use super::replication::Replication;
 use super::response::{rejected, rpc_error_response};
 use super::session::Session;
 use super::take_over::take_over;
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
 use crate::error::RpcError;
 use crate::event_stream::EventStream;
-use crate::gateway::Replication;
 use crate::owned_calls::OwnedCalls;
 use crate::replicas::{
     EntryKind, LogEntry, OwnedKey, Ownership, SealedFor, SessionRecord, StreamLog,
@@ -75,7 +75,7 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     };
     let HttpRequest { transport, endpoint, principal, .. } = from;
     let find_here = || transport.sessions.find(id, principal, *endpoint);
-    let Some(replication) = &transport.gateway.replication else {
+    let Some(replication) = &transport.replication else {
         return find_here().map(Place::Here).ok_or_else(|| Box::new(no_session()));
     };
     if let Some(session) = find_here()
@@ -106,7 +106,7 @@ pub(super) fn no_session() -> Response<Body> {
 /// session; a store that does not respond has the last stored state.
 pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
     let (Some(replication), Some(ownership), Some(identity)) =
-        (&transport.gateway.replication, &session.ownership, session.client.identity())
+        (&transport.replication, &session.ownership, session.client.identity())
     else {
         return true;
     };
@@ -256,7 +256,7 @@ pub(super) async fn place_stateless(
     params: Option<&RawValue>,
 ) -> Found<Option<Arc<Ownership>>> {
     let gateway = &from.transport.gateway;
-    let Some(replication) = &gateway.replication else { return Ok(None) };
+    let Some(replication) = &from.transport.replication else { return Ok(None) };
     if let Some(replica) = params.and_then(named_replica) {
         Box::pin(forward_to_named(from, replication, &replica, request)).await?;
     }
@@ -275,7 +275,7 @@ impl HttpRequest<'_> {
         ownership: Option<Arc<Ownership>>,
         stream: Option<(&str, u64)>,
     ) -> Option<Arc<OwnedCalls>> {
-        let replication = self.transport.gateway.replication.as_ref()?;
+        let replication = self.transport.replication.as_ref()?;
         let (session, stream) = stream.map_or((None, 0), |(id, stream)| (Some(id.into()), stream));
         let (replicas, id) = (replication.replicas.clone(), (self.id.clone(), self.is_forwarded));
         Some(Arc::new(OwnedCalls::new(replicas, ownership?, id, session, stream)))

@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use super::{add_to_batch, incoming};
 use crate::client::{RequestGuard, RequestRejection};
 use crate::error::RpcError;
-use crate::gateway::GatewayInner;
 use crate::rate_limits::RateExceeded;
 use crate::response_memory::{BatchRoom, MAX_CONCURRENT_OF_BATCH, ResponseRoom};
 use crate::sink::MessageSink;
+use crate::state::GatewayState;
 
 /// A request of a session.
 pub(super) struct Request {
@@ -42,7 +42,7 @@ impl Request {
 
     async fn respond(
         &self,
-        gateway: &Arc<GatewayInner>,
+        gateway: &Arc<GatewayState>,
         connected: &incoming::Connected,
         sink: &MessageSink,
         started: Result<RequestGuard, RequestRejection>,
@@ -54,7 +54,7 @@ impl Request {
     /// Responds as one of a batch. `started` is `None` for a request above the rate.
     async fn respond_in_batch(
         &self,
-        gateway: &Arc<GatewayInner>,
+        gateway: &Arc<GatewayState>,
         connected: &incoming::Connected,
         sink: &MessageSink,
         started: Option<Result<RequestGuard, RequestRejection>>,
@@ -104,7 +104,7 @@ impl Requests {
     /// Returns the message with the responses; `None` if the client cancelled all requests.
     pub(super) async fn respond(
         &self,
-        gateway: &Arc<GatewayInner>,
+        gateway: &Arc<GatewayState>,
         connected: &incoming::Connected,
         sink: &MessageSink,
         room: ResponseRoom,

@@ -36,7 +36,7 @@ impl HttpTransport {
         session: &Session,
     ) -> Option<impl Future<Output = Result<(), StoreError>> + Send + 'static> {
         let ownership = session.ownership.clone()?;
-        let replicas = self.gateway.replication.as_ref()?.replicas.clone();
+        let replicas = self.replication.as_ref()?.replicas.clone();
         let names = session_names(&session.id);
         let is_own = matches!(ownership.key, OwnedKey::Session(_)) && !ownership.is_lost();
         if !is_own {
@@ -52,7 +52,7 @@ impl HttpTransport {
             self.close_and_release(&session);
         }
         self.finished_streams.remove_ended();
-        if let Some(replication) = &self.gateway.replication {
+        if let Some(replication) = &self.replication {
             let sessions = self.sessions.to_keep(idle_time / 8);
             let replicas = replication.replicas.clone();
             let (mut keys, is_ending) =
@@ -69,7 +69,7 @@ impl HttpTransport {
 
     /// Gives up the sessions without a request in flight, so that other replicas continue them.
     pub(crate) async fn hand_over_inactive(&self) {
-        let Some(replication) = &self.gateway.replication else { return };
+        let Some(replication) = &self.replication else { return };
         let _handing_over = self.pause_hand_over().await;
         let sessions = stream::iter(self.sessions.remove_inactive());
         let handing_over = sessions.for_each_concurrent(MAX_HAND_OVERS, async |session| {
@@ -118,7 +118,7 @@ impl HttpTransport {
 
     /// Closes a session. Its remote sessions end unless another replica can own the session.
     pub(super) fn close_session(&self, session: &Session) {
-        let is_owner = match (&session.ownership, &self.gateway.replication) {
+        let is_owner = match (&session.ownership, &self.replication) {
             (Some(ownership), Some(replication)) => replication.replicas.owns(ownership),
             (None, _) | (_, None) => true,
         };

@@ -135,9 +135,8 @@ impl Drop for OpenSession {
     fn drop(&mut self) {
         self.transport.sse_sessions.end(&self.id);
         let gateway = &self.transport.gateway;
-        if let (Some(replication), Some(ownership)) = (&gateway.replication, self.ownership.take())
-        {
-            let replicas = replication.replicas.clone();
+        if let (Some(replicas), Some(ownership)) = (&gateway.replicas, self.ownership.take()) {
+            let replicas = replicas.clone();
             gateway.tasks.spawn(async move {
                 // Without a response, the key expires.
                 drop(replicas.release(&ownership, Some(Vec::new())).await);
@@ -151,7 +150,7 @@ async fn own_stream(
     transport: &HttpTransport,
     id: &str,
 ) -> Result<Option<Arc<Ownership>>, StoreError> {
-    let Some(replication) = &transport.gateway.replication else { return Ok(None) };
+    let Some(replication) = &transport.replication else { return Ok(None) };
     match replication.replicas.claim(&OwnedKey::Session(id.into()), true).await? {
         Claim::Owned(ownership) => Ok(Some(ownership)),
         Claim::Elsewhere(_) | Claim::Unknown => Ok(None),
@@ -233,7 +232,7 @@ pub(crate) async fn receive_message(
 
 /// Returns the response to a message for a stream that this replica does not have.
 async fn elsewhere(from: &HttpRequest<'_>, id: &str) -> Response<Body> {
-    if let Some(replication) = &from.transport.gateway.replication {
+    if let Some(replication) = &from.transport.replication {
         let key = OwnedKey::Session(id.into());
         let owning = own_or_forward(from, replication, &key, false, &[]);
         if let Err(response) = Box::pin(owning).await {

@@ -11,12 +11,12 @@ use innkeeper_protocol::Revision;
 
 use super::forwarding::unavailable;
 use super::placement::{Found, Place, no_session};
+use super::replication::Replication;
 use super::response::rpc_error_response;
 use super::session::{NewSession, Session};
 use super::{HttpRequest, HttpTransport};
 use crate::client::ClientIdentity;
 use crate::event_stream::EventStream;
-use crate::gateway::Replication;
 use crate::replicas::{EntryKind, Ownership, SealedFor, SessionRecord};
 use crate::servers::Continuation;
 use crate::store_error::StoreError;

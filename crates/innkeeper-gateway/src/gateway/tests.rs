@@ -10,7 +10,6 @@ use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::auth::Authenticator;
-use crate::gateway::GatewayBuilder;
 use crate::http_access::HttpAccess;
 use crate::options::GatewayOptions;
 use crate::origin::{OriginCheck, OriginSettings};
@@ -38,7 +37,7 @@ async fn a_closed_gateway_is_dropped_with_its_last_user() {
     let gateway = GatewayBuilder::new(GatewayOptions::default()).replicas(replicas).build(host);
     let origin = OriginCheck::new(IpAddr::V4(Ipv4Addr::LOCALHOST), OriginSettings::default());
     let router = gateway.router(HttpAccess { authenticator: Authenticator::local_user(), origin });
-    let inner = Arc::downgrade(&gateway.0);
+    let inner = Arc::downgrade(&gateway.state);
     gateway.close();
     // The task that hands the sessions over runs now.
     sleep(Duration::from_millis(50)).await;

@@ -1,0 +1,78 @@
+//! What all doors of a gateway share: Streamable HTTP, HTTP+SSE, plain HTTP, the connection service, the
+//! console, and connections with lines.
+
+use std::sync::Arc;
+
+use tokio::sync::SetOnce;
+
+use crate::audit_log::AuditLog;
+use crate::bindings::Endpoints;
+use crate::calls::Calls;
+use crate::connections::ConnectionService;
+use crate::methods::Methods;
+use crate::metrics::{GatewayMetrics, RejectionReason};
+use crate::offers::Offers;
+use crate::options::{ConsoleOptions, GatewayOptions};
+use crate::principal::Principal;
+use crate::rate_limits::{RateExceeded, RateLimits};
+use crate::replicas::Replicas;
+use crate::response_memory::ResponseMemory;
+use crate::servers::Servers;
+use crate::tasks::GatewayTasks;
+
+/// The doors that a gateway need not have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OptionalDoors {
+    pub(crate) console: Option<ConsoleOptions>,
+    pub(crate) connections: Option<ConnectionService>,
+}
+
+/// What the doors of a gateway share.
+#[derive(Debug)]
+pub(crate) struct GatewayState {
+    pub(crate) options: GatewayOptions,
+    pub(crate) endpoints: Arc<Endpoints>,
+    pub(crate) servers: Arc<Servers>,
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) methods: Methods,
+    pub(crate) responses: ResponseMemory,
+    pub(crate) metrics: GatewayMetrics,
+    pub(crate) audit_log: Arc<AuditLog>,
+    pub(crate) rate_limits: Arc<RateLimits>,
+    pub(crate) doors: OptionalDoors,
+    pub(crate) replicas: Option<Replicas>,
+    pub(crate) tasks: GatewayTasks,
+    /// Set when the gateway accepts no more requests.
+    pub(crate) closing: Arc<SetOnce<()>>,
+}
+
+impl GatewayState {
+    /// Returns the reason why the gateway cannot serve now.
+    pub(crate) fn not_ready(&self) -> Option<String> {
+        if self.closing.initialized() {
+            return Some("the gateway is closing".to_owned());
+        }
+        let (name, state) = self.servers.missing_required()?;
+        Some(format!("required server `{name}` is {}", state.as_str()))
+    }
+
+    /// Counts a message of a batch as a request of its client. The router has counted the HTTP request
+    /// for the first message.
+    pub(crate) fn count_batched(
+        &self,
+        principal: &Principal,
+        index: usize,
+    ) -> Result<(), RateExceeded> {
+        if index == 0 {
+            return Ok(());
+        }
+        let counted = self.rate_limits.count_request(principal);
+        counted.inspect_err(|_| self.metrics.count_rejection(RejectionReason::Rate))
+    }
+
+    /// Waits until the gateway accepts no more requests.
+    pub(crate) async fn drained(&self) {
+        self.closing.wait().await;
+    }
+}
