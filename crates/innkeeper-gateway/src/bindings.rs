@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use innkeeper_host::config::{BindingConfig, MCP_ENDPOINT, ServeConfig};
 
-use crate::Principal;
 use crate::options::{EndpointOptions, GatewayOptions};
+use crate::principal::Principal;
 
 /// What a client is bound to. The default is bound to nothing: the client may use everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

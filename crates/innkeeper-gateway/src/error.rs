@@ -10,8 +10,8 @@ use innkeeper_protocol::envelope::code;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::process_limits::ProcessLimitExceeded;
 use crate::rate_limits::RateExceeded;
-use crate::servers::ProcessLimitExceeded;
 
 /// The code of a request that the gateway rejects by its own rules, outside of the codes of the
 /// specification.

@@ -6,6 +6,7 @@
 mod host_name;
 mod listener;
 mod principal;
+mod process_limits;
 mod question_owners;
 mod quota;
 mod tasks;

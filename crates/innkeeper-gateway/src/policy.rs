@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use innkeeper_host::config::{ServeConfig, ToolFilter};
 
-use crate::Principal;
 use crate::item_names::ItemNames;
+use crate::principal::Principal;
 
 /// The tools that each client may use, by any of their names.
 #[derive(Clone, Debug, Default)]

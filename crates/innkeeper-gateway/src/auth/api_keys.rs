@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::ApiKey;
-use crate::Principal;
+use crate::principal::Principal;
 
 /// The hashes of all keys with their principals.
 #[derive(Debug)]

@@ -12,11 +12,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Servers;
-use super::process_limits::ProcessLimitExceeded;
 use super::sharing::ViewKey;
 use crate::error::RpcError;
 use crate::offering::OfferedServer;
 use crate::principal::Principal;
+use crate::process_limits::ProcessLimitExceeded;
 use crate::quota::Reservation;
 use crate::server_use::{InUse, ProcessState, RunningProcess, ServerUse};
 use crate::upstream::Upstream;
