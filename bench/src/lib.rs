@@ -27,7 +27,7 @@ mod error_chain;
 )]
 mod log;
 #[cfg(all(feature = "innkeeper", not(test)))]
-mod output;
+mod text;
 #[cfg(all(feature = "innkeeper", not(test)))]
 #[expect(dead_code, reason = "the benchmark has no secrets to mask")]
 mod secret_mask;

@@ -6,7 +6,6 @@
 //! connection is for one server. Its first line names the server and the item; the response says
 //! whether the server is ready and has the item; MCP messages follow.
 
-mod digest;
 mod requested_item;
 
 #[cfg(unix)]
@@ -21,7 +20,6 @@ mod listener;
 #[cfg(not(unix))]
 mod unsupported;
 
-pub(crate) use digest::configuration_digest;
 pub(crate) use requested_item::RequestedItem;
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! One module per command, with the context that the commands share.
+//! One module per command.
 
 mod add;
 mod ask;
@@ -30,16 +30,9 @@ mod serve;
 mod tools;
 mod why;
 
-use std::path::PathBuf;
-
-use innkeeper_host::Environment;
-
-use crate::cli::{GlobalOptions, HostCommand};
+use crate::cli::HostCommand;
+use crate::context::CommandContext;
 use crate::exit::CliError;
-use crate::output::Output;
-use crate::redirect_listener::RedirectListener;
-use crate::service_manager::ServiceManager;
-use crate::signals::{SignalListener, StopSignal};
 
 pub(crate) use ask::print_failure as print_ask_failure;
 pub(crate) use completions::completions;
@@ -53,50 +46,6 @@ pub(crate) use model::model;
 pub(crate) use record::record;
 #[cfg(unix)]
 pub(crate) use replay::replay;
-
-/// The shared state of all commands that load a configuration.
-#[derive(Debug)]
-pub(crate) struct CommandContext {
-    pub(crate) global: GlobalOptions,
-    pub(crate) environment: Environment,
-    pub(crate) output: Output,
-    /// Path of the lock that the servers are verified against; set when the configuration is
-    /// loaded.
-    pub(crate) lock_file: Option<PathBuf>,
-    /// The configuration file whose servers need the approval of the user.
-    pub(crate) discovered_config: Option<PathBuf>,
-    /// The name of the socket of a running gateway; set when a configuration is loaded that commands
-    /// can share.
-    pub(crate) config_digest: Option<String>,
-    /// The interface of the service manager; only `serve` uses it.
-    pub(crate) service_manager: ServiceManager,
-    /// The listener for the sign-in redirect; only `login` sets this field.
-    pub(crate) redirect_listener: Option<RedirectListener>,
-    /// The signal listener, once signals no longer end the process.
-    pub(crate) signals: Option<SignalListener>,
-}
-
-impl CommandContext {
-    /// Returns the first signal since the listener started.
-    pub(crate) fn first_signal(&mut self) -> Option<StopSignal> {
-        self.signals.as_mut().and_then(SignalListener::received)
-    }
-}
-
-/// Starts the signal listener on the first call, with writer threads so that a blocked output
-/// delays no signal.
-pub(crate) fn listen_for_signals<'s>(
-    signals: &'s mut Option<SignalListener>,
-    output: &mut Output,
-) -> Result<&'s mut SignalListener, CliError> {
-    let listening = match signals.take() {
-        Some(listening) => Ok(listening),
-        None => output.start_writer_threads().and_then(|cuts| SignalListener::listen(cuts.into())),
-    };
-    let listening = listening
-        .map_err(|error| CliError::failure("cannot listen for signals").with_source(error))?;
-    Ok(signals.insert(listening))
-}
 
 /// Runs one command with a configuration.
 pub(crate) async fn run(

@@ -1,18 +1,23 @@
 //! Finds and loads the configuration.
 
+mod digest;
 mod discovery;
 mod source;
 
+pub(crate) use digest::configuration_digest;
 pub(crate) use discovery::{OWN_CONFIG_FILE, user_config_file};
 pub(crate) use source::ConfigSource;
 
-use innkeeper_host::config::{Diagnostic, Severity};
-use innkeeper_host::{Config, ConfigError};
+use std::path::PathBuf;
 
-use crate::commands::CommandContext;
+use innkeeper_host::config::{Diagnostic, Severity};
+use innkeeper_host::{Config, ConfigError, Lock};
+
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::log::LogLevel;
 use crate::output::{Output, Style};
+use crate::pins;
 use crate::tool_arguments::nearest_name;
 
 /// Selects the source of the configuration, and logs its files.
@@ -24,10 +29,47 @@ pub(crate) fn select_source(context: &CommandContext) -> Result<ConfigSource, Cl
     Ok(source)
 }
 
+/// A configuration, and what its files decide about the command.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedConfig {
+    pub(crate) config: Config,
+    pub(crate) files: ConfigFiles,
+}
+
+/// What the files of a configuration decide about a command. The default is that of a configuration
+/// without files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ConfigFiles {
+    /// The path of the lock that the servers are verified against.
+    pub(crate) lock: Option<PathBuf>,
+    /// The file whose servers need the approval of the user.
+    pub(crate) to_approve: Option<PathBuf>,
+    /// The name of the socket of a running gateway, if commands can share the servers.
+    pub(crate) digest: Option<String>,
+}
+
+impl ConfigFiles {
+    /// Reads the lock; `None` if there is none.
+    pub(crate) fn read_lock(&self) -> Result<Option<Lock>, CliError> {
+        self.lock.as_deref().map_or(Ok(None), pins::read_lock)
+    }
+}
+
+impl LoadedConfig {
+    /// Returns a configuration that no file has.
+    pub(crate) fn without_files(config: Config) -> Self {
+        Self { config, files: ConfigFiles::default() }
+    }
+
+    /// Returns the loaded configuration with a change.
+    pub(crate) fn map(self, change: impl FnOnce(Config) -> Config) -> Self {
+        Self { config: change(self.config), ..self }
+    }
+}
+
 /// Loads the configuration and applies `--timeout`. Without `--strict`, a server whose entry has
-/// errors is set aside; if no other server exists, the errors are the error of the command. Sets the
-/// lock file that servers are verified against.
-pub(crate) fn load_config(context: &mut CommandContext) -> Result<Config, CliError> {
+/// errors is set aside; if no other server exists, the errors are the error of the command.
+pub(crate) fn load_config(context: &CommandContext) -> Result<LoadedConfig, CliError> {
     if context.global.strict {
         return load_complete_config(context);
     }
@@ -41,26 +83,27 @@ pub(crate) fn load_config(context: &mut CommandContext) -> Result<Config, CliErr
 }
 
 /// Loads the configuration as [`load_config`] does, but without setting servers aside.
-pub(crate) fn load_complete_config(context: &mut CommandContext) -> Result<Config, CliError> {
+pub(crate) fn load_complete_config(context: &CommandContext) -> Result<LoadedConfig, CliError> {
     let source = select_source(context)?;
     let config = source.load(&context.environment).map_err(|error| config_error(&error))?;
     Ok(apply_options(context, &source, config))
 }
 
 fn apply_options(
-    context: &mut CommandContext,
+    context: &CommandContext,
     source: &ConfigSource,
     mut config: Config,
-) -> Config {
-    context.lock_file = source.lock_file();
-    context.discovered_config = source.file_to_approve().map(ToOwned::to_owned);
+) -> LoadedConfig {
     apply_timeout(&mut config, context);
-    context.config_digest = shared_digest(context, source, &config);
-    config
+    let lock = source.lock_file();
+    let has_lock = lock.as_ref().is_some_and(|lock| lock.exists());
+    let digest = if has_lock { None } else { shared_digest(context, source, &config) };
+    let to_approve = source.file_to_approve().map(ToOwned::to_owned);
+    LoadedConfig { config, files: ConfigFiles { lock, to_approve, digest } }
 }
 
 /// Returns the digest of a configuration whose servers several commands can share: not with options
-/// that only servers of the command itself fulfil, and not with pins.
+/// that only servers of the command itself fulfil.
 fn shared_digest(
     context: &CommandContext,
     source: &ConfigSource,
@@ -70,9 +113,8 @@ fn shared_digest(
     let is_alone = global.no_attach
         || global.strict
         || global.log_file.is_some()
-        || global.log_level < LogLevel::Warning
-        || context.lock_file.as_ref().is_some_and(|lock| lock.exists());
-    if is_alone { None } else { crate::attach::configuration_digest(source, config) }
+        || global.log_level < LogLevel::Warning;
+    if is_alone { None } else { configuration_digest(source, config) }
 }
 
 /// Returns an error if a server of the configuration has an invalid entry.

@@ -1,51 +1,18 @@
-//! Exit codes and the error type of the program.
+//! The error type of the program.
 
 mod conversions;
 mod model_errors;
 
 use std::error::Error;
-use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
 use serde_json::json;
 
-use crate::cli::Cli;
-use crate::commands::print_ask_failure;
 use crate::error_chain::error_chain;
+pub(crate) use crate::exit_code::CliExitCode;
 use crate::output::{Output, Style};
 use crate::signals::StopSignal;
-
-/// An exit code of the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CliExitCode {
-    /// Success.
-    Success = 0,
-    /// The work failed: a tool error, or an unavailable server.
-    Failed = 1,
-    /// Wrong usage, configuration or arguments; no request was sent.
-    Usage = 2,
-    /// Ended by SIGINT.
-    Interrupted = 130,
-    /// Ended by SIGTERM.
-    Terminated = 143,
-}
-
-impl From<CliExitCode> for ExitCode {
-    fn from(code: CliExitCode) -> Self {
-        Self::from(code as u8)
-    }
-}
-
-impl From<StopSignal> for CliExitCode {
-    fn from(signal: StopSignal) -> Self {
-        match signal {
-            StopSignal::Interrupt => Self::Interrupted,
-            StopSignal::Terminate => Self::Terminated,
-        }
-    }
-}
 
 /// Why a command did not end with [`CliExitCode::Success`], as messages for the user.
 #[derive(Debug)]
@@ -198,52 +165,6 @@ impl From<io::Error> for CliError {
             Self::failure("cannot write the output").with_source(error)
         }
     }
-}
-
-/// Reports a clap error, or prints the requested help.
-///
-/// With `--json` anywhere on the command line, the error is a JSON value like any other error.
-pub(crate) fn report_parse_error(
-    parse_error: &clap::Error,
-    line: impl Iterator<Item = OsString>,
-) -> ExitCode {
-    let args: Vec<OsString> = line.skip(1).collect();
-    let json = args.iter().any(|arg| arg == "--json");
-    if !parse_error.use_stderr() {
-        return match parse_error.print() {
-            Ok(()) => CliExitCode::Success.into(),
-            Err(error) => CliError::from(error).exit_code().into(),
-        };
-    }
-    if json {
-        let text = parse_error.to_string();
-        let (message, rest) = text.split_once('\n').unwrap_or((&text, ""));
-        let mut failure = CliError::usage(message.strip_prefix("error: ").unwrap_or(message));
-        failure.hints = rest
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty())
-            .map(str::to_owned)
-            .collect();
-        let mut output = Output::standard(true, true);
-        if is_ask(&args) {
-            // If the output is closed, the exit code is the only report.
-            print_ask_failure(&failure, None, &mut output).unwrap_or_default();
-        }
-        return failure.report(&mut output);
-    }
-    match parse_error.print() {
-        Ok(()) | Err(_) => CliExitCode::Usage.into(),
-    }
-}
-
-/// Returns whether the command of an invalid command line is `ask`, whose JSON is always a result.
-fn is_ask(args: &[OsString]) -> bool {
-    let command = Cli::command();
-    let mut names = args
-        .iter()
-        .filter(|arg| arg.to_str().is_some_and(|name| command.find_subcommand(name).is_some()));
-    names.next().is_some_and(|name| name == "ask")
 }
 
 #[cfg(test)]

@@ -11,24 +11,25 @@ use innkeeper_agent::server_requests::ServerRequestHandler;
 use innkeeper_gateway::GatewayBuilder;
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{
-    Config, Environment, Host, HostBuilder, Lock, LogLevel, ServerState, ServerStatus,
-    ShutdownReport, Supervisor,
+    Config, Host, HostBuilder, Lock, LogLevel, ServerState, ServerStatus, ShutdownReport,
+    Supervisor,
 };
 
 use tokio::sync::SetOnce;
 
 use crate::attach::{self, Attached, RequestedItem};
-use crate::commands::{CommandContext, listen_for_signals};
-use crate::configuration::print_warnings;
+use crate::configuration::{ConfigFiles, LoadedConfig, print_warnings};
+use crate::context::{CommandContext, listen_for_signals};
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, Style, escape_inline};
 use crate::own_paths::own_paths;
-use crate::pins;
 use crate::progress;
+use crate::redirect_listener::RedirectListener;
 use crate::secret_mask::SecretMask;
 use crate::shutdown_notice::await_shutdown;
 use crate::signals::RunOutcome;
 use crate::start_failure::{sign_in_hint, start_error};
+use crate::state_dir::state_dir;
 use crate::trust;
 
 /// What a command hands to the host before the servers start, because the handshake tells the
@@ -47,37 +48,40 @@ pub(crate) struct HostOptions {
     /// Set at the first signal, after which the operation ends by itself. Default: the first signal
     /// drops the operation.
     pub(crate) stop: Option<Arc<SetOnce<()>>>,
+    /// Signs the user in where a server requires it. Default: none, and such a server does not start.
+    pub(crate) browser: Option<RedirectListener>,
 }
 
 /// Works like [`with_host_options`], without options.
 pub(crate) async fn with_host<T>(
     context: &mut CommandContext,
-    config: Config,
+    loaded: LoadedConfig,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
-    with_host_options(context, config, HostOptions::default(), operation).await
+    with_host_options(context, loaded, HostOptions::default(), operation).await
 }
 
-/// Prints the warnings of `config`, starts its servers if they are trusted, runs the operation, and
-/// shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
+/// Prints the warnings of the configuration, starts its servers if they are trusted, runs the operation,
+/// and shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
 /// processes.
 pub(crate) async fn with_host_options<T>(
     context: &mut CommandContext,
-    config: Config,
-    options: HostOptions,
+    loaded: LoadedConfig,
+    mut options: HostOptions,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<T, CliError>,
 ) -> Result<(T, ShutdownReport), CliError> {
+    let LoadedConfig { config, files } = loaded;
     print_warnings(&mut context.output, &config.warnings)?;
     // Before the signal listener starts, so that a signal ends the program at the prompt or while
     // it waits for a file.
-    trust::ensure_trusted(context, &config)?;
+    trust::ensure_trusted(context, &config, files.to_approve.as_deref())?;
     context.output.secret_mask().add_config(&config);
     // A command for one server needs all servers of its selection.
     let server_count = if config.origin.is_selection() { 0 } else { config.servers.len() };
-    let builder = host_builder(context, config, &options).await?;
+    let builder = host_builder(context, config, &files, &options).await?;
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
-    let signs_in = context.redirect_listener.is_some();
-    let builder = match context.redirect_listener.take() {
+    let signs_in = options.browser.is_some();
+    let builder = match options.browser.take() {
         Some(browser) => builder.user_agent(browser),
         None => builder,
     };
@@ -146,15 +150,16 @@ const SERVE_START_WAIT: Duration = Duration::from_secs(10);
 async fn host_builder(
     context: &CommandContext,
     config: Config,
+    files: &ConfigFiles,
     options: &HostOptions,
 ) -> Result<HostBuilder, CliError> {
-    let attached = match (&context.config_digest, &options.attached_item) {
+    let attached = match (&files.digest, &options.attached_item) {
         (Some(digest), Some(item)) => {
             attach::connect(&context.environment, digest, &config, item.clone()).await
         }
         _ => None,
     };
-    let preparation = HostPreparation::new(context)?;
+    let preparation = HostPreparation::new(context, files)?;
     let builder = match attached {
         Some(Attached { config, server, stream }) => {
             preparation.apply_to_remote(Host::builder(config).connect(server, stream))
@@ -180,13 +185,14 @@ async fn host_builder(
 /// the operation does not run in this case.
 pub(crate) async fn with_available_servers(
     context: &mut CommandContext,
-    config: Config,
+    loaded: LoadedConfig,
     options: HostOptions,
     operation: impl AsyncFnOnce(&Host, &mut Output) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     if context.global.strict {
-        return with_host_options(context, config, options, operation).await.map(drop);
+        return with_host_options(context, loaded, options, operation).await.map(drop);
     }
+    let config = &loaded.config;
     let servers = config.servers.iter().map(|(name, server)| (name, server.required));
     let invalid = config.invalid.iter().map(|(name, server)| (name, server.required));
     let required: HashSet<String> = servers
@@ -203,8 +209,8 @@ pub(crate) async fn with_available_servers(
         }
         Ok(())
     };
-    let config = config.with_optional_servers();
-    with_host_options(context, config, options, operation).await.map(drop)
+    let loaded = loaded.map(Config::with_optional_servers);
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Prints a line for each server that failed to stderr.
@@ -303,8 +309,8 @@ pub(crate) struct HostPreparation {
 }
 
 impl HostPreparation {
-    pub(crate) fn new(context: &CommandContext) -> Result<Self, CliError> {
-        let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
+    pub(crate) fn new(context: &CommandContext, files: &ConfigFiles) -> Result<Self, CliError> {
+        let lock = files.read_lock()?;
         let state = state_dir(&context.environment);
         Ok(Self { supervisor: supervisor()?, state, own_paths: own_paths(context), lock })
     }
@@ -337,16 +343,6 @@ pub(crate) fn supervisor() -> Result<Supervisor, CliError> {
     Supervisor::embedded().map_or_else(Supervisor::this_program, Ok).map_err(|error| {
         CliError::failure("cannot determine the executable path").with_source(error)
     })
-}
-
-/// Returns the directory for the process ledger, tokens and trust decisions, after the XDG base
-/// directory specification.
-pub(crate) fn state_dir(environment: &Environment) -> Option<PathBuf> {
-    let state = match environment.get("XDG_STATE_HOME").filter(|path| path.starts_with('/')) {
-        Some(path) => PathBuf::from(path),
-        None => PathBuf::from(environment.home()?).join(".local/state"),
-    };
-    Some(state.join("innkeeper"))
 }
 
 /// Returns the number of servers whose tools the model may call.

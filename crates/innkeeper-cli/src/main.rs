@@ -2,6 +2,7 @@
 
 mod cli;
 mod exit;
+mod exit_code;
 mod output;
 mod signals;
 
@@ -14,6 +15,7 @@ mod progress;
 mod progress_lines;
 mod shutdown_notice;
 mod start_failure;
+mod state_dir;
 mod trust;
 
 mod log;
@@ -29,6 +31,7 @@ mod builtin;
 mod chat;
 mod commands;
 mod content;
+mod context;
 mod demo;
 mod error_chain;
 mod import;
@@ -42,7 +45,9 @@ mod server_definition;
 mod service_manager;
 mod terminal_prompter;
 mod terminal_questions;
+mod text;
 mod tool_arguments;
+mod usage_error;
 
 use std::fs::File;
 use std::io::IsTerminal as _;
@@ -51,7 +56,7 @@ use std::process::ExitCode;
 use innkeeper_host::{Environment, host_process, shim};
 
 use cli::{Cli, Command, GlobalOptions};
-use commands::CommandContext;
+use context::CommandContext;
 use exit::{CliError, CliExitCode};
 use log::{LineStyle, LogLevel, LogSink, TerminalStyle};
 use output::Output;
@@ -69,7 +74,9 @@ fn main() -> ExitCode {
     drop(host_process::adopt_orphans());
     let line = match Cli::from_args(std::env::args_os()) {
         Ok(line) => line,
-        Err(parse_error) => return exit::report_parse_error(&parse_error, std::env::args_os()),
+        Err(parse_error) => {
+            return usage_error::report_parse_error(&parse_error, std::env::args_os());
+        }
     };
     let (service_manager, environment) = ServiceManager::take(Environment::from_process());
     let plain = environment.get("NO_COLOR").is_some_and(|value| !value.is_empty())
@@ -86,17 +93,8 @@ fn main() -> ExitCode {
     let prints_findings = command.prints_findings();
     install_log(&global, (&output, prints_findings), &log, file_log.as_ref());
     output.write_after_log(&log);
-    let mut context = CommandContext {
-        global,
-        environment,
-        output,
-        lock_file: None,
-        discovered_config: None,
-        config_digest: None,
-        service_manager,
-        redirect_listener: None,
-        signals: None,
-    };
+    let mut context =
+        CommandContext { global, environment, output, service_manager, signals: None };
     let result = run(&mut context, command);
     let result = context.first_signal().map_or(result, |signal| Err(CliError::from_signal(signal)));
     let code = match result {

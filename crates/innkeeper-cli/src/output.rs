@@ -1,17 +1,15 @@
 //! Output to the terminal: results to stdout, diagnostics to stderr.
 
-mod escape;
 mod json_text;
 mod table;
-mod wrap;
 mod writer_thread;
 
-pub(crate) use escape::{block as escape_block, escape_inline, is_deceptive};
 pub(crate) use json_text::IndentedJson;
 pub(crate) use table::Table;
 pub(crate) use textwrap::core::display_width;
-pub(crate) use wrap::{shorten, wrap, wrap_message};
 pub(crate) use writer_thread::WriteCanceller;
+
+pub(crate) use crate::text::{escape_block, escape_inline, shorten, wrap};
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -23,6 +21,7 @@ use terminal_size::{Height, Width, terminal_size_of};
 use crate::log::LogSink;
 use crate::progress_lines::ProgressLines;
 use crate::secret_mask::SecretMask;
+use crate::text::wrap_message;
 use writer_thread::WriterThread;
 
 /// Size of a block of output in bytes.
@@ -213,7 +212,7 @@ impl Output {
 
     /// Prints text from a server to stdout, escaped on a terminal.
     pub(crate) fn print_untrusted(&mut self, text: &str) -> io::Result<()> {
-        if self.is_terminal { self.print_data(&escape::block(text)) } else { self.print_data(text) }
+        if self.is_terminal { self.print_data(&escape_block(text)) } else { self.print_data(text) }
     }
 
     /// Prints bytes to stdout exactly.
@@ -234,7 +233,7 @@ impl Output {
 
     /// Prints a chunk of streamed text to stdout.
     pub(crate) fn print_chunk(&mut self, text: &str) -> io::Result<()> {
-        self.out.writer.write_all(escape::block(text).as_bytes())?;
+        self.out.writer.write_all(escape_block(text).as_bytes())?;
         self.out.writer.flush()
     }
 

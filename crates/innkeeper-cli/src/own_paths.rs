@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::attach::socket_directory;
-use crate::commands::CommandContext;
 use crate::configuration::user_config_file;
-use crate::hosting::state_dir;
+use crate::context::CommandContext;
 use crate::model::default_models_dir;
 use crate::pins::lock_path;
+use crate::state_dir::state_dir;
 
 /// Returns what decides about later commands, whether it exists or not: the configuration of the user,
 /// whose servers start without an approval, with its lock and `.env`; approvals, rules, tokens, ledger and

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::exit::CliExitCode;
+use crate::exit_code::CliExitCode;
 use crate::output::WriteCanceller;
 
 /// Capacity of the signal channel; a third signal has no further effect.
@@ -32,6 +32,15 @@ impl StopSignal {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+        }
+    }
+}
+
+impl From<StopSignal> for CliExitCode {
+    fn from(signal: StopSignal) -> Self {
+        match signal {
+            StopSignal::Interrupt => Self::Interrupted,
+            StopSignal::Terminate => Self::Terminated,
         }
     }
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use innkeeper_host::audit::TARGET;
 use innkeeper_host::{Config, Environment, GatewaySpec, LaunchSpec, TrustDecisions, TrustPolicy};
 
-use crate::commands::CommandContext;
 use crate::configuration::OWN_CONFIG_FILE;
+use crate::context::CommandContext;
 use crate::exit::CliError;
-use crate::hosting::state_dir;
 use crate::output::{Output, Style};
+use crate::state_dir::state_dir;
 
 /// Environment variable that sets the policy for non-interactive runs.
 const TRUST_VARIABLE: &str = "INNKEEPER_TRUST";
@@ -53,18 +53,20 @@ impl Undecided {
     }
 }
 
-/// Ensures that the user trusts every server of `config` and its settings of the gateway. Asks about
+/// Ensures that the user trusts every server of `config` and its settings of the gateway, if they come
+/// from a file that needs an approval. Asks about
 /// what is undecided on a terminal; without a terminal, rejects the file, unless the user accepts any
 /// `mcp.json`.
 pub(crate) fn ensure_trusted(
     context: &mut CommandContext,
     config: &Config,
+    file: Option<&Path>,
 ) -> Result<(), CliError> {
-    let Some(file) = context.discovered_config.clone() else { return Ok(()) };
+    let Some(file) = file else { return Ok(()) };
     let accepts_own_file = accepts_own_file(&context.environment)?;
     let output = &mut context.output;
     let store_directory = state_dir(&context.environment).map(|state| state.join("trust"));
-    let mut decisions = open_decisions(store_directory.as_deref(), &file, output)?;
+    let mut decisions = open_decisions(store_directory.as_deref(), file, output)?;
     let undecided = Undecided::new(config, decisions.as_ref());
     if undecided.is_empty() {
         return Ok(());
@@ -76,20 +78,20 @@ pub(crate) fn ensure_trusted(
     }
     let problem = format!("the servers of `{}` are not trusted", file.display());
     if io::stdin().is_terminal() && io::stderr().is_terminal() {
-        if confirm(output, &file, &undecided, io::stdin().lock())? {
+        if confirm(output, file, &undecided, io::stdin().lock())? {
             return Ok(store_decision(output, store, &undecided)?);
         }
         return Err(CliError::usage(problem));
     }
-    if !accepts_own_file || !is_own_file(&file) {
-        return Err(untrusted_error(problem, &file, &undecided));
+    if !accepts_own_file || !is_own_file(file) {
+        return Err(untrusted_error(problem, file, &undecided));
     }
     let loads_code = |launch: &LaunchSpec| launch.code_loading_variables().next().is_some();
     if undecided.launches.iter().any(loads_code) {
         let launches = undecided.launches.into_iter().filter(loads_code).collect();
         let problem =
             format!("`{}` is not trusted and sets variables that load code", file.display());
-        return Err(untrusted_error(problem, &file, &Undecided { launches, gateway: None }));
+        return Err(untrusted_error(problem, file, &Undecided { launches, gateway: None }));
     }
     let servers: Vec<&str> = undecided.launches.iter().map(|launch| &*launch.name).collect();
     let servers = servers.join(", ");

@@ -1,10 +1,13 @@
 //! Resource limits and sandbox of a server's processes.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod sandbox;
+
 use std::path::{Component, Path, PathBuf};
 
 use innkeeper_config::{ResourceLimits, SandboxConfig};
 
-use super::Supervisor;
+use crate::supervisor::Supervisor;
 
 /// The configured limits and sandbox; the default changes nothing about a start.
 #[derive(Clone, Debug, Default)]
@@ -107,7 +110,7 @@ impl SandboxSpec {
 }
 
 #[cfg(target_os = "linux")]
-use crate::unix::sandbox::{path_problems, permitted_path, restricts_network};
+use sandbox::{path_problems, permitted_path, restricts_network};
 
 #[cfg(not(target_os = "linux"))]
 fn permitted_path(spec: &SandboxSpec, path: &str) -> Option<PathBuf> {

@@ -3,8 +3,6 @@
 mod group;
 mod launch;
 mod pipes;
-#[cfg(target_os = "linux")]
-pub(crate) mod sandbox;
 mod shim;
 mod sweep;
 

@@ -20,15 +20,29 @@ use crate::repository::Repository;
 const MAP_PATH: &str = "ARCHITECTURE.md";
 
 /// The crates that must have a drawing; every other drawing is optional.
-const DRAWN_CRATES: &[&str] = &["innkeeper-agent", "innkeeper-host", "innkeeper-toolcall"];
+const DRAWN_CRATES: &[&str] = &[
+    "innkeeper-agent",
+    "innkeeper-cli",
+    "innkeeper-gateway",
+    "innkeeper-host",
+    "innkeeper-protocol",
+    "innkeeper-toolcall",
+];
+
+/// Returns whether a crate is there: a library or a program.
+fn has_modules(repository: &Repository, name: &str) -> bool {
+    ["lib.rs", "main.rs"]
+        .iter()
+        .any(|root| repository.source(&format!("crates/{name}/src/{root}")).is_some())
+}
 
 /// Checks that each module uses only modules of lower layers.
 pub(super) fn check_module_layers(repository: &Repository) -> Vec<Violation> {
     let page = repository.text(MAP_PATH).unwrap_or_default();
     let (drawings, mut violations) = Drawing::parse_page(page);
     for name in DRAWN_CRATES {
-        let is_present = repository.source(&format!("crates/{name}/src/lib.rs")).is_some();
-        if is_present && !drawings.iter().any(|drawing| drawing.target == *name) {
+        if has_modules(repository, name) && !drawings.iter().any(|drawing| drawing.target == *name)
+        {
             let message = format!("does not draw the layers of `{name}`");
             violations.push(Violation::new(MAP_PATH, 0, message));
         }
@@ -37,8 +51,8 @@ pub(super) fn check_module_layers(repository: &Repository) -> Vec<Violation> {
     for drawing in &drawings {
         let name = drawing.crate_name();
         let source_dir = format!("crates/{name}/src");
-        if repository.source(&format!("{source_dir}/lib.rs")).is_none() {
-            let message = format!("draws the layers of `{name}`, which is no library crate");
+        if !has_modules(repository, name) {
+            let message = format!("draws the layers of `{name}`, which is no crate");
             violations.push(Violation::new(MAP_PATH, drawing.line, message));
             continue;
         }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use innkeeper_host::Environment;
 
-use crate::hosting::state_dir;
+use crate::state_dir::state_dir;
 
 /// Returns the directory of the sockets.
 pub(crate) fn socket_directory(environment: &Environment) -> Option<PathBuf> {

@@ -12,7 +12,7 @@ use super::conversation_file;
 use super::file_thread::FileThreads;
 use super::slash_command::{SlashCommand, TypedLine, parse_line};
 use crate::model_selection::provider_names;
-use crate::output::is_deceptive;
+use crate::text::is_deceptive;
 use files::matching_files;
 pub(crate) use template::decode as decode_uri;
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use innkeeper_host::{Config, LaunchSpec};
 use serde_json::{Map, Value, json};
 
-use super::CommandContext;
 use super::edit_server::{reject_server_options, report_change};
 use crate::cli::AddArgs;
 use crate::config_editor::ConfigFile;
 use crate::configuration::{ConfigSource, OWN_CONFIG_FILE, print_warnings};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::output::Style;
 use crate::server_definition::{self, DefinitionError};

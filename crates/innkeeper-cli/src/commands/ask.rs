@@ -22,13 +22,13 @@ use innkeeper_host::Host;
 use serde_json::json;
 use tokio::sync::SetOnce;
 
-use super::CommandContext;
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
 use super::run_recording::{RecordTarget, RunFacts, RunRecording, append_private};
 use crate::activity::ActivityLine;
 use crate::approval::{TerminalApprover, terminal_for};
 use crate::cli::{ApprovalArg, AskArgs};
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{
     HostOptions, print_failed_servers, ready_servers, server_failures, with_available_servers,
@@ -69,7 +69,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
     let target = RecordTarget::new(choice, args.trace.as_deref(), &context.environment)?;
     let mut recording = target.map(RunRecording::new);
     let recorder = recording.as_ref().map(|recording| recording.recorder.clone());
-    let (selected, (mut config, _demo)) = match (
+    let (selected, (mut loaded, _demo)) = match (
         select_model(&args.model, &context.environment),
         load_servers(context, args.demo, "ask"),
     ) {
@@ -77,7 +77,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => return Err(failure),
         (Err(model), Err(servers)) => return Err(model.merge(servers)),
     };
-    for server in config.servers.values_mut() {
+    for server in loaded.config.servers.values_mut() {
         let timeouts = &mut server.unavailable_after_timeouts;
         *timeouts = (*timeouts).max(UNAVAILABLE_AFTER_TIMEOUTS);
     }
@@ -94,7 +94,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         handler.set_model(Some(for_servers));
     }
     if let Some(recording) = &mut recording {
-        recording.set_configuration(endpoint.as_ref(), &config);
+        recording.set_configuration(endpoint.as_ref(), &loaded.config);
     }
     let settings = agent_settings(args);
     let settings = if local.is_some() { limit_settings(settings) } else { settings };
@@ -153,7 +153,7 @@ async fn run_prompt(context: &mut CommandContext, args: &AskArgs) -> Result<(), 
         }
         printed
     };
-    let result = with_available_servers(context, config, options, operation).await;
+    let result = with_available_servers(context, loaded, options, operation).await;
     let stopped = match local {
         Some(local) => local.stop().await,
         None => Ok(()),

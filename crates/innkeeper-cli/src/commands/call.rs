@@ -7,14 +7,14 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc::channel;
 
-use super::CommandContext;
 use crate::activity::ActivityLine;
 use crate::attach::RequestedItem;
 use crate::cli::{CallArgs, ResultForm};
-use crate::configuration::{config_for_item, load_config, server_instead_of_item};
+use crate::configuration::{LoadedConfig, config_for_item, load_config, server_instead_of_item};
 use crate::content::{
     BlobDirectory, ContentPiece, ContentPrinter, StructuredText, repeats_structured,
 };
+use crate::context::CommandContext;
 use crate::error_chain::error_chain;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{HostOptions, with_host_options};
@@ -26,7 +26,7 @@ use crate::tool_arguments::ArgumentInput;
 const PROGRESS_CAPACITY: usize = 16;
 
 pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let (config, server) = config_for_item(&config, &args.target, "tool")?;
     let tool = own_name(&args.target, server.as_deref());
     let options =
@@ -50,7 +50,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &CallArgs) -> Result
         shown?;
         if is_error { Err(CliError::without_message(CliExitCode::Failed)) } else { Ok(()) }
     };
-    with_host_options(context, config, options, operation).await.map(drop)
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Returns the own name of an item, from a target with the name of its server or without.

@@ -11,9 +11,8 @@ use innkeeper_agent::ghost::DEFAULT_NAMESPACE;
 use innkeeper_agent::run::RunLimits;
 use innkeeper_agent::safety::ApprovalPolicy;
 use innkeeper_agent::server_requests::{ServerRequestHandler, ServerRequestSettings};
-use innkeeper_host::{Environment, Host};
+use innkeeper_host::{Config, Environment, Host};
 
-use super::CommandContext;
 use super::demo::load_servers;
 use super::golden::choice::GoldenChoice;
 use super::run_recording::{RecordTarget, RunFacts, RunRecording};
@@ -32,15 +31,16 @@ use crate::chat::terminal::app::{self, ChatContext};
 use crate::cli::{
     ApprovalArg, ChatArgs, ModelCommand, ModelFetchArgs, ModelSelectionArgs, ThemeArg,
 };
-use crate::configuration::select_source;
+use crate::configuration::{ConfigFiles, select_source};
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
-use crate::hosting::{HostOptions, print_failed_servers, state_dir, with_host_options};
+use crate::hosting::{HostOptions, print_failed_servers, with_host_options};
 use crate::model::{
     DiscoveryOptions, ModelSource, check_supported, default_models_dir, discover_models,
 };
 use crate::model_selection::select_model;
 use crate::output::{Output, Style};
-use crate::pins;
+use crate::state_dir::state_dir;
 
 /// Time for the servers to stop after Ctrl-C twice or after the end of the terminal; then the host
 /// kills the servers.
@@ -66,7 +66,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
             None => return Ok(()),
         },
     };
-    let (selected, (config, _demo)) = match (
+    let (selected, (loaded, _demo)) = match (
         select_model(&setup.model, &context.environment),
         load_servers(context, setup.uses_demo, "chat"),
     ) {
@@ -78,7 +78,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
     let stored = open_conversation(args, directory.as_ref())?;
     let model = selected.prepare(recorder.as_ref()).await?;
     if let Some(recording) = &mut recording {
-        recording.set_configuration(model.endpoint.as_ref(), &config);
+        recording.set_configuration(model.endpoint.as_ref(), &loaded.config);
     }
     let (questioner, questions) = Questioner::new();
     let mut server_requests = server_request_handler(args.approve, &questioner);
@@ -90,11 +90,12 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         log_level: Some(DEFAULT_LOG_LEVEL),
         ..HostOptions::default()
     };
-    let lock = context.lock_file.as_deref().map_or(Ok(None), pins::read_lock)?;
+    let lock = loaded.files.read_lock()?;
     let environment = context.environment.clone();
     let settings = agent_settings(args);
-    let filters = approval_filters(&config, context.discovered_config.is_none());
-    let reloader = (!setup.uses_demo).then(|| server_reloader(context)).transpose()?;
+    let filters = approval_filters(&loaded.config, loaded.files.to_approve.is_none());
+    let reloader =
+        (!setup.uses_demo).then(|| server_reloader(context, &loaded.files)).transpose()?;
     let permanent = open_permanent_rules(context, args, setup.uses_demo)?;
     let secret_mask = context.output.secret_mask().clone();
     let operation = async |host: &Host, output: &mut Output| {
@@ -143,8 +144,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ChatArgs) -> Result
         }
         recorded
     };
-    let config = config.with_optional_servers();
-    with_host_options(context, config, options, operation).await.map(drop)
+    let loaded = loaded.map(Config::with_optional_servers);
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Writes the recording of a chat that has ended.
@@ -169,13 +170,16 @@ async fn write_recording(
     recording.write(run, &chat.report, output).await
 }
 
-fn server_reloader(context: &CommandContext) -> Result<ServerReloader, CliError> {
+fn server_reloader(
+    context: &CommandContext,
+    files: &ConfigFiles,
+) -> Result<ServerReloader, CliError> {
     Ok(ServerReloader {
         source: select_source(context)?,
         environment: context.environment.clone(),
         is_strict: context.global.strict,
         timeout: context.global.timeout,
-        discovered_config: context.discovered_config.clone(),
+        discovered_config: files.to_approve.clone(),
         trust_directory: state_dir(&context.environment).map(|state| state.join("trust")),
         secret_mask: context.output.secret_mask().clone(),
     })

@@ -5,8 +5,8 @@ use innkeeper_host::lock::Package;
 use innkeeper_host::{Config, LaunchSpec, writable_own_files};
 use serde_json::json;
 
-use super::CommandContext;
 use crate::configuration::select_source;
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::output::{Output, escape_inline};
 use crate::own_paths::own_paths;

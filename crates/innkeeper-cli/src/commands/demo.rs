@@ -12,9 +12,9 @@ use innkeeper_host::shutdown::{ServerStopReport, ShutdownReport};
 use innkeeper_host::{Config, Host};
 use serde_json::{Value, json};
 
-use super::CommandContext;
 use crate::cli::DemoArgs;
-use crate::configuration::{apply_timeout, config_error, load_config, select_source};
+use crate::configuration::{LoadedConfig, apply_timeout, config_error, load_config, select_source};
+use crate::context::CommandContext;
 use crate::demo::{CompletedStep, Demo, DemoServers, ToolCaller};
 use crate::exit::CliError;
 use crate::hosting::with_host;
@@ -27,18 +27,18 @@ use crate::output::{Output, Style, Table, shorten};
 const MAX_SHOWN_CHARS: usize = 72;
 
 pub(super) async fn run(context: &mut CommandContext, args: &DemoArgs) -> Result<(), CliError> {
-    let (demo, config) =
+    let (demo, loaded) =
         prepare_demo(context, if args.npm { DemoServers::Npm } else { DemoServers::BuiltIn })?;
     if args.model.is_some() {
-        return local_model::run(context, config).await;
+        return local_model::run(context, loaded).await;
     }
-    print_opening(context, &config, args.npm)?;
+    print_opening(context, &loaded.config, args.npm)?;
     let operation = async |host: &Host, output: &mut Output| {
         let calls = run_chain(&demo, host, output).await?;
         let loss = if args.npm { None } else { lose_server(host, output, calls.len() + 1).await? };
         Ok((calls, loss))
     };
-    let ((calls, loss), report) = with_host(context, config, operation).await?;
+    let ((calls, loss), report) = with_host(context, loaded, operation).await?;
     let dir = default_models_dir(&context.environment);
     let sources = discover_models(&DiscoveryOptions::with_default_ports(
         &context.environment,
@@ -75,10 +75,10 @@ pub(super) fn load_servers(
     context: &mut CommandContext,
     uses_demo: bool,
     command: &str,
-) -> Result<(Config, Option<Demo>), CliError> {
+) -> Result<(LoadedConfig, Option<Demo>), CliError> {
     if uses_demo {
-        let (demo, config) = prepare_demo(context, DemoServers::BuiltIn)?;
-        return Ok((config, Some(demo)));
+        let (demo, loaded) = prepare_demo(context, DemoServers::BuiltIn)?;
+        return Ok((loaded, Some(demo)));
     }
     select_source(context).map_err(|failure| {
         failure.with_hint(format!(
@@ -93,7 +93,7 @@ pub(super) fn load_servers(
 pub(super) fn prepare_demo(
     context: &CommandContext,
     cast: DemoServers,
-) -> Result<(Demo, Config), CliError> {
+) -> Result<(Demo, LoadedConfig), CliError> {
     let demo = Demo::prepare(cast)
         .map_err(|error| CliError::failure("cannot write the sample files").with_source(error))?;
     let program = std::env::current_exe().map_err(|error| {
@@ -103,7 +103,7 @@ pub(super) fn prepare_demo(
     let mut config = Config::from_value(&file, "demo", Path::new("."), &context.environment)
         .map_err(|error| config_error(&error))?;
     apply_timeout(&mut config, context);
-    Ok((demo, config))
+    Ok((demo, LoadedConfig::without_files(config)))
 }
 
 /// A completed call of the chain.

@@ -4,15 +4,15 @@ use innkeeper_host::config::Diagnostic;
 use innkeeper_host::{Host, RunnerCheck};
 use serde_json::json;
 
-use super::CommandContext;
 use crate::configuration::{load_config, print_warnings};
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::supervisor;
 use crate::output::{Output, Style, escape_inline};
 use crate::own_paths::own_paths;
 
 pub(super) async fn run(context: &mut CommandContext) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let config = load_config(context)?.config;
     print_warnings(&mut context.output, &config.warnings)?;
     let required: Vec<String> = config
         .servers

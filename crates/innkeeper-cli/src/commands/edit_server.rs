@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::CommandContext;
 use crate::cli::ServerNameArgs;
 use crate::config_editor::ConfigFile;
 use crate::configuration::{ConfigSource, print_warnings, select_source};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 pub(super) fn remove(context: &mut CommandContext, args: &ServerNameArgs) -> Result<(), CliError> {

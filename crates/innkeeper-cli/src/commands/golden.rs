@@ -21,8 +21,8 @@ mod stats;
 #[cfg(test)]
 mod samples;
 
-use super::CommandContext;
 use crate::cli::GoldenCommand;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 /// Runs a subcommand of `golden`.

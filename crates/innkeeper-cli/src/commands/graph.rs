@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::CommandContext;
 use crate::configuration::{load_complete_config, print_warnings, select_source};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {
     let source = select_source(context)?;
-    let config = load_complete_config(context)?;
+    let config = load_complete_config(context)?.config;
     print_warnings(&mut context.output, &config.warnings)?;
     let waves = config.waves();
     if context.output.is_json() {

@@ -7,10 +7,10 @@ use std::path::Path;
 use innkeeper_host::{ChangeClass, Config, Host, Lock, PinChange};
 use serde_json::{Value, json};
 
-use super::CommandContext;
 use crate::atomic_file;
 use crate::cli::LockArgs;
 use crate::configuration::{load_complete_config, load_config};
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{print_failed_servers, with_host};
 use crate::output::{Output, Style, display_width, escape_inline};
@@ -28,9 +28,10 @@ const DIFF_CONTEXT_CHARS: usize = 60;
 pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result<(), CliError> {
     // A new lock without the pins of a failed server would be half a lock.
     let is_complete = !args.check || context.global.strict;
-    let config = if is_complete { load_complete_config(context)? } else { load_config(context)? };
+    let mut loaded =
+        if is_complete { load_complete_config(context)? } else { load_config(context)? };
     // The host gets no lock: this command must see the tools that the lock would exclude.
-    let Some(file) = context.lock_file.take() else {
+    let Some(file) = loaded.files.lock.take() else {
         let message = "`lock` needs a configuration file: the lock is stored beside the file";
         return Err(CliError::usage(message)
             .with_hint("use `--config FILE`, or add the server to a file with `innkeeper add`"));
@@ -41,15 +42,15 @@ pub(super) async fn run(context: &mut CommandContext, args: &LockArgs) -> Result
         return Err(CliError::usage(message).with_hint("run `innkeeper lock` to create the file"));
     }
     let pinned = pinned.unwrap_or_default();
-    let config_copy = config.clone();
-    let config = if is_complete { config } else { config.with_optional_servers() };
+    let config = loaded.config.clone();
+    let loaded = if is_complete { loaded } else { loaded.map(Config::with_optional_servers) };
     let operation = async |host: &Host, output: &mut Output| {
         print_failed_servers(host, output)?;
         Ok(host.pins())
     };
-    let (mut current, _) = with_host(context, config, operation).await?;
+    let (mut current, _) = with_host(context, loaded, operation).await?;
     current.policy = pinned.policy;
-    let unseen = retain_unavailable(&config_copy, &pinned, &mut current);
+    let unseen = retain_unavailable(&config, &pinned, &mut current);
     let changes = pinned.compare(&current);
     let output = &mut context.output;
     print_changes(output, &changes, &unseen, args.diff)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use innkeeper_host::{Config, Host, config::TransportConfig};
 use serde_json::json;
 
-use super::CommandContext;
 use crate::cli::LoginArgs;
-use crate::configuration::{config_for_server, load_config};
+use crate::configuration::{LoadedConfig, config_for_server, load_config};
+use crate::context::CommandContext;
 use crate::exit::CliError;
-use crate::hosting::with_host;
+use crate::hosting::{HostOptions, with_host_options};
 use crate::output::{Output, Style};
 use crate::redirect_listener::RedirectListener;
 
@@ -18,7 +18,7 @@ use crate::redirect_listener::RedirectListener;
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(360);
 
 pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let name = selected_server(&config, args)?;
     let mut config = config_for_server(&config, &name)?;
     config.host.start_timeout = LOGIN_TIMEOUT;
@@ -42,7 +42,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
         CliError::failure("cannot listen for the browser redirect").with_source(error)
     })?;
     let was_redirected = browser.was_redirected();
-    context.redirect_listener = Some(browser);
+    let options = HostOptions { browser: Some(browser), ..HostOptions::default() };
     let operation = async |host: &Host, output: &mut Output| {
         if !was_redirected.load(Ordering::Relaxed) {
             // Some servers ask for a token only at calls.
@@ -61,7 +61,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &LoginArgs) -> Resul
         };
         Ok(output.labelled_status(Style::Good, label, &text)?)
     };
-    with_host(context, config, operation).await.map(drop)
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Returns the server of the command line, or the only server of the configuration.

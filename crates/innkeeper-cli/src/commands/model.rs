@@ -6,8 +6,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::{CommandContext, listen_for_signals};
 use crate::cli::{ModelCommand, ModelFetchArgs, ModelListArgs, ModelServeArgs};
+use crate::context::{CommandContext, listen_for_signals};
 use crate::exit::CliError;
 use crate::model::{
     self, BUNDLES, DEFAULT_BUNDLE, FetchOutcome, FetchStage, InstalledModel, InstalledModelError,

@@ -4,19 +4,19 @@ use innkeeper_host::{CallOptions, Config, Host};
 use innkeeper_protocol::skim;
 use serde_json::{Map, Value, json};
 
-use super::CommandContext;
 use super::call::{call_error, own_name};
 use crate::attach::RequestedItem;
 use crate::cli::PromptArgs;
-use crate::configuration::{config_for_item, load_config, server_instead_of_item};
+use crate::configuration::{LoadedConfig, config_for_item, load_config, server_instead_of_item};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{HostOptions, with_host_options};
 use crate::output::Output;
 use crate::tool_arguments::ArgumentInput;
 
 pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let target = prompt_name(&config, &args.target);
     let (config, server) = config_for_item(&config, &target, "prompt")?;
     let prompt = own_name(&target, server.as_deref());
@@ -39,7 +39,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &PromptArgs) -> Resu
         }
         print_messages(output, &blobs, skim::member(got.get(), "messages").unwrap_or("[]"))
     };
-    with_host_options(context, config, options, operation).await.map(drop)
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Returns the complete name of a prompt; the name of the only server may be omitted if the

@@ -4,18 +4,18 @@ use innkeeper_host::error::{CallError, RoutingError};
 use innkeeper_host::{CallOptions, Host};
 use innkeeper_protocol::skim;
 
-use super::CommandContext;
 use super::call::call_error;
 use crate::attach::RequestedItem;
 use crate::cli::ReadArgs;
-use crate::configuration::{config_for_server, load_config};
+use crate::configuration::{LoadedConfig, config_for_server, load_config};
 use crate::content::{BlobDirectory, ContentPiece, ContentPrinter};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{HostOptions, with_failed_servers, with_host_options};
 use crate::output::{Output, Style};
 
 pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let config = match args.server() {
         Some(server) => config_for_server(&config, server)?,
         None if context.global.strict => config,
@@ -35,7 +35,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ReadArgs) -> Result
     };
     let options =
         HostOptions { attached_item: Some(RequestedItem::Resource), ..HostOptions::default() };
-    with_host_options(context, config, options, operation).await.map(drop)
+    let loaded = LoadedConfig { config, files };
+    with_host_options(context, loaded, options, operation).await.map(drop)
 }
 
 /// Converts an error of a read to an error with the next step.

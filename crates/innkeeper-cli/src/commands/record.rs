@@ -4,11 +4,11 @@ use innkeeper_agent::golden::save_golden;
 use serde_json::json;
 
 use super::golden::recordable::check_recordable;
-use super::{CommandContext, listen_for_signals};
 use crate::agent_run::{
     AgentProcess, RecordRunError, RecordedAgent, RecordedRun, RunServers, Upstreams,
 };
 use crate::cli::RecordRunArgs;
+use crate::context::{CommandContext, listen_for_signals};
 use crate::exit::{CliError, CliExitCode};
 use crate::output::Style;
 use crate::signals::RunOutcome;

@@ -1,6 +1,6 @@
 //! `schema`: prints the JSON Schema of the configuration.
 
-use super::CommandContext;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 pub(super) fn run(context: &mut CommandContext) -> Result<(), CliError> {

@@ -43,10 +43,10 @@ use store::StoreSettings;
 #[cfg(not(unix))]
 use unjoined::Recorded;
 
-use super::CommandContext;
 use crate::attach::{self, AttachListener};
 use crate::cli::{NamesArg, ServeArgs};
-use crate::configuration::{config_for_server, load_config};
+use crate::configuration::{LoadedConfig, config_for_server, load_config};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{
     HostOptions, HostPreparation, print_failed_servers, ready_servers, with_available_servers,
@@ -59,7 +59,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         return restart_server(context, server).await;
     }
     let Some(mut recorded) = Recorded::join(context, args).await? else { return Ok(()) };
-    let mut config = load_config(context)?;
+    let LoadedConfig { mut config, mut files } = load_config(context)?;
     if let Some(server) = &args.server {
         config = config_for_server(&config, server)?;
     }
@@ -83,7 +83,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     if !has_replicas {
         share_without_replicas(&mut config);
     }
-    let mut reloading = Reloading::new(context, &config, args, has_replicas)?;
+    let mut reloading =
+        Reloading::new(context, &config, files.to_approve.as_deref(), args, has_replicas)?;
     // A server that does not start must not take the others from the clients.
     config = config.with_optional_servers();
     let mut replica_listener = None;
@@ -91,11 +92,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         GatewayBuilder::for_one_client(options).servers(&config)
     } else {
         // The host of all clients does not have the servers of a principal or a session.
-        trust::ensure_trusted(context, &config)?;
+        trust::ensure_trusted(context, &config, files.to_approve.as_deref())?;
         // The host of all clients does not ask, and does not warn, again.
-        context.discovered_config = None;
+        files.to_approve = None;
         context.output.secret_mask().add_config(&config);
-        let preparation = HostPreparation::new(context)?;
+        let preparation = HostPreparation::new(context, &files)?;
         let prepare = move |builder| preparation.apply(builder);
         let builder = GatewayBuilder::new(options)
             .policy(ToolPolicy::from_config(&serve))
@@ -119,7 +120,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         None => Some(listen(serve.listen).await?),
     };
     let notifier = std::mem::take(&mut context.service_manager.notifier);
-    let attach = if listener.is_some() { bind_socket(context, &serve).await? } else { None };
+    let attach = if listener.is_some() {
+        bind_socket(context, files.digest.as_deref(), &serve).await?
+    } else {
+        None
+    };
     let sockets = attach.map(|(digest, listener)| {
         let (sender, listeners) = mpsc::channel(MAX_QUEUED_LISTENERS);
         // The queue is empty.
@@ -148,7 +153,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
         let http = HttpSide { listener, replica_listener, access, sockets, notifier, text };
         http.run(&gateway, host, reloading, drain, output).await
     };
-    with_available_servers(context, config, host_options, operation).await
+    let loaded = LoadedConfig { config, files };
+    with_available_servers(context, loaded, host_options, operation).await
 }
 
 /// Prints a line for each server that clients get later.
@@ -167,10 +173,9 @@ const MAX_QUEUED_LISTENERS: usize = 4;
 
 /// Restarts a server of the running gateway with this configuration.
 async fn restart_server(context: &mut CommandContext, server: &str) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     config_for_server(&config, server)?;
-    let digest = context.config_digest.clone();
-    let restarted = match &digest {
+    let restarted = match &files.digest {
         Some(digest) => attach::restart(&context.environment, digest, server).await,
         None => Err(std::io::ErrorKind::NotFound.into()),
     };
@@ -188,10 +193,11 @@ async fn restart_server(context: &mut CommandContext, server: &str) -> Result<()
 /// need approvals has no socket: commands with servers of their own have neither.
 async fn bind_socket(
     context: &mut CommandContext,
+    digest: Option<&str>,
     serve: &ServeConfig,
 ) -> Result<Option<(String, AttachListener)>, CliError> {
     let is_open = serve.rate.tools.is_empty() && !serve.approval.is_configured();
-    let Some(digest) = context.config_digest.as_deref().filter(|_| is_open) else {
+    let Some(digest) = digest.filter(|_| is_open) else {
         return Ok(None);
     };
     let problem = match AttachListener::bind(&context.environment, digest).await {

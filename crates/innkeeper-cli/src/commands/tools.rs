@@ -11,17 +11,17 @@ use indexmap::IndexMap;
 use innkeeper_host::config::{redact_argument, redact_url};
 use innkeeper_host::{Config, Host};
 
-use super::CommandContext;
 use super::call::tool_owners;
 use crate::cli::ToolsArgs;
-use crate::configuration::{config_for_item, config_for_server, load_config};
+use crate::configuration::{LoadedConfig, config_for_item, config_for_server, load_config};
+use crate::context::CommandContext;
 use crate::exit::{CliError, CliExitCode};
 use crate::hosting::{HostOptions, with_available_servers, with_host};
 use crate::output::Output;
 use crate::tool_arguments::nearest_name;
 
 pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let (config, selection) = match &args.target {
         Some(target) => select(&config, target)?,
         None => (config, Selection::All),
@@ -60,10 +60,11 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
         }
         selection.ready(host)
     };
+    let loaded = LoadedConfig { config, files };
     if matches!(selection, Selection::All) {
-        return with_available_servers(context, config, HostOptions::default(), operation).await;
+        return with_available_servers(context, loaded, HostOptions::default(), operation).await;
     }
-    with_host(context, config, operation).await.map(drop)
+    with_host(context, loaded, operation).await.map(drop)
 }
 
 /// The servers and tools to show.

@@ -6,17 +6,17 @@ use innkeeper_host::{CatalogServer, Config, Host, ServerStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::CommandContext;
 use super::call::{reject_server_name, tool_owners};
 use super::tools::{DefinitionWriter, program_text};
 use crate::cli::WhyArgs;
-use crate::configuration::{config_for_item, load_config};
+use crate::configuration::{LoadedConfig, config_for_item, load_config};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::with_host;
 use crate::output::{Output, Style, Table, escape_block, escape_inline};
 
 pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<(), CliError> {
-    let config = load_config(context)?;
+    let LoadedConfig { config, files } = load_config(context)?;
     let (mut config, server) = config_for_item(&config, &args.target, "tool")?;
     for settings in config.servers.values_mut() {
         // This command reports the failure of the server instead of failing.
@@ -50,7 +50,7 @@ pub(super) async fn run(context: &mut CommandContext, args: &WhyArgs) -> Result<
         let definition = listed.map(|tool| writer.tool(&tool.view));
         Ok(print_explanation(output, &explanation, definition.as_deref())?)
     };
-    with_host(context, config, operation).await.map(drop)
+    with_host(context, LoadedConfig { config, files }, operation).await.map(drop)
 }
 
 /// The explanation with the definition as the server sent it: its numbers keep all digits.

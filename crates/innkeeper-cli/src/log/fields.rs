@@ -11,8 +11,8 @@ use tracing::field::{Field, Visit};
 
 use super::{CAUSE_FIELDS, LogFormat, LogLevel};
 use crate::error_chain::error_chain;
-use crate::output::{escape_inline, is_deceptive};
 use crate::secret_mask::SecretMask;
+use crate::text::{escape_inline, is_deceptive};
 
 /// Keys that every line has; an event field with such a name gets an underscore.
 const RESERVED_KEYS: [&str; 3] = ["ts", "severity", "event"];

@@ -12,8 +12,8 @@ use tracing_subscriber::layer::{Context, Layer};
 use super::fields::{CriticalVisitor, FieldWriter, write_json};
 use super::terminal_line::TerminalLines;
 use super::{LineStyle, LogFormat, LogLevel};
-use crate::output::escape_inline;
 use crate::secret_mask::SecretMask;
+use crate::text::escape_inline;
 use crate::timestamp::write_rfc3339;
 
 /// Prefix of the targets of all events of this project.

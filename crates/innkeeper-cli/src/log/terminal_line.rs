@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use super::layer::{MaskedEvent, ansi_code};
 use super::{CAUSE_FIELDS, LogLevel, TerminalStyle};
 use crate::error_chain::error_chain;
-use crate::output::{escape_inline, wrap_message};
+use crate::text::{escape_inline, wrap_message};
 
 /// The kinds of audit events whose fact every command prints itself: as the state of a server, or as
 /// the error of a call.

@@ -9,7 +9,7 @@ use innkeeper_host::{Config, Environment};
 
 use super::*;
 use crate::output::capture::CapturedStream;
-use crate::output::is_deceptive;
+use crate::text::is_deceptive;
 
 fn capture_log(level: LogLevel, style: LineStyle, emit: impl FnOnce()) -> String {
     capture_masked_log(SecretMask::default(), level, style, emit)

@@ -4,7 +4,7 @@ use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Row, pr
 use textwrap::core::display_width;
 
 use super::Style;
-use super::escape::escape_inline;
+use crate::text::escape_inline;
 
 /// Number of spaces between two columns.
 const COLUMN_GAP: u16 = 2;

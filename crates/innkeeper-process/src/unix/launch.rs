@@ -9,10 +9,10 @@ use innkeeper_config::ResourceLimits;
 use innkeeper_supervisor::launch_request::{LaunchRequest, Limits};
 use rustix::io::Errno;
 
-#[cfg(target_os = "linux")]
-use super::sandbox::PreparedSandbox;
 use crate::ProcessSpec;
 use crate::confinement::Confinement;
+#[cfg(target_os = "linux")]
+use crate::confinement::sandbox::PreparedSandbox;
 use crate::tree_tag::TreeTag;
 
 /// Encodes the launch of a server with the tag of its tree.

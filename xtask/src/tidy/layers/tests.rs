@@ -230,7 +230,7 @@ fn a_wrong_drawing_is_caught() {
         (DRAWING.replace("low\n", "low  high\n"), "contain `high` twice"),
         (format!("{DRAWING}\n{DRAWING}"), "a second time"),
         (format!("{DRAWING}\n```layers\nx\n```\n"), "write the crate"),
-        (format!("{DRAWING}\n```layers innkeeper-none\nx\n```\n"), "no library crate"),
+        (format!("{DRAWING}\n```layers innkeeper-none\nx\n```\n"), "no crate"),
         (format!("{DRAWING}\n```layers innkeeper-toolcall/none\nx\n```\n"), "which is no module"),
         ("# Map\n".to_owned(), "does not draw the layers of `innkeeper-toolcall`"),
     ];

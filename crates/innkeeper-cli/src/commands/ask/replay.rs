@@ -9,10 +9,10 @@ use innkeeper_agent::run_json::RunJson;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use super::super::CommandContext;
 use super::super::golden::files;
 use super::{agent_settings, print_outcome, read_prompt};
 use crate::cli::AskArgs;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::local_model::limit_settings;
 use crate::model_selection::LOCAL_PROVIDER;

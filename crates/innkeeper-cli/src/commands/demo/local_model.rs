@@ -6,11 +6,12 @@ use innkeeper_agent::agent::{Agent, AgentSettings, RunResult, ToolCallRecord};
 use innkeeper_agent::provider::LlmProvider as _;
 use innkeeper_agent::run_json::{RunContext, RunJson};
 use innkeeper_agent::tools::ToolRunner as _;
-use innkeeper_host::{Config, Host};
+use innkeeper_host::Host;
 use serde_json::{Value, json};
 
 use super::{MAX_SHOWN_CHARS, shutdown_json};
-use crate::commands::CommandContext;
+use crate::configuration::LoadedConfig;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{ready_servers, with_host};
 use crate::local_model::{LocalModel, find_installed, limit_settings};
@@ -23,7 +24,10 @@ const PROMPTS: [&str; 2] = [
     "Add a note with the title `cider` and the text `twelve casks`.",
 ];
 
-pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<(), CliError> {
+pub(super) async fn run(
+    context: &mut CommandContext,
+    loaded: LoadedConfig,
+) -> Result<(), CliError> {
     let model = find_installed(&context.environment)?;
     if !context.output.is_json() {
         context.output.print_data(&format!(
@@ -51,7 +55,7 @@ pub(super) async fn run(context: &mut CommandContext, config: Config) -> Result<
         }
         Ok(())
     };
-    let ((), report) = with_host(context, config, operation).await?;
+    let ((), report) = with_host(context, loaded, operation).await?;
     local.stop().await?;
     let output = &mut context.output;
     let successful_calls = reports

@@ -5,13 +5,13 @@ use std::time::SystemTime;
 use innkeeper_agent::golden::{Acceptance, Golden, replay};
 use serde_json::json;
 
-use super::super::CommandContext;
 use super::author::author;
 use super::files;
 use super::judge::{judge, result_differences};
 use super::plural;
 use crate::atomic_file;
 use crate::cli::AcceptArgs;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::output::escape_inline;
 use crate::timestamp::format_second_rfc3339;

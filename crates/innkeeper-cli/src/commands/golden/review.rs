@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::CommandContext;
 use super::author::author;
 use super::files;
 use crate::cli::{MarkArg, ReviewArgs};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::output::{Output, Style, escape_inline};
 use crate::timestamp::format_second_rfc3339;

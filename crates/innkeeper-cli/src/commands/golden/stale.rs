@@ -11,11 +11,11 @@ use innkeeper_host::{ChangeClass, Lock, PinChange};
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::CommandContext;
 use super::files::GoldenFiles;
 use super::model_shutdowns::shutdown_date;
 use super::plural;
 use crate::cli::StaleArgs;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::output::{Output, Style, escape_inline};
 use crate::pins;

@@ -13,10 +13,10 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::super::CommandContext;
 use super::stdio;
 use crate::agent_run::{JoinedRun, RecordedPipe, join, without_run};
 use crate::cli::ServeArgs;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 /// Size in bytes of the buffers between the client and the gateway.

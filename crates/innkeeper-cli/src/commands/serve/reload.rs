@@ -5,7 +5,7 @@
 //! is told so.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use tokio::sync::{SetOnce, mpsc};
 
 use super::hangup::Hangups;
 use super::share_without_replicas;
-use crate::attach::{AttachListener, configuration_digest};
+use crate::attach::AttachListener;
 use crate::cli::ServeArgs;
-use crate::commands::CommandContext;
-use crate::configuration::{ConfigSource, select_source};
+use crate::configuration::{ConfigSource, configuration_digest, select_source};
+use crate::context::CommandContext;
 use crate::exit::CliError;
 use crate::hosting::{failed_servers, ready_servers};
 use crate::output::{Output, Style};
@@ -69,6 +69,7 @@ impl Reloading {
     pub(super) fn new(
         context: &mut CommandContext,
         config: &Config,
+        file_to_approve: Option<&Path>,
         args: &ServeArgs,
         has_replicas: bool,
     ) -> Result<Self, CliError> {
@@ -94,7 +95,7 @@ impl Reloading {
             server: args.server.clone(),
             on_stdio: args.on_stdio,
             has_replicas,
-            file_to_approve: context.discovered_config.clone(),
+            file_to_approve: file_to_approve.map(ToOwned::to_owned),
             watcher,
             hangups,
             mask: context.output.secret_mask().clone(),

@@ -3,8 +3,8 @@
 use innkeeper_host::Config;
 use tokio::io::DuplexStream;
 
-use super::super::CommandContext;
 use crate::cli::ServeArgs;
+use crate::context::CommandContext;
 use crate::exit::CliError;
 
 /// No run.

@@ -16,11 +16,11 @@ use permitted_paths::{PathProblem, WritableDirs};
 use rustix::io::Errno;
 use seccompiler::{BackendError, BpfProgram};
 
-use crate::confinement::{SandboxSpec, UnappliedSetting};
+use super::{SandboxSpec, UnappliedSetting};
 
 /// A sandbox with every string and every filter that the supervisor needs.
 #[derive(Debug)]
-pub(super) struct PreparedSandbox {
+pub(crate) struct PreparedSandbox {
     handled: Vec<HandledRights>,
     rules: Vec<PreparedRule>,
     /// Filters in the form of the kernel.
@@ -36,7 +36,7 @@ struct PreparedRule {
 
 impl PreparedSandbox {
     /// Prepares the sandbox of a server whose program is this file.
-    pub(super) fn new(spec: &SandboxSpec, program: &Path) -> io::Result<Self> {
+    pub(crate) fn new(spec: &SandboxSpec, program: &Path) -> io::Result<Self> {
         let read = landlock::read_rights();
         let of_system = landlock::default_paths().filter_map(|(path, rights, except_root)| {
             Some((std::fs::canonicalize(path).ok()?, rights, except_root))
@@ -61,7 +61,7 @@ impl PreparedSandbox {
     }
 
     /// Returns the sandbox for a launch.
-    pub(super) fn request(&self) -> Sandbox<'_> {
+    pub(crate) fn request(&self) -> Sandbox<'_> {
         Sandbox {
             handled: self.handled.clone(),
             file_rights: landlock::file_rights(),
@@ -78,17 +78,17 @@ impl PreparedRule {
 }
 
 /// Returns whether this kernel can restrict network connections.
-pub(crate) fn restricts_network() -> bool {
+pub(super) fn restricts_network() -> bool {
     system_calls::CAN_FILTER || landlock::restricts_network()
 }
 
 /// Returns a configured path without links, if the sandbox permits it.
-pub(crate) fn permitted_path(spec: &SandboxSpec, path: &str) -> Option<PathBuf> {
+pub(super) fn permitted_path(spec: &SandboxSpec, path: &str) -> Option<PathBuf> {
     WritableDirs::new(spec).resolve(&spec.absolute(path)).ok()
 }
 
 /// Returns the configured paths that the sandbox doesn't permit, with the reason.
-pub(crate) fn path_problems(spec: &SandboxSpec) -> Vec<UnappliedSetting> {
+pub(super) fn path_problems(spec: &SandboxSpec) -> Vec<UnappliedSetting> {
     let SandboxConfig { read, write, .. } = &spec.sandbox;
     let writable = WritableDirs::new(spec);
     let read = read.iter().map(|path| ("sandbox.read", path));

@@ -1,4 +1,4 @@
-//! The part of the command-line program's output module that its log requires.
+//! The part of the command-line program's text module that its log requires.
 
 mod escape;
 

@@ -5,7 +5,7 @@ use innkeeper_host::{Config, LaunchSpec, inherited_environment};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::configuration::ConfigSource;
+use super::ConfigSource;
 
 /// Number of bytes of the digest in the name of a socket: paths of sockets are short.
 const DIGEST_BYTES: usize = 16;

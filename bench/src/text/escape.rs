@@ -1,0 +1,1 @@
+../../../crates/innkeeper-cli/src/text/escape.rs
