@@ -33,6 +33,8 @@ const TARPAULIN_ARGS: &str = "--locked --workspace --exclude xtask --engine llvm
 const PYTHON_FILES: &str = "python/innkeeper/";
 /// The Python package in the table.
 const PYTHON_PACKAGE: &str = "innkeeper for Python";
+/// The program that supervises servers on systems without the embedded one.
+const SHIM: &str = "innkeeper-shim";
 /// Extension of the counter files that each process writes.
 const COUNTER_EXTENSION: &str = "profraw";
 
@@ -74,6 +76,7 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
 /// Runs the tests of the workspace with cargo-tarpaulin.
 fn measure_crates() -> TaskResult<CoverageByCrate> {
     test::install_test_servers(&[])?;
+    provide_shim()?;
     let result = CargoTool::TARPAULIN.install()?.args(TARPAULIN_ARGS).run();
     remove_counter_files()?;
     result?;
@@ -83,6 +86,17 @@ fn measure_crates() -> TaskResult<CoverageByCrate> {
     let report: Value = serde_json::from_str(&text)
         .map_err(|error| format!("`{}`: {error}", relative_path(&file)))?;
     Ok(group_by_module(&report))
+}
+
+/// Builds the shim for the tests. cargo-tarpaulin builds only the programs of packages with integration
+/// tests.
+fn provide_shim() -> TaskResult {
+    Program::cargo("build --locked -p innkeeper-process --bins").run()?;
+    let root = repository_root();
+    let programs = root.join("target/coverage/debug");
+    let copied = fs::create_dir_all(&programs)
+        .and_then(|()| fs::copy(root.join("target/debug").join(SHIM), programs.join(SHIM)));
+    copied.map(drop).map_err(|error| format!("`{}`: {error}", relative_path(&programs.join(SHIM))))
 }
 
 /// Removes the counter files from the package directories. Servers write counter files there,

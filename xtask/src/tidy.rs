@@ -11,7 +11,6 @@ mod layers;
 mod links;
 mod listed;
 mod modules;
-mod retired_names;
 mod sans_io;
 
 use std::fmt;
@@ -66,7 +65,6 @@ const RULES: &[TidyRule] = &[
     listed::check_ignore_reasons,
     faults::check_fault_rows,
     attacks::check_attacks,
-    retired_names::check_retired_names,
 ];
 
 /// Applies every rule and prints the violations.

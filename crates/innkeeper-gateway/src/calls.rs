@@ -232,28 +232,3 @@ impl Calls {
         Ok(complete_result(result, request.caller.era()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_forwarded_call_has_no_room_for_the_futures_of_tasks() {
-        type Request = ClientRequest<'static>;
-
-        fn future_bytes<F>(
-            _call: impl Fn(
-                &'static Arc<Calls>,
-                &'static Request,
-                &'static NamedItem,
-                Arc<CallInFlight>,
-            ) -> F,
-        ) -> usize {
-            size_of::<F>()
-        }
-        let bytes = future_bytes(|calls, request, tool, in_flight| {
-            calls.forward_call(request, tool, "echo", in_flight)
-        });
-        assert!(bytes <= 4_700, "{bytes} bytes");
-    }
-}

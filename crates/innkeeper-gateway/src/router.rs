@@ -578,17 +578,3 @@ impl GatewayState {
         self.endpoints.find(principal, (!name.is_empty()).then_some(name))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_of_mcp_has_no_room_for_the_futures_of_rare_requests() {
-        fn future_bytes<F>(_handler: impl Fn(RoutesState, Request) -> F) -> usize {
-            size_of::<F>()
-        }
-        let bytes = future_bytes(default_endpoint);
-        assert!(bytes <= 6 << 10, "{bytes} bytes");
-    }
-}

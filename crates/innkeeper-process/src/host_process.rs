@@ -31,7 +31,7 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Has no effect on systems other than Linux.
 pub fn kill_descendants() {
     #[cfg(target_os = "linux")]
-    crate::unix::kill_descendants();
+    crate::sweep::kill_descendants();
 }
 
 /// Hides the environment, the memory and the open files of the process from other processes of the

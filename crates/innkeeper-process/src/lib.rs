@@ -5,6 +5,7 @@ mod environment;
 mod error;
 mod exit_status;
 pub mod host_process;
+mod kill_handle;
 mod launch_probe;
 pub mod ledger;
 mod output;
@@ -17,6 +18,8 @@ mod server_process;
 pub mod shim;
 mod stop;
 mod supervisor;
+#[cfg(unix)]
+mod sweep;
 #[cfg(unix)]
 mod tree;
 mod tree_tag;
@@ -43,18 +46,19 @@ pub use confinement::{Confinement, UnappliedSetting};
 pub use environment::{child_environment, inherited_environment};
 pub use error::SpawnError;
 pub use exit_status::{ExitStatus, ProcessLimit};
+pub use kill_handle::KillHandle;
 pub use launch_probe::LaunchProbe;
 pub use output::{OutputError, ProgramOutput, run_to_end};
 pub use platform::{Process, Stderr, Stdin, Stdout, spawn};
 pub use process_table::{ProcessTable, ProcessUsage};
 pub use program::resolve;
 pub use runner_settings::is_package_runner;
-pub use server_process::{KillHandle, ServerProcess};
+pub use server_process::ServerProcess;
 pub use stop::{ProcessStopStage, StopTimes, stop};
 pub use supervisor::{EmbeddedSupervisor, Supervisor};
-pub use tree_tag::TreeTag;
 #[cfg(unix)]
-pub use unix::{SweepTarget, sweep};
+pub use sweep::{SweepTarget, sweep};
+pub use tree_tag::TreeTag;
 
 /// The mechanism that contains all processes of a server, so that all can be terminated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

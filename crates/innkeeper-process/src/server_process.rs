@@ -1,11 +1,10 @@
 //! The process tree behind one server, independent of the system that runs it.
 
 use std::fmt;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{ExitStatus, LaunchProbe, Process, ProcessContainment};
+use super::{ExitStatus, KillHandle, LaunchProbe, Process, ProcessContainment};
 
 /// A running server process with its descendants. Dropping it kills the whole tree.
 pub trait ServerProcess: fmt::Debug + Send + Sync {
@@ -74,27 +73,5 @@ impl ServerProcess for Process {
 
     fn has_started(&self, launching: &mut LaunchProbe) -> Option<bool> {
         self.has_started(launching)
-    }
-}
-
-/// A handle that kills one server's tree from any thread; no effect after the tree is gone.
-#[derive(Clone)]
-pub struct KillHandle(Arc<dyn Fn() + Send + Sync>);
-
-impl KillHandle {
-    /// Creates a handle from a function that kills the tree and never blocks.
-    pub fn new(kill: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(kill))
-    }
-
-    /// Kills every process of the tree; never blocks.
-    pub fn kill(&self) {
-        (self.0)();
-    }
-}
-
-impl fmt::Debug for KillHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KillHandle").finish_non_exhaustive()
     }
 }

@@ -4,7 +4,6 @@ mod group;
 mod launch;
 mod pipes;
 mod shim;
-mod sweep;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,10 +20,6 @@ use super::{
 use crate::ledger::{Ledger, LedgerEntry};
 use crate::shim::check_not_requested;
 use crate::tree_tag::TreeTag;
-
-#[cfg(target_os = "linux")]
-pub(crate) use sweep::kill_descendants;
-pub use sweep::{SweepTarget, sweep};
 
 /// The host's end of a server's stdin; dropping it sends end of file.
 pub type Stdin = pipe::Sender;

@@ -25,6 +25,7 @@ const DRAWN_CRATES: &[&str] = &[
     "innkeeper-cli",
     "innkeeper-gateway",
     "innkeeper-host",
+    "innkeeper-process",
     "innkeeper-protocol",
     "innkeeper-toolcall",
 ];

@@ -240,22 +240,3 @@ pub(crate) fn malformed_error(malformed: &innkeeper_protocol::MalformedMessage) 
     };
     RpcError::new(code, malformed.to_string())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_has_no_room_for_the_futures_of_other_requests() {
-        fn future_bytes<F>(
-            _respond: impl Fn(&'static Arc<GatewayState>, &'static Connected, &'static MessageSink) -> F,
-        ) -> usize {
-            size_of::<F>()
-        }
-        let id: &'static RequestId = &RequestId::Integer(1);
-        let bytes = future_bytes(|gateway, connected, sink| {
-            respond_connected(gateway, connected, sink, (id, method::TOOLS_CALL, None))
-        });
-        assert!(bytes <= 3 << 10, "{bytes} bytes");
-    }
-}

@@ -111,14 +111,3 @@ fn a_request_has_a_progress_token_if_its_caller_listens() {
     let options = CallOptions { notifications: Some(notifications), ..CallOptions::default() };
     assert_eq!(token(options), Some(7));
 }
-
-#[test]
-fn a_call_has_no_room_for_the_futures_of_rare_results() {
-    fn future_bytes<F>(_call: impl Fn(&'static crate::Host, Arguments, CallOptions) -> F) -> usize {
-        size_of::<F>()
-    }
-    let bytes = future_bytes(|host, arguments, options| {
-        host.call_tool_with("one__echo", arguments, options)
-    });
-    assert!(bytes <= 4 << 10, "{bytes} bytes");
-}

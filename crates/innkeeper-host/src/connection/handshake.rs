@@ -178,7 +178,11 @@ impl Handshake<'_> {
                             legacy = send_if_unsent(legacy);
                         }
                     },
-                    Err(RequestError::ErrorResponse(error)) if is_unsupported_revision(&error) => {
+                    Err(RequestError::ErrorResponse(error))
+                        if is_unsupported_revision(&error)
+                            // A server that contradicts itself is quoted.
+                            && !supports_revision(&error, Revision::LATEST) =>
+                    {
                         modern = ProbeState::Rejected(rejected_revision_error(&error));
                         legacy = send_if_unsent(legacy);
                     }

@@ -18,9 +18,9 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::sweep::{SweepTarget, sweep, sweep_deadline};
 use super::{StdioPipes, launch, pid, pipes, reap, record};
 use crate::ledger::{Ledger, LedgerEntry, ProcessKind};
+use crate::sweep::{SweepTarget, sweep, sweep_deadline};
 use crate::tree_tag::TreeTag;
 use crate::{ExitStatus, ProcessLimit, ProcessSpec, SpawnError};
 

@@ -293,6 +293,24 @@ async fn a_server_that_rejects_the_revision_that_it_supports_is_asked_once_more(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_keeps_rejecting_the_revision_that_it_supports_is_quoted() {
+    let (handshake, _, _) =
+        handshake_with(HandshakeProbe::Discover, async |mut peer: InMemoryServer| {
+            for method in [method::SERVER_DISCOVER, method::SERVER_DISCOVER, method::INITIALIZE] {
+                let request = peer.expect(method).await;
+                let error = json!({ "code": code::UNSUPPORTED_PROTOCOL_VERSION,
+                    "message": "not in this build", "data": { "supported": ["2026-07-28"] } });
+                peer.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
+            }
+            peer
+        })
+        .await;
+    let message = handshake.unwrap_err().to_string();
+    assert!(message.contains("not in this build"), "{message}");
+    assert!(!message.contains("expected"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_names_its_revisions_is_asked_once_more_with_the_newest_known_one() {
     let data = json!({"supported": ["2024-11-05", "2025-06-18", "2020-01-01"], "requested": "x"});
     let message = "Unsupported (supported versions: 2025-06-18, 2024-11-05)";

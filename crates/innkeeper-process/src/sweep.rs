@@ -37,7 +37,7 @@ pub struct SweepTarget<'a> {
 
 /// Returns the deadline of a sweep that starts now.
 #[expect(clippy::disallowed_methods, reason = "a sweep runs without a runtime")]
-pub(super) fn sweep_deadline() -> Instant {
+pub(crate) fn sweep_deadline() -> Instant {
     Instant::now() + SWEEP_TIMEOUT
 }
 
