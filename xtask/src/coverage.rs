@@ -28,7 +28,14 @@ const TEST_MODULES: &[&str] = &["simulation", "tests"];
 /// and a failed test does not stop the run.
 const TARPAULIN_ARGS: &str = "--locked --workspace --exclude xtask --engine llvm --follow-exec --skip-clean \
                     --no-fail-fast --rustflags=-Cdebuginfo=0 --timeout 600 --out Json \
-                    --output-dir target/coverage --target-dir target/coverage";
+                    --output-dir target/coverage --target-dir target/coverage --";
+/// Tests that look for files which nobody may leave. Instrumented servers leave their counters where
+/// they start, because they do not inherit the variable with the path of these files.
+const SKIPPED_TESTS: &[&str] = &[
+    "command_line_server::each_command_takes_a_server_in_place_of_a_configuration",
+    "first_minute::what_the_demo_says_to_type_works_in_that_very_folder",
+    "text_output::a_home_that_is_no_absolute_path_is_ignored",
+];
 /// The files of the Python package, as coverage.py names them.
 const PYTHON_FILES: &str = "python/innkeeper/";
 /// The Python package in the table.
@@ -77,7 +84,10 @@ pub(crate) fn run(arguments: &[&str]) -> TaskResult {
 fn measure_crates() -> TaskResult<CoverageByCrate> {
     test::install_test_servers(&[])?;
     provide_shim()?;
-    let result = CargoTool::TARPAULIN.install()?.args(TARPAULIN_ARGS).run();
+    let tarpaulin = CargoTool::TARPAULIN.install()?.args(TARPAULIN_ARGS);
+    let tarpaulin =
+        SKIPPED_TESTS.iter().fold(tarpaulin, |tarpaulin, name| tarpaulin.arg("--skip").arg(name));
+    let result = tarpaulin.run();
     remove_counter_files()?;
     result?;
     let file = repository_root().join("target/coverage/tarpaulin-report.json");
@@ -99,8 +109,7 @@ fn provide_shim() -> TaskResult {
     copied.map(drop).map_err(|error| format!("`{}`: {error}", relative_path(&programs.join(SHIM))))
 }
 
-/// Removes the counter files from the package directories. Servers write counter files there,
-/// because they do not inherit the variable with the output path.
+/// Removes the counter files that servers left in the package directories.
 fn remove_counter_files() -> TaskResult {
     let crates = repository_root().join("crates");
     let problem = |error| format!("`{}`: {error}", relative_path(&crates));
