@@ -1,7 +1,7 @@
 //! Calls of servers: the one way of every call of a tool, from its name to its result.
 //!
-//! `call_tool` below is the whole way: find the tool, check the headers that repeat arguments, wait for an
-//! approval, count the rate, show the call in the monitor, forward it to its server (`forwarding.rs`), and
+//! `call_tool` below is the whole way: find the tool, check the headers that repeat arguments, count the
+//! rate, ask for an approval, show the call in the monitor, forward it to its server (`forwarding.rs`), and
 //! store a large result. Requests that are no calls of tools, but go to a server too, are in `items.rs` and
 //! `client_tasks.rs`.
 
@@ -93,7 +93,8 @@ impl Calls {
         self.approvals.as_ref().map(|approvals| &approvals.questions)
     }
 
-    /// Removes what waits for its client no more. Returns the number of calls that wait.
+    /// Removes the results and the waiting calls whose time is over. Returns the number of calls that
+    /// still wait for their clients.
     pub(crate) fn remove_expired(&self) -> usize {
         self.large_results.remove_expired();
         self.forwarding.parked.remove_expired()
@@ -121,7 +122,7 @@ impl Calls {
     }
 
     /// Calls a tool of a server.
-    pub(super) async fn call_offered_tool(
+    async fn call_offered_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
         offering: &CallerOffering,
@@ -160,7 +161,7 @@ impl Calls {
     }
 
     /// Runs a call that the client may make.
-    pub(super) async fn run_tool(
+    async fn run_tool(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
         tool: &NamedItem,

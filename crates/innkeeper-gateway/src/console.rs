@@ -11,6 +11,7 @@ mod calls;
 mod charts;
 mod console_calls;
 mod html;
+mod navigation;
 mod question;
 mod questions;
 mod reply;
@@ -41,6 +42,7 @@ use crate::transport::http::HttpTransport;
 use access::Denied;
 use console_calls::ConsoleCalls;
 use html::Link;
+use navigation::FIRST_PAGE;
 use reply::{Page, Reply, file_response, page_response, redirect};
 use request::{ConsoleRequest, Fields, TOKEN_FIELD, Visitor};
 use routes::UnknownRoute;
@@ -75,7 +77,7 @@ impl Console {
 
     /// Returns the redirection of `/console`. It is relative, so that it works below any prefix.
     pub(crate) fn first_page(has_slash: bool) -> Response<Body> {
-        redirect(&Link::to(if has_slash { routes::FIRST_PAGE } else { "console/servers" }))
+        redirect(&Link::to(if has_slash { FIRST_PAGE } else { "console/servers" }))
     }
 
     /// Handles a request for a page.

@@ -33,7 +33,7 @@ use crate::response_memory::ResponseMemory;
 use crate::router;
 use crate::server;
 use crate::servers::{PrepareHost, ServersBuilder, ServersContext};
-use crate::state::{GatewayState, OptionalDoors};
+use crate::state::{GatewayState, OptionalServices};
 use crate::subscribers::Subscribers;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::GatewayTasks;
@@ -47,7 +47,7 @@ pub struct GatewayBuilder {
     options: GatewayOptions,
     rules: ClientRules,
     telemetry: Option<Telemetry>,
-    doors: OptionalDoors,
+    services: OptionalServices,
     replicas: Option<Replicas>,
     questions: Option<PendingQuestions>,
     servers: ServersBuilder,
@@ -73,7 +73,7 @@ impl GatewayBuilder {
                 rates: Arc::new(RateLimits::new(RateConfig::default(), [])),
             },
             telemetry: None,
-            doors: OptionalDoors::default(),
+            services: OptionalServices::default(),
             replicas: None,
             questions: None,
             servers: ServersBuilder::default(),
@@ -150,7 +150,7 @@ impl GatewayBuilder {
     /// for its connections. Default: none.
     #[must_use]
     pub fn connections(mut self, service: ConnectionService) -> Self {
-        self.doors.connections = Some(service);
+        self.services.connections = Some(service);
         self
     }
 
@@ -171,7 +171,7 @@ impl GatewayBuilder {
     /// Adds the console for operators at `/console`. Default: none.
     #[must_use]
     pub fn console(mut self, options: ConsoleOptions) -> Self {
-        self.doors.console = Some(options);
+        self.services.console = Some(options);
         self
     }
 
@@ -234,7 +234,7 @@ impl GatewayBuilder {
             metrics: GatewayMetrics::new(),
             audit_log,
             rate_limits: self.rules.rates,
-            doors: self.doors,
+            services: self.services,
             replicas: self.replicas,
             tasks,
             closing,

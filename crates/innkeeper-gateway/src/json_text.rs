@@ -1,4 +1,5 @@
-//! Changes of single members of JSON objects, with all other bytes as they were.
+//! Changes of single members of JSON objects, with all other bytes as they were, and the members that
+//! results need in each era.
 
 use innkeeper_protocol::request_meta::{
     META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROTOCOL_VERSION,

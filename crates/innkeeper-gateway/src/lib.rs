@@ -6,8 +6,6 @@
 mod host_name;
 mod listener;
 mod principal;
-mod process_limits;
-mod question_owners;
 mod quota;
 mod tasks;
 
@@ -35,6 +33,7 @@ mod call_monitor;
 
 mod gateway_tools;
 
+mod process_limits;
 mod sealed_state;
 mod stored_results;
 mod task_ids;
@@ -56,6 +55,7 @@ pub mod connections;
 pub mod pending_questions;
 
 mod client;
+mod question_owners;
 mod sole_client;
 mod waiting_calls;
 

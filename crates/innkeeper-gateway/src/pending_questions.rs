@@ -6,13 +6,14 @@
 
 pub mod store;
 
+mod kind;
 mod question;
 mod service;
 mod state;
 
+pub use kind::QuestionKind;
 pub use question::{
     MAX_ARGUMENT_BYTES, MAX_REASON_BYTES, MAX_RESPONSE_BYTES, NewQuestion, Question, QuestionId,
-    QuestionKind,
 };
 pub use service::{PendingQuestions, QuestionOptions};
 pub use state::{InvalidQuestionStep, QuestionState, QuestionStep};

@@ -70,7 +70,7 @@ impl Target {
 /// `/readyz` and `/console` for operators, and the paths of the connection service under its prefix.
 pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> Router {
     let metadata = access.authenticator.resource_metadata().cloned();
-    let connections = transport.gateway.doors.connections.clone();
+    let connections = transport.gateway.services.connections.clone();
     let mut router = Router::new()
         .route("/mcp", any(default_endpoint))
         .route("/mcp/", any(default_endpoint))
@@ -106,7 +106,7 @@ pub(crate) fn router(transport: Arc<HttpTransport>, access: Arc<HttpAccess>) -> 
         let unknown = async || ConnectionError::unknown_path().into_response();
         router = router.route(&format!("{}/{{*path}}", service.options().prefix), any(unknown));
     }
-    let console = transport.gateway.doors.console.clone();
+    let console = transport.gateway.services.console.clone();
     let console = console.map(|options| Console::new(transport.clone(), access.clone(), options));
     if console.is_some() {
         router = router
@@ -140,7 +140,7 @@ fn with_metadata(router: Router, metadata: ResourceMetadata) -> Router {
 
 /// Where requests of other replicas arrive.
 #[derive(Clone)]
-struct ReplicaDoor {
+struct ReplicaRoutes {
     gateway: Arc<GatewayState>,
     transport: Arc<OnceLock<Weak<HttpTransport>>>,
 }
@@ -150,7 +150,7 @@ pub(crate) fn replica_router(
     gateway: &Arc<GatewayState>,
     transport: &Arc<OnceLock<Weak<HttpTransport>>>,
 ) -> Router {
-    let door = ReplicaDoor { gateway: gateway.clone(), transport: transport.clone() };
+    let routes = ReplicaRoutes { gateway: gateway.clone(), transport: transport.clone() };
     Router::new()
         .route(&format!("{REPLICA_PATH}/mcp/{{endpoint}}"), any(forwarded_mcp))
         .route(&format!("{REPLICA_PATH}/messages"), any(forwarded_message))
@@ -160,58 +160,61 @@ pub(crate) fn replica_router(
         )
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools"), any(forwarded_tools))
         .route(&format!("{REPLICA_PATH}/rest/{{endpoint}}/tools/{{tool}}"), any(forwarded_tool))
-        .with_state(door)
+        .with_state(routes)
 }
 
 async fn forwarded_mcp(
-    State(door): State<ReplicaDoor>,
+    State(routes): State<ReplicaRoutes>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    match forwarded(&door, Some(&endpoint), &request) {
+    match forwarded(&routes, Some(&endpoint), &request) {
         Ok((transport, origin)) => mcp::handle(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
 }
 
-async fn forwarded_message(State(door): State<ReplicaDoor>, request: Request) -> Response<Body> {
-    match forwarded(&door, None, &request) {
+async fn forwarded_message(
+    State(routes): State<ReplicaRoutes>,
+    request: Request,
+) -> Response<Body> {
+    match forwarded(&routes, None, &request) {
         Ok((transport, origin)) => mcp::receive_message(&transport, origin, request).await,
         Err(rejection) => rejection.into_response(),
     }
 }
 
 async fn forwarded_description(
-    State(door): State<ReplicaDoor>,
+    State(routes): State<ReplicaRoutes>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&door, &endpoint, RestResource::Description, request).await
+    forwarded_rest(&routes, &endpoint, RestResource::Description, request).await
 }
 
 async fn forwarded_tools(
-    State(door): State<ReplicaDoor>,
+    State(routes): State<ReplicaRoutes>,
     Path(endpoint): Path<String>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&door, &endpoint, RestResource::Tools, request).await
+    forwarded_rest(&routes, &endpoint, RestResource::Tools, request).await
 }
 
 async fn forwarded_tool(
-    State(door): State<ReplicaDoor>,
+    State(routes): State<ReplicaRoutes>,
     Path((endpoint, tool)): Path<(String, String)>,
     request: Request,
 ) -> Response<Body> {
-    forwarded_rest(&door, &endpoint, RestResource::Tool(tool), request).await
+    forwarded_rest(&routes, &endpoint, RestResource::Tool(tool), request).await
 }
 
 async fn forwarded_rest(
-    door: &ReplicaDoor,
+    routes: &ReplicaRoutes,
     endpoint: &str,
     resource: RestResource,
     request: Request,
 ) -> Response<Body> {
-    let (transport, origin) = match forwarded(door, Some(endpoint), &request) {
+    let (transport, origin) = match forwarded(routes, Some(endpoint), &request) {
         Ok(forwarded) => forwarded,
         Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
     };
@@ -223,7 +226,7 @@ async fn forwarded_rest(
         Ok(body) => body,
         Err(response) => return response,
     };
-    let header_trace = door.gateway.methods.header_trace(&parts.headers);
+    let header_trace = routes.gateway.methods.header_trace(&parts.headers);
     // Everyone who needs no credential is the local user.
     let needs_credential = principal != Principal::local_user();
     let client = RestClient { transport, endpoint, principal, needs_credential, header_trace };
@@ -232,12 +235,12 @@ async fn forwarded_rest(
 
 /// Checks a request that another replica passes on, for the endpoint with a label.
 fn forwarded(
-    door: &ReplicaDoor,
+    routes: &ReplicaRoutes,
     endpoint: Option<&str>,
     request: &Request,
 ) -> Result<(Arc<HttpTransport>, Origin), Rejection> {
     let absent = |message: &str| Rejection::new(StatusCode::NOT_FOUND, message);
-    let ReplicaDoor { gateway, transport } = door;
+    let ReplicaRoutes { gateway, transport } = routes;
     let replicas = gateway.replicas.as_ref();
     let replicas = replicas.ok_or_else(|| absent("the gateway has no replicas"))?;
     let head = ForwardedHead::from_headers(request.headers(), replicas)?;

@@ -45,7 +45,7 @@ use start_turns::StartTurns;
 pub(crate) struct Servers {
     /// The host of all clients.
     shared: Arc<Upstream>,
-    /// The hosts beside it.
+    /// The hosts of single principals and sessions.
     sharing: Sharing,
     settings: ArcSwap<ServerSettings>,
     process_limits: ProcessLimits,

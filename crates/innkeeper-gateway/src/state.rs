@@ -1,5 +1,5 @@
-//! What all doors of a gateway share: Streamable HTTP, HTTP+SSE, plain HTTP, the connection service, the
-//! console, and connections with lines.
+//! What the transports of a gateway share: Streamable HTTP, HTTP+SSE, plain HTTP, the connection
+//! service, the console, and connections with lines.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::response_memory::ResponseMemory;
 use crate::servers::Servers;
 use crate::tasks::GatewayTasks;
 
-/// The doors that a gateway need not have.
+/// Services that a gateway need not have.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OptionalDoors {
+pub(crate) struct OptionalServices {
     pub(crate) console: Option<ConsoleOptions>,
     pub(crate) connections: Option<ConnectionService>,
 }
 
-/// What the doors of a gateway share.
+/// What the transports of a gateway share.
 #[derive(Debug)]
 pub(crate) struct GatewayState {
     pub(crate) options: GatewayOptions,
@@ -40,7 +40,7 @@ pub(crate) struct GatewayState {
     pub(crate) metrics: GatewayMetrics,
     pub(crate) audit_log: Arc<AuditLog>,
     pub(crate) rate_limits: Arc<RateLimits>,
-    pub(crate) doors: OptionalDoors,
+    pub(crate) services: OptionalServices,
     pub(crate) replicas: Option<Replicas>,
     pub(crate) tasks: GatewayTasks,
     /// Set when the gateway accepts no more requests.

@@ -321,8 +321,8 @@ impl LoopQueue {
             Ok(value) => future.call_method1("set_result", (value,))?,
             Err(error) => {
                 future.call_method1("set_exception", (error,))?;
-                // Whoever awaits the future tells the error. Without this call, a future that an
-                // interrupt kept from its `await` would be reported as one that nobody asked.
+                // Only coroutines of this package see the future, and they raise the error. If an
+                // interrupt keeps one from its `await`, asyncio must not report the error too.
                 future.call_method0("exception")?
             }
         };

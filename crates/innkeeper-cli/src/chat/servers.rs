@@ -27,7 +27,7 @@ pub(crate) struct ServerReloader {
     /// The value of `--timeout`.
     pub(crate) timeout: Option<Duration>,
     /// The file whose servers need the approval of the user.
-    pub(crate) discovered_config: Option<PathBuf>,
+    pub(crate) file_to_approve: Option<PathBuf>,
     /// The directory of the stored approvals.
     pub(crate) trust_directory: Option<PathBuf>,
     pub(crate) secret_mask: SecretMask,
@@ -53,7 +53,7 @@ impl ServerReloader {
     /// Returns the decision about added and changed servers: those of a file that was found need a
     /// stored approval.
     fn trust_policy(&self) -> TrustPolicy {
-        let Some(file) = &self.discovered_config else { return TrustPolicy::AllowAll };
+        let Some(file) = &self.file_to_approve else { return TrustPolicy::AllowAll };
         let directory = self.trust_directory.as_deref();
         let decisions = directory.and_then(|directory| TrustDecisions::open(directory, file).ok());
         TrustPolicy::from_fn(move |launch| {
@@ -70,7 +70,7 @@ impl ServerReloader {
         approver: &ChatApprover,
     ) -> Result<String, CliError> {
         let config = self.load()?;
-        let mut filters = approval_filters(&config, self.discovered_config.is_none());
+        let mut filters = approval_filters(&config, self.file_to_approve.is_none());
         let trust = Some(self.trust_policy());
         let options = ReloadOptions { config: Some(config), apply_changes: true, trust };
         let report = host.reload_with(options).await.map_err(reload_error)?;

@@ -179,7 +179,7 @@ fn server_reloader(
         environment: context.environment.clone(),
         is_strict: context.global.strict,
         timeout: context.global.timeout,
-        discovered_config: files.to_approve.clone(),
+        file_to_approve: files.to_approve.clone(),
         trust_directory: state_dir(&context.environment).map(|state| state.join("trust")),
         secret_mask: context.output.secret_mask().clone(),
     })

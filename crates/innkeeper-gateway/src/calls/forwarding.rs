@@ -31,7 +31,7 @@ const MAX_QUEUED_NOTIFICATIONS: usize = 64;
 /// The minimum level of log messages for a client of the legacy era that sets none.
 const DEFAULT_LOG_LEVEL: LogLevel = LogLevel::Info;
 
-/// What the forwarding of calls has of its own.
+/// The state that only forwarding needs.
 #[derive(Debug)]
 pub(super) struct Forwarding {
     /// Calls that wait for input of their clients.

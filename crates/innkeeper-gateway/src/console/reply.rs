@@ -6,8 +6,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, LOCATION, SET_COOKIE
 use http::{HeaderValue, Response, StatusCode};
 
 use super::html::{Html, Link, Name, html};
+use super::navigation::{SECTIONS, Section};
 use super::request::Visitor;
-use super::routes::{Section, sections};
 
 /// No markup of a page can load or send anything but what the gateway serves; the script reads pages
 /// of the console again.
@@ -110,7 +110,7 @@ pub(crate) fn page_response(
 
 fn write_navigation(out: &mut Html, active: Option<&'static str>) {
     html!(out, "<nav aria-label=\"Console\"><ul>");
-    for Section { page, title } in sections() {
+    for Section { page, title } in &SECTIONS {
         if active == Some(page) {
             html!(
                 out,

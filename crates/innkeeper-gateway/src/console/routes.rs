@@ -1,4 +1,5 @@
-//! The pages of the console. A new page is one row here and one file with its handler.
+//! The pages of the console. A new page is one row here and one file with its handler; one in the
+//! navigation is also a row of `navigation.rs`.
 
 use futures_util::future::BoxFuture;
 use http::Method;
@@ -15,58 +16,37 @@ pub(crate) struct Route {
     method: Method,
     /// The name in the path, `/console/NAME`.
     pub(crate) page: &'static str,
-    /// The title in the navigation; without one, the page belongs to the section `section`.
-    title: Option<&'static str>,
     /// The page that the navigation marks as the current one.
     pub(crate) section: &'static str,
     pub(crate) handler: Handler,
 }
 
-/// A link of the navigation.
-pub(crate) struct Section {
-    pub(crate) page: &'static str,
-    pub(crate) title: &'static str,
-}
-
-const fn section(page: &'static str, title: &'static str, handler: Handler) -> Route {
-    Route { method: Method::GET, page, title: Some(title), section: page, handler }
-}
-
 const fn page(page: &'static str, section: &'static str, handler: Handler) -> Route {
-    Route { method: Method::GET, page, title: None, section, handler }
+    Route { method: Method::GET, page, section, handler }
 }
 
 const fn form(page: &'static str, section: &'static str, handler: Handler) -> Route {
-    Route { method: Method::POST, page, title: None, section, handler }
+    Route { method: Method::POST, page, section, handler }
 }
 
-/// All pages, in the order of the navigation.
+/// All pages, by the sections of `navigation.rs`.
 static ROUTES: [Route; 15] = [
-    section("servers", "Servers", |request| Box::pin(servers::show(request))),
+    page("servers", "servers", |request| Box::pin(servers::show(request))),
     page("server", "servers", |request| Box::pin(server::show(request))),
     form("server", "servers", |request| Box::pin(server::restart(request))),
-    section("tools", "Tools", |request| Box::pin(tools::show(request))),
+    page("tools", "tools", |request| Box::pin(tools::show(request))),
     page("tool", "tools", |request| Box::pin(tool::show(request))),
     form("tool", "tools", |request| Box::pin(tool::call(request))),
-    section("calls", "Calls", |request| Box::pin(calls::show(request))),
+    page("calls", "calls", |request| Box::pin(calls::show(request))),
     form("calls", "calls", |request| Box::pin(calls::cancel(request))),
     page("call", "tools", |request| Box::pin(call::show(request))),
     form("call", "tools", |request| Box::pin(call::cancel(request))),
-    section("questions", "Questions", |request| Box::pin(questions::show(request))),
+    page("questions", "questions", |request| Box::pin(questions::show(request))),
     page("question", "questions", |request| Box::pin(question::show(request))),
     form("question", "questions", |request| Box::pin(question::answer(request))),
-    section("charts", "Charts", |request| Box::pin(charts::show(request))),
-    section("audit", "Audit", |request| Box::pin(audit::show(request))),
+    page("charts", "charts", |request| Box::pin(charts::show(request))),
+    page("audit", "audit", |request| Box::pin(audit::show(request))),
 ];
-
-/// The page of `/console`.
-pub(crate) const FIRST_PAGE: &str = "servers";
-
-/// Returns the links of the navigation.
-pub(crate) fn sections() -> impl Iterator<Item = Section> {
-    let titled = ROUTES.iter().filter_map(|route| Some((route.page, route.title?)));
-    titled.map(|(page, title)| Section { page, title })
-}
 
 /// Returns the route of a request.
 ///

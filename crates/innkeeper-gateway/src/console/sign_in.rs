@@ -6,9 +6,9 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use tokio::time::timeout;
 
 use super::html::{Html, Link, html};
+use super::navigation::FIRST_PAGE;
 use super::reply::{Page, page_response, redirect, set_cookie};
 use super::request::{Fields, TOKEN_FIELD, Visitor};
-use super::routes::FIRST_PAGE;
 use super::sessions::{FormOwner, MAX_AGE, SESSION_COOKIE, SIGN_IN_COOKIE, cookie};
 use super::{Console, SIGN_IN, access, is_form, rejected};
 use crate::metrics::RejectionReason;

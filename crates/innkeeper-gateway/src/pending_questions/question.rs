@@ -8,7 +8,7 @@ use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::QuestionState;
+use super::{QuestionKind, QuestionState};
 
 /// Maximum size in bytes of the arguments of a call, and of the parameters of an elicitation.
 pub const MAX_ARGUMENT_BYTES: usize = 64 << 10;
@@ -59,35 +59,6 @@ impl FromStr for QuestionId {
 impl fmt::Display for QuestionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-/// What a question is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuestionKind {
-    /// Whether a call of a tool may run.
-    Approval,
-    /// A form of a server.
-    Elicitation,
-}
-
-impl QuestionKind {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Approval, Self::Elicitation];
-
-    /// Returns the name of the kind in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::Elicitation => "elicitation",
-        }
-    }
-}
-
-impl fmt::Display for QuestionKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

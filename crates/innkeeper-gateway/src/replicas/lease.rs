@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Replicas;
-use super::ownership::LEASE_PREFIX;
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
+
+/// The start of the names of leases.
+pub(super) const LEASE_PREFIX: &str = "mcp:replica:";
 
 /// Time before a new attempt after a renewal that failed.
 const RETRY_DELAY: Duration = Duration::from_millis(250);

@@ -9,13 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Replicas;
-use super::lease::milliseconds;
+use super::lease::{LEASE_PREFIX, milliseconds};
 use crate::principal::Principal;
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;
-
-/// The start of the names of leases.
-pub(super) const LEASE_PREFIX: &str = "mcp:replica:";
 
 /// What one replica owns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -11,8 +11,9 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::lease::LEASE_PREFIX;
 use super::lease::milliseconds;
-use super::ownership::{LEASE_PREFIX, no_lease};
+use super::ownership::no_lease;
 use super::{OwnedKey, Ownership, Replicas};
 use crate::redis_client::Reply;
 use crate::store_error::StoreError;

@@ -76,7 +76,7 @@ impl ServersBuilder {
         builder.start_slots(self.start_turns.slots())
     }
 
-    /// Takes the host of all clients over, which has started.
+    /// Creates the servers from the started host of all clients.
     pub(crate) fn build(self, host: Host, context: ServersContext<'_>) -> Arc<Servers> {
         let ServersContext { options, endpoints, tasks, .. } = context;
         let settings = self.settings.with_required(options.required_servers.clone());

@@ -1,7 +1,7 @@
 //! What this process must own, as one of several replicas, before servers start here.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use innkeeper_protocol::envelope::code;
 use tokio::sync::Notify;
@@ -17,12 +17,13 @@ use crate::store_error::StoreError;
 #[derive(Debug)]
 pub(super) struct ReplicatedServers {
     replicas: Replicas,
-    changed: Arc<ChangedSessions>,
+    /// Set once a transport stores changed sessions.
+    changed: OnceLock<Arc<ChangedSessions>>,
 }
 
 impl ReplicatedServers {
     pub(super) fn new(replicas: Replicas) -> Self {
-        Self { replicas, changed: Arc::default() }
+        Self { replicas, changed: OnceLock::new() }
     }
 }
 
@@ -56,8 +57,8 @@ impl ChangedSessions {
 }
 
 impl Servers {
-    /// Returns what a replica must own to handle a request at an endpoint: the servers of which all
-    /// replicas have one process, if the endpoint has one; the principal, if it has servers of its own;
+    /// Returns what a replica must own to handle a request at an endpoint: the singleton servers, if the
+    /// endpoint has one; the principal, if it has servers of its own;
     /// else the session. A request without any of them can be handled by any replica.
     pub(crate) fn owned_key(
         &self,
@@ -112,20 +113,23 @@ impl Servers {
         }
     }
 
-    /// Returns the clients whose sessions with remote servers changed; `None` without replicas.
-    pub(crate) fn changed_sessions(&self) -> Option<&Arc<ChangedSessions>> {
-        self.replicated.as_ref().map(|replicated| &replicated.changed)
+    /// Returns the clients whose sessions with remote servers change from now on. `None` without
+    /// replicas, and for all callers but the first.
+    pub(crate) fn watch_sessions(&self) -> Option<Arc<ChangedSessions>> {
+        let changed = Arc::new(ChangedSessions::default());
+        self.replicated.as_ref()?.changed.set(changed.clone()).is_ok().then_some(changed)
     }
 
     /// Records that the remote sessions of a client changed, so that Redis gets them.
     pub(super) fn record_changed_session(&self, client: u64) {
-        if let Some(changed) = self.changed_sessions() {
+        let replicated = self.replicated.as_ref();
+        if let Some(changed) = replicated.and_then(|replicated| replicated.changed.get()) {
             changed.add(client);
         }
     }
 }
 
-/// Kills the servers of which all replicas have one process as soon as this replica has no lease: before
+/// Kills the singleton servers as soon as this replica has no lease: before
 /// another replica may start them.
 pub(super) async fn end_singletons_in_time(servers: Weak<Servers>, replicas: Replicas) {
     loop {

@@ -41,7 +41,7 @@ impl ServerGroup {
 
 impl PrivateServers {
     /// Returns the servers of a configuration; `prepare` completes each of their hosts.
-    pub(crate) fn new(config: &Config, prepare: &PrepareHost) -> Self {
+    pub(super) fn new(config: &Config, prepare: &PrepareHost) -> Self {
         Self {
             singleton: ServerGroup::new(config, Share::Singleton, prepare),
             principal: ServerGroup::new(config, Share::Principal, prepare),

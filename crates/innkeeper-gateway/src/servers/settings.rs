@@ -7,7 +7,7 @@ use std::time::Duration;
 use innkeeper_host::Config;
 use innkeeper_host::config::{RestartPolicy, TransportConfig};
 
-/// When the gateway stops servers, and which servers need each other.
+/// When the gateway stops servers, which servers need each other, and which it needs itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ServerSettings {
     idle_timeouts: HashMap<String, Duration>,

@@ -395,7 +395,7 @@ impl Servers {
     }
 
     /// Ends the hosts of the clients that sent no request for the idle time of a session.
-    pub(crate) fn end_unused_hosts(&self) {
+    pub(super) fn end_unused_hosts(&self) {
         let Some(before) = Instant::now().checked_sub(self.sharing.idle_time) else { return };
         let ended = {
             let mut scopes = self.sharing.scopes();
@@ -491,7 +491,7 @@ impl Servers {
     }
 
     /// Returns all hosts that run.
-    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+    pub(super) fn upstreams(&self) -> Vec<Arc<Upstream>> {
         let scopes = self.sharing.scopes();
         std::iter::once(&self.shared).chain(scopes.running()).cloned().collect()
     }

@@ -1,12 +1,15 @@
 //! HTTP: one URL for requests of both eras, event streams and sessions; and the streams of HTTP+SSE.
 
+mod batch;
 mod body;
 mod finished_streams;
+mod forwarder;
 mod forwarding;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod legacy;
 mod modern;
+mod place;
 mod placement;
 mod posted_requests;
 mod replication;
@@ -35,13 +38,13 @@ use crate::error::RpcError;
 use crate::principal::Principal;
 use crate::rejection::Rejection;
 use crate::state::GatewayState;
+pub(crate) use batch::add_to_batch;
 use body::BodyReader;
 pub(crate) use body::discard;
 use finished_streams::FinishedStreams;
 pub(crate) use forwarding::{ForwardedHead, REPLICA_PATH, place_rest_request};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::gateway_request as fuzz_gateway_request;
-pub(crate) use legacy::add_to_batch;
 use replication::Replication;
 pub(crate) use response::{KEEP_ALIVE, SILENCE, event_response, keep_alive, slow_json};
 use response::{rejected, rpc_error_response};

@@ -217,6 +217,11 @@ impl Handshake<'_> {
                                     ProtocolError::UnsupportedRevision { .. },
                                 ),
                             ) => (versions, method::SERVER_DISCOVER),
+                            ProbeState::Rejected(RequestError::ErrorResponse(error))
+                                if is_unsupported_revision(&error) =>
+                            {
+                                (RequestError::ErrorResponse(error), method::SERVER_DISCOVER)
+                            }
                             _ => (fault, method::INITIALIZE),
                         });
                     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use innkeeper_config::ConfigError;
 use innkeeper_process::ExitStatus;
+use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::method;
 use serde::Serialize;
 
@@ -127,10 +128,10 @@ impl ServerFailure {
                     ProtocolError::UnsupportedRevision { .. }
                         | ProtocolError::HttpStatus { status: 401 | 403, .. }
                 ),
+                CallError::Server { error, .. } => error.code != code::UNSUPPORTED_PROTOCOL_VERSION,
                 CallError::Routing(_)
                 | CallError::Validation { .. }
                 | CallError::Timeout { .. }
-                | CallError::Server { .. }
                 | CallError::Withheld { .. } => true,
             },
         }

@@ -1,6 +1,5 @@
 //! Requests for a session or a principal that another replica owns: passed on to it, once.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +13,11 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use innkeeper_protocol::RequestId;
 use subtle::ConstantTimeEq;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::batch::batch_line;
 use super::replication::Replication;
 use super::response::{EVENTS, json_response, rejected};
 use super::{HttpRequest, HttpTransport, Origin, ReplicaTarget, incoming};
@@ -43,9 +40,6 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("innkeeper-request-id");
 
 /// The header with the API key of a client.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-
-/// Maximum time to connect to another replica.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time before the owner is looked up again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -71,32 +65,6 @@ const NOT_FORWARDED: [HeaderName; 15] = [
     header::ORIGIN,
     header::ACCEPT_ENCODING,
 ];
-
-/// Sends requests to other replicas.
-pub(crate) struct Forwarder(Client<HttpConnector, Full<Bytes>>);
-
-impl fmt::Debug for Forwarder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Forwarder")
-    }
-}
-
-impl Forwarder {
-    /// Creates a forwarder to replicas that close a connection without a request for `request_time`.
-    pub(crate) fn new(request_time: Duration) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        let client = Client::builder(TokioExecutor::new())
-            // A request on a connection that the owner closes at this time may have arrived or not.
-            .pool_idle_timeout(request_time / 2)
-            .pool_timer(TokioTimer::new())
-            // The library would send a request again that the owner may have received.
-            .retry_canceled_requests(false)
-            .build(connector);
-        Self(client)
-    }
-}
 
 /// What became of an attempt to pass a request on.
 enum Attempt {
@@ -293,7 +261,7 @@ async fn send(
     };
     let sent = tokio::select! {
         biased;
-        sent = replication.forwarder.0.request(request) => sent,
+        sent = replication.forwarder.request(request) => sent,
         () = lease_end(&replication.replicas, owner) => {
             tracing::warn!(owner = owner.id, "the owner of a request has lost its lease");
             return Attempt::Lost;
@@ -402,7 +370,7 @@ pub(super) fn outcomes(
     let line = match &lines[..] {
         [] => return None,
         [line] => line.clone(),
-        lines => super::legacy::batch_line(lines),
+        lines => batch_line(lines),
     };
     Some(json_response(StatusCode::OK, line))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::IntoResponse;
-use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode};
 use innkeeper_protocol::http::{LAST_EVENT_ID, SESSION_ID};
 use innkeeper_protocol::{
@@ -14,10 +13,10 @@ use innkeeper_protocol::{
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
+use super::batch::add_to_batch;
 use super::forwarding::{outcomes, own_or_forward, unavailable};
-use super::placement::{
-    Place, events_gone, find_place, find_session, no_session, resume, store_session,
-};
+use super::place::{Place, events_gone, no_session};
+use super::placement::{find_place, find_session, resume, store_session};
 use super::posted_requests::{Request, Requests};
 use super::response::{
     SILENCE, StreamStart, accepted, all_events, json_response, logged_events, rejected,
@@ -341,21 +340,6 @@ fn is_resumable_elsewhere(session: &Session) -> bool {
 fn understands_empty_events(session: &Session) -> bool {
     let revision = session.client.identity().map(|identity| identity.revision);
     revision >= Some(Revision::V2025_11_25)
-}
-
-pub(super) fn batch_line(lines: &[Bytes]) -> Bytes {
-    let mut all = Vec::new();
-    for line in lines {
-        add_to_batch(&mut all, line);
-    }
-    all.extend_from_slice(b"]\n");
-    all.into()
-}
-
-/// Adds a response to the start of a message with all responses.
-pub(crate) fn add_to_batch(message: &mut Vec<u8>, line: &[u8]) {
-    message.push(if message.is_empty() { b'[' } else { b',' });
-    message.extend_from_slice(line.trim_ascii_end());
 }
 
 /// Opens the stream for messages that belong to no request, or resumes a stream.

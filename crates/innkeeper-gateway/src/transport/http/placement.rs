@@ -1,17 +1,17 @@
-//! Where a session is: at this replica, at another, or without its process.
+//! Finds a session: at this replica, at another, or without its process.
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::StatusCode;
 use innkeeper_protocol::http::SESSION_ID;
 use innkeeper_protocol::{RequestId, skim};
 use serde_json::value::RawValue;
 
 use super::forwarding::{NamedReplica, forward_to_named, own_or_forward, unavailable};
+use super::place::{Found, Place, events_gone, no_session};
 use super::replication::Replication;
-use super::response::{rejected, rpc_error_response};
+use super::response::rpc_error_response;
 use super::session::Session;
 use super::take_over::take_over;
 use super::{HttpRequest, HttpTransport, header_text, incoming, unexpected_message};
@@ -24,26 +24,6 @@ use crate::replicas::{
 use crate::sealed_state::replica_of;
 use crate::servers::PrivateState;
 use crate::stored_results;
-
-/// The state of a session that a client names.
-pub(super) enum Place {
-    Here(Arc<Session>),
-    /// The replica with the state of the session ended. Its event streams can be read to their ends.
-    Ended {
-        id: Box<str>,
-        ownership: Arc<Ownership>,
-    },
-}
-
-pub(super) type Found<T> = Result<T, Box<Response<Body>>>;
-
-/// The status 404 would say that the session has ended (2025-11-25, Session Management).
-pub(super) fn events_gone() -> Response<Body> {
-    rejected(
-        StatusCode::CONFLICT,
-        "the session has no events after `Last-Event-ID` any more; open a stream without the header",
-    )
-}
 
 /// Returns the session of a request.
 ///
@@ -96,12 +76,6 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     .await
 }
 
-/// Returns the response to a request whose session does not exist.
-pub(super) fn no_session() -> Response<Body> {
-    let error = unexpected_message("session: it does not exist or has expired; send `initialize`");
-    rpc_error_response(StatusCode::NOT_FOUND, None, &error)
-}
-
 /// Stores what the next owner of a session needs. Returns whether this replica still owns the
 /// session; a store that does not respond has the last stored state.
 pub(super) async fn store_session(transport: &HttpTransport, session: &Session) -> bool {
@@ -151,7 +125,7 @@ pub(super) async fn store_session(transport: &HttpTransport, session: &Session) 
 
 impl HttpTransport {
     /// Stores the session of a client again.
-    pub(crate) async fn store_session_of(&self, client: u64) {
+    pub(super) async fn store_session_of(&self, client: u64) {
         if let Some(session) = self.sessions.of_client(client) {
             store_session(self, &session).await;
         }

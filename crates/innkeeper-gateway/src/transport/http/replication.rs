@@ -1,11 +1,11 @@
-//! What the HTTP transport has as one of several replicas.
+//! The state that only a replicated transport needs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::forwarding::Forwarder;
+use super::forwarder::Forwarder;
 use crate::event_stream::EventStream;
 use crate::replicas::Replicas;
 use crate::stream_log::store_streams;

@@ -10,7 +10,7 @@ use innkeeper_host::{LogLevel, RemoteSession};
 use innkeeper_protocol::Revision;
 
 use super::forwarding::unavailable;
-use super::placement::{Found, Place, no_session};
+use super::place::{Found, Place, no_session};
 use super::replication::Replication;
 use super::response::rpc_error_response;
 use super::session::{NewSession, Session};

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::sync::SetOnce;
 use tokio::time::sleep;
 
@@ -11,7 +10,7 @@ use super::HttpTransport;
 use crate::replicas::{OwnedKey, Replicas};
 use crate::servers::ChangedSessions;
 
-/// Starts the tasks of a transport, which end with it.
+/// Starts the tasks of a transport. They end after it, at their next step.
 pub(crate) fn start(transport: &Arc<HttpTransport>) {
     let gateway = &transport.gateway;
     let weak = || Arc::downgrade(transport);
@@ -22,8 +21,8 @@ pub(crate) fn start(transport: &Arc<HttpTransport>) {
         tasks.spawn(end_lost_sessions(weak(), replicas.clone()));
         tasks.spawn(hand_over_sessions(weak(), gateway.closing.clone()));
     }
-    if let Some(changed) = gateway.servers.changed_sessions() {
-        tasks.spawn(store_changed_sessions(weak(), changed.clone()));
+    if let Some(changed) = gateway.servers.watch_sessions() {
+        tasks.spawn(store_changed_sessions(weak(), changed));
     }
 }
 
@@ -94,8 +93,12 @@ async fn store_changed_sessions(transport: Weak<HttpTransport>, changed: Arc<Cha
         let clients = changed.take().await;
         let Some(transport) = transport.upgrade() else { return };
         // A gateway that closes stores each session before it gives the session up.
-        if !transport.gateway.closing.initialized() {
-            join_all(clients.into_iter().map(|client| transport.store_session_of(client))).await;
+        if transport.gateway.closing.initialized() {
+            continue;
+        }
+        for client in clients {
+            let storing = transport.clone();
+            transport.gateway.tasks.spawn(async move { storing.store_session_of(client).await });
         }
     }
 }

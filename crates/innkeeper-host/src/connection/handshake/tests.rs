@@ -294,20 +294,27 @@ async fn a_server_that_rejects_the_revision_that_it_supports_is_asked_once_more(
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_keeps_rejecting_the_revision_that_it_supports_is_quoted() {
-    let (handshake, _, _) =
-        handshake_with(HandshakeProbe::Discover, async |mut peer: InMemoryServer| {
-            for method in [method::SERVER_DISCOVER, method::SERVER_DISCOVER, method::INITIALIZE] {
-                let request = peer.expect(method).await;
-                let error = json!({ "code": code::UNSUPPORTED_PROTOCOL_VERSION,
-                    "message": "not in this build", "data": { "supported": ["2026-07-28"] } });
-                peer.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
-            }
-            peer
-        })
-        .await;
-    let message = handshake.unwrap_err().to_string();
-    assert!(message.contains("not in this build"), "{message}");
-    assert!(!message.contains("expected"), "{message}");
+    for of_initialize in [code::UNSUPPORTED_PROTOCOL_VERSION, code::METHOD_NOT_FOUND] {
+        let (handshake, _, _) =
+            handshake_with(HandshakeProbe::Discover, async |mut peer: InMemoryServer| {
+                for _ in 0..2 {
+                    let request = peer.expect(method::SERVER_DISCOVER).await;
+                    let error = json!({ "code": code::UNSUPPORTED_PROTOCOL_VERSION,
+                        "message": "not in this build", "data": { "supported": ["2026-07-28"] } });
+                    let id = &request["id"];
+                    peer.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error })).await;
+                }
+                let request = peer.expect(method::INITIALIZE).await;
+                peer.respond_error(&request["id"], of_initialize, "not in this build").await;
+                peer
+            })
+            .await;
+        let error = handshake.unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("not in this build"), "{message}");
+        assert!(message.contains("server/discover"), "{message}");
+        assert!(!message.contains("expected"), "{message}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
