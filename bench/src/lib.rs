@@ -27,10 +27,10 @@ mod error_chain;
 )]
 mod log;
 #[cfg(all(feature = "innkeeper", not(test)))]
-mod text;
-#[cfg(all(feature = "innkeeper", not(test)))]
 #[expect(dead_code, reason = "the benchmark has no secrets to mask")]
 mod secret_mask;
+#[cfg(all(feature = "innkeeper", not(test)))]
+mod text;
 #[cfg(all(feature = "innkeeper", not(test)))]
 #[expect(dead_code, reason = "the log appends formatted times")]
 mod timestamp;
