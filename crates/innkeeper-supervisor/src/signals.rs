@@ -12,6 +12,11 @@ use rustix::process::Signal;
 /// The signals that end the tree.
 const STOP_SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 
+/// Further signals that a host may ignore, and its servers must not: a Rust program ignores SIGPIPE,
+/// Python also SIGXFSZ, and a job in the background of a shell SIGQUIT.
+#[cfg(target_os = "linux")]
+const RESET_SIGNALS: [Signal; 4] = [Signal::CHILD, Signal::PIPE, Signal::QUIT, Signal::XFSZ];
+
 /// Reads a non-blocking descriptor until it is empty, so that the next signal is noticed.
 fn drain(descriptor: &rustix::fd::OwnedFd) {
     let mut bytes = [0; 1 << 10];
@@ -24,7 +29,7 @@ mod linux {
     use rustix::io;
     use rustix::process::Signal;
 
-    use super::STOP_SIGNALS;
+    use super::{RESET_SIGNALS, STOP_SIGNALS};
     use crate::system::{SIGNAL_SET_WORDS, open_signals, set_blocked_signals, set_default_action};
 
     /// Blocked signals, which two descriptors report.
@@ -38,9 +43,7 @@ mod linux {
 
     impl Signals {
         pub(crate) fn install() -> io::Result<Self> {
-            // The host may ignore these signals, and the server must not inherit that. A Rust
-            // program ignores SIGPIPE.
-            for signal in STOP_SIGNALS.into_iter().chain([Signal::CHILD, Signal::PIPE]) {
+            for signal in STOP_SIGNALS.into_iter().chain(RESET_SIGNALS) {
                 set_default_action(signal)?;
             }
             let (child, stop) = (signal_set(&[Signal::CHILD]), signal_set(&STOP_SIGNALS));

@@ -91,7 +91,7 @@ async fn a_host_that_ignores_signals_does_not_make_its_servers_ignore_them() {
     let (_dir, embedded) = super::hostile::renamed_shim();
     for supervisor in [embedded, fallback_shim()] {
         let Supervisor::Shim { program, args } = supervisor else { unreachable!() };
-        let ignoring = "trap '' HUP INT TERM CHLD PIPE; exec \"$0\" \"$@\"";
+        let ignoring = "trap '' HUP INT TERM CHLD PIPE QUIT XFSZ; exec \"$0\" \"$@\"";
         let lead = [OsString::from("-c"), ignoring.into(), program.into()];
         let args = lead.into_iter().chain(args).collect();
         let supervisor = Supervisor::Shim { program: "/bin/sh".into(), args };
