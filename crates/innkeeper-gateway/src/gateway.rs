@@ -176,7 +176,8 @@ impl GatewayBuilder {
     }
 
     /// Registers the gateway's callbacks with a host that has not started yet, which shares
-    /// [`HostConfig::concurrent_starts`] with the other hosts of the gateway.
+    /// [`HostConfig::concurrent_starts`](innkeeper_host::config::HostConfig::concurrent_starts) with the
+    /// other hosts of the gateway.
     #[must_use]
     pub fn register(&self, builder: HostBuilder) -> HostBuilder {
         self.servers.register(builder)
