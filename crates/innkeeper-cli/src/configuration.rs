@@ -56,7 +56,7 @@ impl ConfigFiles {
 }
 
 impl LoadedConfig {
-    /// Returns a configuration that no file has.
+    /// Returns a configuration that was built in the program.
     pub(crate) fn without_files(config: Config) -> Self {
         Self { config, files: ConfigFiles::default() }
     }

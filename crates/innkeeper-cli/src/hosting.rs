@@ -62,8 +62,8 @@ pub(crate) async fn with_host<T>(
 }
 
 /// Prints the warnings of the configuration, starts its servers if they are trusted, runs the operation,
-/// and shuts down. The first signal stops the operation and starts an orderly shutdown; the second signal kills all
-/// processes.
+/// and shuts down. The first signal stops the operation and starts an orderly shutdown; the second
+/// kills all processes.
 pub(crate) async fn with_host_options<T>(
     context: &mut CommandContext,
     loaded: LoadedConfig,

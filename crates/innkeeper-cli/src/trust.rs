@@ -54,9 +54,8 @@ impl Undecided {
 }
 
 /// Ensures that the user trusts every server of `config` and its settings of the gateway, if they come
-/// from a file that needs an approval. Asks about
-/// what is undecided on a terminal; without a terminal, rejects the file, unless the user accepts any
-/// `mcp.json`.
+/// from a file that needs an approval. On a terminal, asks about what is undecided; without one, rejects
+/// the file, unless the user accepts any `mcp.json`.
 pub(crate) fn ensure_trusted(
     context: &mut CommandContext,
     config: &Config,

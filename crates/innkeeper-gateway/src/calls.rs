@@ -1,9 +1,8 @@
-//! Calls of servers: the one way of every call of a tool, from its name to its result.
+//! The path of every tool call, from the name of the tool to its result.
 //!
-//! `call_tool` below is the whole way: find the tool, check the headers that repeat arguments, count the
-//! rate, ask for an approval, show the call in the monitor, forward it to its server (`forwarding.rs`), and
-//! store a large result. Requests that are no calls of tools, but go to a server too, are in `items.rs` and
-//! `client_tasks.rs`.
+//! Read `call_tool` first. It finds the tool, checks the headers that repeat arguments, counts the rate, asks
+//! for an approval, shows the call in the monitor, forwards it to its server (`forwarding.rs`) and stores a
+//! large result. Other requests that go to a server are in `items.rs` and `client_tasks.rs`.
 
 mod approval_replies;
 mod approvals;
@@ -112,7 +111,7 @@ impl Calls {
         let name = request.string_param("name")?;
         let options = self.offers.endpoints.options(request.caller.endpoint);
         match GatewayTool::find(options, &name) {
-            // In a box: a nested call makes the future large.
+            // Boxed, because a nested call makes the future large.
             Some(tool) => Box::pin(self.call_gateway_tool(request, tool)).await,
             None => {
                 let offering = self.offers.offering_for(request.caller, Need::Tool(&name)).await?;
@@ -174,7 +173,7 @@ impl Calls {
             transport: request.caller.transport,
         });
         let call = monitored.call().clone();
-        // In a box: each caller of the future would have room for it.
+        // Boxed to keep the futures of its callers small.
         monitored.run(Box::pin(self.forward_call(request, tool, name, call))).await
     }
 
@@ -203,7 +202,7 @@ impl Calls {
             move |options: CallOptions| async move {
                 let arguments = arguments.map_or(Arguments::from(json!({})), Arguments::from);
                 let result = match task_call {
-                    // In a box: each call would have room for the future.
+                    // Boxed to keep the future of an ordinary call small.
                     Some(call) => Box::pin(call.call(&host_name, arguments, options)).await?,
                     None => host.call_tool_with(&host_name, arguments, options).await?,
                 };

@@ -54,7 +54,7 @@ impl Methods {
     async fn dispatch(&self, request: ClientRequest<'_>) -> Reply {
         match request.method {
             method::TOOLS_CALL => self.calls.call_tool(&request).await,
-            // In a box: each call of a tool would have room for the largest of these futures.
+            // Boxed to keep the future of a tool call small.
             _ => Box::pin(self.dispatch_other(request)).await,
         }
     }

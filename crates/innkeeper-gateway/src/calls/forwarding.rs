@@ -103,7 +103,7 @@ impl Calls {
                 };
             }
             (Era::Modern, Era::Legacy, None) => {
-                // In a box: each request would have room for the future.
+                // Boxed to keep the futures of other requests small.
                 let forwarding = self.forward_parkable(request, target, options, call);
                 return Ok(Box::pin(forwarding).await);
             }

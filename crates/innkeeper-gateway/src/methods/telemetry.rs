@@ -48,7 +48,7 @@ impl Methods {
             is_http: caller.transport != ClientTransport::Connection,
         };
         let span = telemetry.start_server_span(served, parent);
-        // In a box: the future without telemetry stays small.
+        // Boxed to keep the future without telemetry small.
         let handling = Box::pin(self.dispatch(request));
         let reply = handling.with_context(span.context().clone()).await;
         span.end(outcome(method, &reply));

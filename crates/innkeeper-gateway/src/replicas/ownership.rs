@@ -21,7 +21,7 @@ pub(crate) enum OwnedKey {
     Session(Box<str>),
     /// The servers and sessions of a principal.
     Principal(Principal),
-    /// The servers of which all replicas have one process, and the sessions that use them.
+    /// The singleton servers, and the sessions that use them.
     Singletons,
 }
 

@@ -188,7 +188,7 @@ impl Servers {
         self.sharing.closed.initialized()
     }
 
-    /// Returns whether an endpoint offers a server of which all replicas have one process.
+    /// Returns whether an endpoint offers a singleton server.
     pub(super) fn has_singletons(&self, endpoint: usize) -> bool {
         let Some(singleton) = &self.sharing.private.singleton else { return false };
         let mut names = singleton.config.servers.keys();
@@ -341,7 +341,7 @@ impl Servers {
         self.shut_down_hosts(ended.into_iter().collect());
     }
 
-    /// Kills the servers of which all replicas have one process: another replica may start them now.
+    /// Kills the singleton servers: another replica may start them now.
     pub(crate) fn end_singletons(&self) {
         let ended = {
             let mut scopes = self.sharing.scopes();

@@ -47,7 +47,7 @@ pub(super) async fn post(
     if let Message::Single(Incoming::Request { id, method, params }) = &message
         && method == method::INITIALIZE
     {
-        // In a box: each request would have room for the future.
+        // Boxed to keep the futures of other requests small.
         return Box::pin(initialize(from, (id, *params))).await;
     }
     let session = match find_session(from, &request_ids(&message)).await {

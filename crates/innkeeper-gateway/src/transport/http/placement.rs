@@ -66,7 +66,7 @@ pub(super) async fn find_place(from: &HttpRequest<'_>, requests: &[RequestId]) -
     let Some(key) = transport.gateway.servers.owned_key(principal, Some(id), *endpoint) else {
         return Err(Box::new(no_session()));
     };
-    // In a box: a session that is here needs none of it.
+    // Boxed, because a session that is here needs none of it.
     Box::pin(async {
         let create = !matches!(key, OwnedKey::Session(_));
         let ownership = own_or_forward(from, replication, &key, create, requests).await?;
