@@ -58,8 +58,8 @@ impl ChangedSessions {
 
 impl Servers {
     /// Returns what a replica must own to handle a request at an endpoint: the singleton servers, if the
-    /// endpoint has one; the principal, if it has servers of its own;
-    /// else the session. A request without any of them can be handled by any replica.
+    /// endpoint has one; the principal, if it has servers of its own; else the session. Any replica can
+    /// handle a request without any of them.
     pub(crate) fn owned_key(
         &self,
         principal: &Principal,
@@ -139,5 +139,25 @@ pub(super) async fn end_singletons_in_time(servers: Weak<Servers>, replicas: Rep
         if !replicas.has_lease() {
             servers.end_singletons();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn each_changed_client_is_taken_once_and_wakes_the_task_that_waits() {
+        let changed = ChangedSessions::default();
+        for client in [7, 8, 7] {
+            changed.add(client);
+        }
+        assert_eq!(changed.take().now_or_never(), Some(HashSet::from([7, 8])));
+        let mut waiting = Box::pin(changed.take());
+        assert_eq!(waiting.as_mut().now_or_never(), None);
+        changed.add(9);
+        assert_eq!(waiting.now_or_never(), Some(HashSet::from([9])));
     }
 }
