@@ -262,7 +262,12 @@ impl Servers {
         upstream.record_start(name, started.is_ok());
         started.map_err(|error| match error {
             RestartError::Shutdown if self.has_closed() => RpcError::closing(),
-            error => RpcError::not_started(name, &error),
+            RestartError::Failed(failure) => {
+                RpcError::not_started(name, &failure.summary_with_last_words())
+            }
+            RestartError::UnknownServer(_) | RestartError::Shutdown => {
+                RpcError::not_started(name, &error)
+            }
         })?;
         *process = ProcessState::Running;
         upstream.processes().extend(reserved.map(|reserved| (name.clone(), reserved)));

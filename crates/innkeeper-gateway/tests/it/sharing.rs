@@ -247,6 +247,7 @@ async fn an_idle_server_that_does_not_start_again_has_an_error_that_says_so() {
     let response = client.respond("tools/call", params.clone()).await;
     let message = response["error"]["message"].as_str().unwrap();
     assert!(message.starts_with("server `a` did not start: "), "{message}");
+    assert_eq!(message.matches("server `a`").count(), 1, "{message}");
     assert_eq!(response["error"]["data"]["mayHaveRun"], false);
     std::fs::create_dir(&path).unwrap();
     let again = client.request("tools/call", params).await;

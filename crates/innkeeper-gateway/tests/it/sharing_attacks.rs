@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower::ServiceExt;
 
-use crate::setup::{TEST_TIMEOUT, TestEnv, text};
+use crate::setup::{TEST_TIMEOUT, TestClient, TestEnv, text};
 
 /// Attack: remote | a client closes its session while its first call starts the server | the session and
 /// its server end, and the next session has the process | No orphan
@@ -270,6 +270,38 @@ async fn a_session_right_after_the_end_of_another_waits_for_its_place() {
     }
 }
 
+/// Calls the server `c`, which crashes.
+async fn crash(client: &mut TestClient) {
+    let params = json!({ "name": "c.pid", "arguments": {} });
+    let crashed = client.respond("tools/call", params).await;
+    assert_eq!(crashed["error"]["data"]["kind"], "unavailable", "{crashed}");
+}
+
+/// Returns the process id of the server `c` when it runs again for the client.
+async fn pid_after_crash(client: &mut TestClient) -> String {
+    let params = json!({ "name": "c.pid", "arguments": {} });
+    let restarted = timeout(TEST_TIMEOUT, async {
+        loop {
+            let response = client.respond("tools/call", params.clone()).await;
+            if response.get("error").is_none() {
+                return text(&response["result"]);
+            }
+        }
+    });
+    restarted.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_goes_on_when_its_own_server_crashes_and_gets_another_process() {
+    let test_env = TestEnv::new();
+    let server = test_env.fixture("c").with("--crash-after", 2).config_key("share", "session");
+    let gateway = test_env.gateway([server]).await;
+    let mut ada = gateway.initialized("ada", json!({})).await;
+    let first = ada.call("c.pid", json!({})).await;
+    crash(&mut ada).await;
+    assert_ne!(pid_after_crash(&mut ada).await, first);
+}
+
 #[tokio::test]
 async fn an_idle_server_that_crashed_starts_at_its_next_call() {
     let test_env = TestEnv::new();
@@ -278,19 +310,9 @@ async fn an_idle_server_that_crashed_starts_at_its_next_call() {
     let mut ada = gateway.initialized("ada", json!({})).await;
     let listed = ada.request("tools/list", json!({})).await;
     let first = ada.call("c.pid", json!({})).await;
-    let params = json!({ "name": "c.pid", "arguments": {} });
-    let crashed = ada.respond("tools/call", params.clone()).await;
-    assert_eq!(crashed["error"]["data"]["kind"], "unavailable", "{crashed}");
+    crash(&mut ada).await;
     test_env.wait_for_processes(0).await;
-    let restarted = timeout(TEST_TIMEOUT, async {
-        loop {
-            let response = ada.respond("tools/call", params.clone()).await;
-            if response.get("error").is_none() {
-                return text(&response["result"]);
-            }
-        }
-    });
-    assert_ne!(restarted.await.unwrap(), first);
+    assert_ne!(pid_after_crash(&mut ada).await, first);
     assert_eq!(ada.request("tools/list", json!({})).await, listed);
 }
 

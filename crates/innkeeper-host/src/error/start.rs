@@ -86,7 +86,7 @@ impl ServerFailure {
     }
 
     /// Returns [`Self::summary`] with the last words of a server that did not respond in time.
-    pub(crate) fn summary_with_last_words(&self) -> String {
+    pub fn summary_with_last_words(&self) -> String {
         let summary = self.summary();
         match failure_line(&self.stderr).filter(|_| self.reason.elapsed_timeout().is_some()) {
             Some(line) => format!("{summary}; the server said: {line}"),
