@@ -231,16 +231,17 @@ fn with_bearer(request: RequestBuilder, token: Option<&Secret>) -> RequestBuilde
     }
 }
 
-/// Returns the `WWW-Authenticate` header of a response that requires another token.
+/// Returns the `WWW-Authenticate` header of a response that requires another token. A server that asks
+/// for other credentials only, as with `Basic`, wants no token.
 fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<String>> {
     let text = |value: &HeaderValue| {
         value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE_BYTES).map(str::to_owned)
     };
     let challenges: Vec<String> =
         headers.get_all(WWW_AUTHENTICATE).iter().filter_map(text).collect();
-    let bearer = |challenge: &&String| challenge.trim_start().get(..6).is_some_and(is_bearer);
-    let header = challenges.iter().find(bearer).or(challenges.first());
+    let header = challenges.iter().find(|challenge| names_bearer(challenge));
     match status {
+        StatusCode::UNAUTHORIZED if header.is_none() && !challenges.is_empty() => None,
         StatusCode::UNAUTHORIZED => Some(header.cloned()),
         StatusCode::FORBIDDEN
             if header.is_some_and(|challenge| challenge.contains("insufficient_scope")) =>
@@ -251,8 +252,10 @@ fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<Str
     }
 }
 
-pub(super) fn is_bearer(scheme: &str) -> bool {
-    scheme.eq_ignore_ascii_case("bearer")
+/// Returns whether one of the challenges of a header, which are separated by commas, is for a token.
+pub(super) fn names_bearer(header: &str) -> bool {
+    let mut schemes = header.split(',').filter_map(|challenge| challenge.split_whitespace().next());
+    schemes.any(|scheme| scheme.eq_ignore_ascii_case("bearer"))
 }
 
 fn not_signed_in(error: AuthError) -> RequestError {
@@ -308,7 +311,9 @@ mod tests {
         let scope = "Bearer error=\"insufficient_scope\"";
         assert_eq!(challenge(401, &[]), Some(None));
         assert_eq!(challenge(401, &["Basic", "bearer a"]), Some(Some("bearer a".to_owned())));
-        assert_eq!(challenge(401, &["Basic", "Digest"]), Some(Some("Basic".to_owned())));
+        let two = "Basic realm=\"a, b\", Bearer";
+        assert_eq!(challenge(401, &[two]), Some(Some(two.to_owned())));
+        assert_eq!(challenge(401, &["Basic", "Digest realm=\"bearers\""]), None);
         assert_eq!(challenge(403, &[scope]), Some(Some(scope.to_owned())));
         for (status, header) in [(403, "Bearer a"), (200, scope), (402, scope), (404, scope)] {
             assert_eq!(challenge(status, &[header]), None, "{status}");

@@ -7,7 +7,7 @@ use reqwest::Url;
 use rmcp::transport::auth::WWWAuthenticateParams;
 use tokio::time::timeout;
 
-use super::super::bearer_auth::is_bearer;
+use super::super::bearer_auth::names_bearer;
 use super::super::stored_auth::{RegisteredClient, StoredToken};
 use super::super::{AuthErrorKind, AuthorizationRequest, Challenge};
 use super::authorization_server::AuthorizationServer;
@@ -51,7 +51,7 @@ impl OauthInner {
         let context = &self.context;
         let library =
             AuthorizationServer::discover(context.http.clone(), &context.url, header).await?;
-        let asks_for_one = header.is_some_and(|header| header.get(..6).is_some_and(is_bearer));
+        let asks_for_one = header.is_some_and(names_bearer);
         if !library.is_published() && !asks_for_one {
             return Err(AuthErrorKind::NoAuthorizationServer);
         }
