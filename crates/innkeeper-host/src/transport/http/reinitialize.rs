@@ -8,7 +8,7 @@ use innkeeper_protocol::{ErrorObject, Revision, http, method, skim};
 use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::post::strip_bom;
 use super::session::{CONTROL_TIMEOUT, HttpSession};
@@ -36,15 +36,15 @@ enum ReinitializeError {
 }
 
 impl ReinitializeError {
-    /// Converts the error for the request that needs the session. That request did not run. The
-    /// server's message is dropped because it answers `initialize`, not the request.
-    fn into_request_error(self) -> RequestError {
+    /// Returns why the session is lost. The server's message is dropped because it answers
+    /// `initialize`, not the request that needs the session.
+    fn into_reason(self) -> UnavailableReason {
         let not = |detail: &str| {
             UnavailableReason::ConnectionLost(
                 format!("cannot re-establish the session: {detail}").into(),
             )
         };
-        let reason = match self {
+        match self {
             Self::Request(RequestError::Unavailable { reason, .. }) => reason,
             Self::Request(RequestError::Protocol(ProtocolError::HttpStatus { status, .. })) => {
                 not(&format!("HTTP {status}"))
@@ -58,31 +58,52 @@ impl ReinitializeError {
             Self::Request(RequestError::TooLarge { .. }) => not("the message is too large"),
             Self::RevisionChanged => not("different protocol revision"),
             Self::Request(RequestError::Timeout) | Self::Timeout => not("no response in time"),
-        };
-        RequestError::Unavailable { reason, sent: false }
+        }
+    }
+}
+
+/// The last re-initialization, which failed.
+#[derive(Debug)]
+pub(super) struct FailedReinitialize {
+    ended: Instant,
+    reason: UnavailableReason,
+}
+
+impl FailedReinitialize {
+    /// Returns the error of a request that needs the session. That request was not sent.
+    fn request_error(&self) -> RequestError {
+        RequestError::Unavailable { reason: self.reason.clone(), sent: false }
     }
 }
 
 impl HttpSession {
-    /// Starts a new session in place of `expired`, unless another task already did.
+    /// Starts a new session in place of `expired`, unless another task already did. Tasks that wait for
+    /// a failed attempt get its error, so that many calls do not ask one after the other.
     ///
     /// The error states that the caller's request was not sent.
     pub(super) async fn reinitialize(&self, expired: &HeaderValue) -> Result<(), RequestError> {
-        let _turn = self.reinitialize_lock.lock().await;
+        let asked = Instant::now();
+        let mut last_failure = self.reinitialize_lock.lock().await;
         let init_request =
             self.state.initialize_request().filter(|_| self.session_id().as_ref() == Some(expired));
         let Some(init_request) = init_request else { return Ok(()) };
+        if let Some(failure) = last_failure.as_ref().filter(|failure| failure.ended > asked) {
+            return Err(failure.request_error());
+        }
         let server = self.inbound.server();
         tracing::warn!(server, "session expired, re-initializing");
         let initialized = timeout(REINITIALIZE_TIMEOUT, self.initialize(&init_request)).await;
-        let headers = initialized
-            .unwrap_or(Err(ReinitializeError::Timeout))
-            .inspect_err(|error| {
+        let headers = match initialized.unwrap_or(Err(ReinitializeError::Timeout)) {
+            Ok(headers) => headers,
+            Err(error) => {
                 if matches!(error, ReinitializeError::RevisionChanged) {
                     self.mark_outdated();
                 }
-            })
-            .map_err(ReinitializeError::into_request_error)?;
+                let failure =
+                    FailedReinitialize { ended: Instant::now(), reason: error.into_reason() };
+                return Err(last_failure.insert(failure).request_error());
+            }
+        };
         let mut body = Vec::new();
         drop(envelope::write_notification(&mut body, method::INITIALIZED, None::<&()>));
         let notification = self.send(self.build_post(headers.get(http::SESSION_ID), body.into()));
@@ -183,6 +204,9 @@ fn check_revision(result: &RawValue, agreed: Option<Revision>) -> Result<(), Rei
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+    use reqwest::header::HeaderName;
+
     use super::super::fuzz::{unused_state, unused_target};
     use super::*;
     use crate::callback::CallbackRegistry;
@@ -196,10 +220,7 @@ mod tests {
         let describe = |text: &str| match match_response(text.as_bytes(), 7, agreed) {
             None => "none".to_owned(),
             Some(Ok(())) => "begun".to_owned(),
-            Some(Err(why)) => match why.into_request_error() {
-                RequestError::Unavailable { reason, sent: false } => reason.to_string(),
-                other => panic!("{other:?}"),
-            },
+            Some(Err(error)) => error.into_reason().to_string(),
         };
         let not =
             |detail: &str| format!("connection lost: cannot re-establish the session: {detail}");
@@ -221,8 +242,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_response_of_any_number_of_chunks_is_read_up_to_the_limit() {
+    /// Returns a session whose messages have at most 200 bytes.
+    fn http_session() -> HttpSession {
         let owner = SessionContext {
             server: "a".into(),
             callbacks: CallbackRegistry::default(),
@@ -233,7 +254,36 @@ mod tests {
         let limits = SessionLimits { max_line_bytes: 200, ..SessionLimits::default() };
         let (session, inbound, _outbound) = Session::over_transport(owner, limits);
         session.set_revision(Revision::V2025_11_25);
-        let http_session = HttpSession::new(unused_target(), inbound, unused_state());
+        HttpSession::new(unused_target(), inbound, unused_state())
+    }
+
+    #[tokio::test]
+    async fn requests_that_wait_for_a_new_session_end_with_the_attempt_that_fails() {
+        let http_session = http_session();
+        let expired = HeaderValue::from_static("s1");
+        let headers =
+            HeaderMap::from_iter([(HeaderName::from_static("mcp-session-id"), expired.clone())]);
+        let init_request = InitializeRequest { id: 7, body: Default::default() };
+        http_session.set_session(init_request, &headers);
+
+        let mut attempt = http_session.reinitialize_lock.lock().await;
+        let mut waiting = Box::pin(http_session.reinitialize(&expired));
+        assert!((&mut waiting).now_or_never().is_none());
+        let reason = UnavailableReason::ConnectionLost("reset".into());
+        *attempt = Some(FailedReinitialize { ended: Instant::now(), reason: reason.clone() });
+        drop(attempt);
+        let reason_of = |result: Result<(), RequestError>| match result {
+            Err(RequestError::Unavailable { reason, sent: false }) => reason,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(reason_of(waiting.await), reason);
+        let own = reason_of(http_session.reinitialize(&expired).await);
+        assert!(matches!(own, UnavailableReason::Unreachable { .. }), "a later one asks: {own}");
+    }
+
+    #[tokio::test]
+    async fn a_response_of_any_number_of_chunks_is_read_up_to_the_limit() {
+        let http_session = http_session();
         let read = async |bytes: usize| {
             let result = r#"{"jsonrpc":"2.0","id":7,"result":{"protocolVersion":"2025-11-25"}}"#;
             let body = format!("{}{result}", " ".repeat(bytes - result.len())).into_bytes();
@@ -248,14 +298,12 @@ mod tests {
 
     #[test]
     fn a_request_of_a_session_that_was_not_re_established_has_not_run() {
-        let expected_reason = UnavailableReason::ConnectionLost("reset".into());
-        let error = ReinitializeError::Request(RequestError::Unavailable {
-            reason: expected_reason.clone(),
-            sent: true,
-        });
-        let error = error.into_request_error();
-        assert!(
-            matches!(error, RequestError::Unavailable { reason, sent: false } if reason == expected_reason)
-        );
+        let reset = UnavailableReason::ConnectionLost("reset".into());
+        let sent = RequestError::Unavailable { reason: reset.clone(), sent: true };
+        let reason = ReinitializeError::Request(sent).into_reason();
+        assert_eq!(reason, reset);
+        let failure = FailedReinitialize { ended: Instant::now(), reason };
+        let error = failure.request_error();
+        assert!(matches!(error, RequestError::Unavailable { sent: false, .. }), "{error:?}");
     }
 }

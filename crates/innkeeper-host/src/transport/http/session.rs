@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::super::HttpTarget;
 use super::super::sent_secrets::SentSecrets;
+use super::reinitialize::FailedReinitialize;
 use super::session_state::{HttpSessionState, InitializeRequest};
 use crate::session::{InboundSink, RequestError};
 
@@ -44,8 +45,8 @@ pub(super) struct HttpSession {
     target: Arc<HttpTarget>,
     pub(super) inbound: InboundSink,
     pub(super) state: Arc<HttpSessionState>,
-    /// Locked during a re-initialization: one at a time.
-    pub(super) reinitialize_lock: tokio::sync::Mutex<()>,
+    /// Locked during a re-initialization: one at a time. Contains the last failure.
+    pub(super) reinitialize_lock: tokio::sync::Mutex<Option<FailedReinitialize>>,
     /// The permits for outgoing notifications and responses.
     pub(super) notification_permits: Semaphore,
     /// Notified of every request that the server accepted.
