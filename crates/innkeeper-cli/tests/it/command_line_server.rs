@@ -131,6 +131,16 @@ fn options_that_do_not_belong_together_are_refused_on_both_sides_of_the_command(
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_url_of_an_older_server_needs_no_type() {
+    let remote = RemoteServer::for_fixture(fixture("old")).sse().start().await;
+    let url = remote.url();
+    assert!(url.ends_with("/sse"), "{url}");
+    let call = move || run(&["call", "echo", "message=hi", "--url", &url], Path::new("/"));
+    let called = tokio::task::spawn_blocking(call).await.unwrap();
+    assert_eq!(json_value(&called)["content"][0]["text"], "hi");
+}
+
 /// Attack: secrets | commands fail or succeed with a secret in `--header` | no output contains the
 /// secret | Secrets do not print
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::ErrorObject;
+use innkeeper_protocol::envelope::code;
 use serde_json::value::RawValue;
 
 use super::*;
@@ -115,7 +116,7 @@ fn an_unavailable_server_is_reported_with_the_attempts_if_there_were_several() {
 }
 
 #[test]
-fn only_a_start_that_a_user_can_sign_in_for_needs_a_user() {
+fn a_failed_start_says_whether_it_needs_a_user_and_whether_a_later_one_can_succeed() {
     let failure = |reason: StartFailureReason| ServerFailure {
         server: "a".into(),
         phase: StartPhase::Handshake,
@@ -136,4 +137,12 @@ fn only_a_start_that_a_user_can_sign_in_for_needs_a_user() {
     assert!(!other.needs_user_sign_in() && !other.may_succeed_later());
     assert!(!unavailable(UnavailableReason::ClosedOutput).needs_user_sign_in());
     assert!(!failure(StartFailureReason::Spawn("odd".into())).needs_user_sign_in());
+    // A server that speaks no known revision speaks none later.
+    let server_error = |code| {
+        let error = ErrorObject { code, message: "no".to_owned(), data: None };
+        let error = CallError::Server { server: "a".into(), item: "initialize".into(), error };
+        failure(StartFailureReason::Call(Box::new(error)))
+    };
+    assert!(!server_error(code::UNSUPPORTED_PROTOCOL_VERSION).may_succeed_later());
+    assert!(server_error(code::INTERNAL_ERROR).may_succeed_later());
 }

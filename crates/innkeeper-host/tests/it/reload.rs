@@ -176,21 +176,37 @@ async fn a_call_under_way_to_a_removed_server_may_finish_and_one_that_needs_long
     test_env.assert_gone().await;
 }
 
-#[tokio::test]
-async fn a_removed_server_that_stops_slowly_delays_no_added_one() {
+/// Replaces a server that stops slowly, and returns the servers in the order of stop and start.
+async fn replacement_order(added: impl FnOnce(Fixture) -> Fixture) -> Vec<String> {
     let test_env = TestEnv::new();
     let stuck = test_env.fixture("stuck").switch("--ignore-eof").switch("--ignore-sigterm");
-    let host = start(&test_env, [stuck.config_key("shutdownTimeout", 3)]).await;
+    let stuck = stuck.config_key("shutdownTimeout", 3);
+    let host = start(&test_env, [stuck.clone()]).await;
     let mut events = host.events();
-    write_config(&test_env, [test_env.fixture("new")]);
+    let file = json!({"servers": {"new": added(stuck).config_entry()}});
+    std::fs::write(test_env.path("mcp.json"), file.to_string()).unwrap();
     host.reload().await.unwrap();
     let order = drain_events(&mut events).into_iter().filter_map(|event| match event {
         HostEvent::Ready { server, .. } | HostEvent::Stopped { server } => Some(server.to_string()),
         _ => None,
     });
-    assert_eq!(order.collect::<Vec<_>>(), ["new", "stuck"]);
+    let order = order.collect();
+    host.kill();
     host.shutdown().await;
     test_env.assert_gone().await;
+    order
+}
+
+#[tokio::test]
+async fn a_removed_server_that_stops_slowly_delays_no_added_one() {
+    let order = replacement_order(|server| server.switch("--notes")).await;
+    assert_eq!(order, ["new", "stuck"]);
+}
+
+#[tokio::test]
+async fn a_server_with_another_name_starts_when_the_old_one_has_ended() {
+    let order = replacement_order(|server| server).await;
+    assert_eq!(order, ["stuck", "new"], "both may need the same file or port");
 }
 
 #[tokio::test]

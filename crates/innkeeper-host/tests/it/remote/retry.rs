@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use innkeeper_host::error::UnavailableReason;
 use innkeeper_host::{CallError, Host, HostEvent};
-use innkeeper_testkit::{Fault, Fixture, RemoteServer};
+use innkeeper_testkit::{Fault, Fixture, Journal, RemoteServer};
 use serde_json::json;
 use tokio::sync::broadcast::Receiver;
 use tokio::time::Instant;
@@ -49,6 +49,21 @@ async fn a_start_whose_connection_is_cut_is_tried_again() {
         let host = start_host_with_neighbour(&test_env, &remote).await;
         assert_fault_count(&remote, 1);
         assert_responds(&host, "a").await;
+        host.shutdown().await;
+    }
+}
+
+/// Restarts of a server without sessions are seen at a call only.
+#[tokio::test]
+async fn the_tools_of_a_server_that_was_away_or_refuses_a_listed_tool_are_read_again() {
+    for fault in [Fault::status(502), Fault::status(200).rpc_error(-32_602, "unknown tool")] {
+        let test_env = TestEnv::new();
+        let fixture = fixture_with_retry(&test_env, 1.0).with("--era", "modern");
+        let (host, _remote) = host_with_busy_server(fixture, &test_env, fault.only_nth(1)).await;
+        echo(&host, "a", "refused").await.unwrap_err();
+        assert_responds(&host, "a").await;
+        let was_read = |journal: &Journal| journal.for_server("a").count("tools/list") == 2;
+        test_env.wait_for_journal(was_read).await;
         host.shutdown().await;
     }
 }
