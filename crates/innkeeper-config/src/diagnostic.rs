@@ -67,7 +67,7 @@ fn is_none(number: &u32) -> bool {
 }
 
 impl Diagnostic {
-    pub(super) fn error(at: &Position, key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn error(at: &Position, key: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             source: at.source.to_string(),
@@ -79,7 +79,7 @@ impl Diagnostic {
         }
     }
 
-    pub(super) fn warning(
+    pub(crate) fn warning(
         at: &Position,
         key: impl Into<String>,
         message: impl Into<String>,

@@ -1,6 +1,8 @@
 //! Compares two configurations by their effective settings.
 
-use crate::{ExpandedValue, HostConfig, ServerConfig, TransportConfig};
+use crate::secret::ExpandedValue;
+use crate::settings::host::HostConfig;
+use crate::settings::server::{ServerConfig, TransportConfig};
 
 /// The changed keys of one server.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -158,7 +160,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Config, Environment};
+    use crate::config::Config;
+    use crate::variables::environment::Environment;
 
     fn server(entry: &Value) -> ServerConfig {
         let file = json!({"servers": {"one": entry, "two": {"command": "two"}}});

@@ -5,10 +5,11 @@
 
 use serde_json::{Map, Value};
 
-use super::document::ServerEntry;
-use super::source_text::{Diagnostics, SourceText};
-use super::tree::{self, JsonNode};
-use super::{Diagnostic, alias, dialect, schema, unknown_keys, validate};
+use crate::diagnostic::Diagnostic;
+use crate::form::document::ServerEntry;
+use crate::form::{alias, dialect, schema, unknown_keys, validate};
+use crate::text::source_text::{Diagnostics, SourceText};
+use crate::text::tree::{self, JsonNode};
 
 /// A definition of another host, in the keys of `mcp.json`.
 #[derive(Debug, Default)]

@@ -1,11 +1,11 @@
 //! The dependency graph: start waves, selections, cycles.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 
-use indexmap::IndexMap;
-
-use super::{Config, Position, Share};
+use crate::config::Config;
+use crate::diagnostic::Position;
+use crate::settings::server::Share;
 
 /// A requested server that the configuration does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,34 @@ impl fmt::Display for UnknownServerMessage<'_> {
     }
 }
 
-pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownServer> {
+impl Config {
+    /// Returns the configuration reduced to these servers and their dependencies, which can include
+    /// servers in [`Config::invalid`]. The warnings about the other servers are removed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first name that no enabled server has.
+    pub fn select(&self, servers: &[&str]) -> Result<Self, UnknownServer> {
+        select(self, servers)
+    }
+
+    /// Returns the configuration reduced to the servers with this sharing policy. Dependencies on
+    /// other servers are removed: these servers run in another host. The servers in
+    /// [`Config::invalid`] stay with [`Share::Process`].
+    #[must_use]
+    pub fn shared_by(&self, share: Share) -> Self {
+        shared_by(self, share)
+    }
+
+    /// Returns the servers in start order: a wave depends only on the waves before it.
+    ///
+    /// Servers of one wave are in file order and can start concurrently.
+    pub fn waves(&self) -> Vec<Vec<&str>> {
+        waves(self)
+    }
+}
+
+pub(crate) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownServer> {
     let mut keep = HashSet::new();
     for name in names {
         if !config.servers.contains_key(*name) && !config.invalid.contains_key(*name) {
@@ -60,7 +87,7 @@ pub(super) fn select(config: &Config, names: &[&str]) -> Result<Config, UnknownS
     Ok(only)
 }
 
-pub(super) fn shared_by(config: &Config, share: Share) -> Config {
+pub(crate) fn shared_by(config: &Config, share: Share) -> Config {
     let mut only = config.clone();
     only.servers.retain(|_, server| server.share == share);
     let kept: HashSet<String> = only.servers.keys().cloned().collect();
@@ -83,7 +110,7 @@ fn unknown_server(config: &Config, name: &str) -> UnknownServer {
     UnknownServer {
         name: name.to_owned(),
         disabled: config.disabled.get(name).cloned(),
-        similar: super::unknown_keys::similar(
+        similar: crate::form::unknown_keys::similar(
             name,
             config.servers.keys().chain(config.invalid.keys()).map(String::as_str),
         )
@@ -91,7 +118,7 @@ fn unknown_server(config: &Config, name: &str) -> UnknownServer {
     }
 }
 
-pub(super) fn waves(config: &Config) -> Vec<Vec<&str>> {
+pub(crate) fn waves(config: &Config) -> Vec<Vec<&str>> {
     let mut waiting: Vec<usize> = vec![0; config.servers.len()];
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); config.servers.len()];
     for (index, server) in config.servers.values().enumerate() {
@@ -117,49 +144,4 @@ pub(super) fn waves(config: &Config) -> Vec<Vec<&str>> {
     }
     let name = |index: usize| config.servers.get_index(index).map(|(name, _)| name.as_str());
     waves.into_iter().map(|wave| wave.into_iter().filter_map(name).collect()).collect()
-}
-
-/// Maximum number of reported cycles; more would not help the reader.
-const MAX_CYCLES: usize = 16;
-
-/// Returns the cycles in `edges`, each as a path of names.
-pub(super) fn find_cycles<'a>(edges: &IndexMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
-    let mut done: HashSet<&str> = HashSet::new();
-    let mut cycles = Vec::new();
-    for start in edges.keys() {
-        find_cycles_from(edges, start, &mut done, &mut cycles);
-    }
-    cycles
-}
-
-/// Follows the edges depth first, without recursion: a chain may be as long as the file allows.
-fn find_cycles_from<'a>(
-    edges: &IndexMap<&'a str, Vec<&'a str>>,
-    start: &'a str,
-    done: &mut HashSet<&'a str>,
-    cycles: &mut Vec<Vec<&'a str>>,
-) {
-    let mut path: Vec<(&str, usize)> = vec![(start, 0)];
-    let mut positions: HashMap<&str, usize> = HashMap::from([(start, 0)]);
-    while let Some((name, next)) = path.last_mut() {
-        let (name, edge) = (*name, *next);
-        *next += 1;
-        let target = match edges.get(name).and_then(|targets| targets.get(edge)) {
-            Some(target) if !done.contains(name) => *target,
-            _ => {
-                done.insert(name);
-                positions.remove(name);
-                path.pop();
-                continue;
-            }
-        };
-        if let Some(from) = positions.get(target) {
-            if cycles.len() < MAX_CYCLES {
-                cycles.push(path[*from..].iter().map(|(name, _)| *name).collect());
-            }
-        } else if edges.contains_key(target) && !done.contains(target) {
-            positions.insert(target, path.len());
-            path.push((target, 0));
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! Adds the servers in the process of the application to a configuration.
 
-use super::diagnostic::{Diagnostic, Position};
-use super::raw;
-use super::server::TransportConfig;
-use super::settings::SharedSettings;
-use super::{Config, names};
+use crate::checks::names;
+use crate::checks::shared_settings::SharedSettings;
+use crate::config::Config;
+use crate::diagnostic::{Diagnostic, Position};
+use crate::form::raw;
+use crate::settings::server::TransportConfig;
 
 /// The source of a server without an entry, in diagnostics.
 const SOURCE: &str = "HostBuilder";

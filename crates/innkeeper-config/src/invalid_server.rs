@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::diagnostic::{ConfigError, Diagnostic, Position};
+use crate::diagnostic::{ConfigError, Diagnostic, Position};
 
 /// A server that [`Config::load_partial`](crate::Config::load_partial) set aside because its entry
 /// has errors.

@@ -6,24 +6,141 @@ use std::path::{Path, PathBuf};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::check::{self, ServerDraft};
-use super::dependencies::{self, LocatedDraft};
-use super::diagnostic::{ConfigError, Diagnostic, Severity};
-use super::document::{self, ConfigDocument};
-use super::files::{self, VariableScope};
-use super::invalid_server::InvalidServer;
-use super::names;
-use super::origin::{ConfigOrigin, LoadMode};
-use super::settings;
-use super::source_text::{Diagnostics, LocatedProblem, SourceText};
-use super::tree::{self, JsonNode};
-use super::written::WrittenServers;
-use super::{Config, Environment, ExtraKeys, alias, serve, unknown_keys, watch};
+use crate::checks::dependencies::{self, LocatedDraft};
+use crate::checks::host;
+use crate::checks::parsed_source::ParsedSource;
+use crate::checks::server::{self, ServerDraft};
+use crate::content_hash::{absolute_paths, content_hash};
+use crate::diagnostic::{ConfigError, Diagnostic, Severity};
+use crate::variables::files::{self, MAX_FILE_BYTES};
 
-/// Maximum size of a configuration file, in bytes: far above real files, far below a costly size.
-pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+use crate::checks::names;
+use crate::checks::serve;
+use crate::config::Config;
+use crate::form::written::WrittenServers;
+use crate::invalid_server::InvalidServer;
+use crate::origin::{ConfigOrigin, LoadMode};
+use crate::settings::extra_keys::ExtraKeys;
+use crate::text::source_text::{Diagnostics, LocatedProblem, SourceText};
+use crate::text::tree::{self, JsonNode};
+use crate::variables::environment::Environment;
 
-pub(super) fn load_files(
+impl Config {
+    /// Reads one file against the environment of this process. A file has at most
+    /// [`MAX_FILE_BYTES`].
+    ///
+    /// Only this convenience function reads the process environment; [`Config::load`] takes an
+    /// [`Environment`].
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the file if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use innkeeper_config::Config;
+    ///
+    /// let config = Config::from_file("mcp.json")?;
+    /// for warning in &config.warnings {
+    ///     println!("{warning}");
+    /// }
+    /// # Ok::<(), innkeeper_config::ConfigError>(())
+    /// ```
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::load(&[path.as_ref().to_owned()], &Environment::from_process())
+    }
+
+    /// Reads files and merges them; a server name may occur in only one file.
+    ///
+    /// A `.env` file beside a configuration file supplies variables that `env` does not have.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of every file if at least one problem is an error.
+    pub fn load(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
+        load_files(sources, env, LoadMode::Complete)
+    }
+
+    /// Reads files as [`Config::load`] does, and sets aside each server whose entry has an error, so
+    /// that the other servers can start.
+    ///
+    /// [`Config::invalid`] contains the servers that were set aside, with their problems. A host
+    /// lists these servers as unavailable; the servers that depend on them do not start. The errors
+    /// of a disabled server are warnings.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of every file if at least one error is not an error of one server:
+    /// text that is not JSON, a duplicate server name, an error in `host`, or a cycle of
+    /// dependencies.
+    pub fn load_partial(sources: &[PathBuf], env: &Environment) -> Result<Self, ConfigError> {
+        load_files(sources, env, LoadMode::Partial)
+    }
+
+    /// Reads a string as a file named `source_name` in `base_dir`.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the string if at least one problem is an error.
+    pub fn from_text(
+        text: &str,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load_text(text, source_name, base_dir, env, LoadMode::Complete)
+    }
+
+    /// Reads a JSON value that the application built; problems have no line numbers.
+    ///
+    /// `source_name` names the value in problems, `base_dir` is the base of relative paths, and
+    /// `env` supplies the variables.
+    ///
+    /// # Errors
+    ///
+    /// Returns every problem of the value if at least one problem is an error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use innkeeper_config::{Config, Environment};
+    /// use serde_json::json;
+    ///
+    /// let value = json!({"mcpServers": {"files": {"command": "serve", "args": ["${DATA}"]}}});
+    /// let environment = Environment::from_pairs([("DATA", "documents")]);
+    /// let config = Config::from_value(&value, "settings", Path::new("."), &environment)?;
+    /// assert!(config.servers.contains_key("files"));
+    /// # Ok::<(), innkeeper_config::ConfigError>(())
+    /// ```
+    pub fn from_value(
+        value: &serde_json::Value,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load_value(value, source_name, base_dir, env, LoadMode::Complete)
+    }
+
+    /// Works like [`Config::from_value`], and sets a server with errors aside
+    /// ([`Config::invalid`]), as [`Config::load_partial`] does.
+    ///
+    /// # Errors
+    ///
+    /// See [`Config::load_partial`].
+    pub fn from_value_partial(
+        value: &serde_json::Value,
+        source_name: &str,
+        base_dir: &Path,
+        env: &Environment,
+    ) -> Result<Self, ConfigError> {
+        load_value(value, source_name, base_dir, env, LoadMode::Partial)
+    }
+}
+
+pub(crate) fn load_files(
     paths: &[PathBuf],
     env: &Environment,
     load_mode: LoadMode,
@@ -37,14 +154,14 @@ pub(super) fn load_files(
         }
     };
     // The hash comes first, so that a write during the load counts as a change.
-    let content = watch::content_hash(&watch::absolute_paths(paths, env));
+    let content = content_hash(&absolute_paths(paths, env));
     let config = merge(paths.iter().map(load_source).collect(), env, load_mode)?;
     let origin =
         ConfigOrigin { files: paths.to_owned(), load_mode, content_hash: content, ..config.origin };
     Ok(Config { origin, ..config })
 }
 
-pub(super) fn load_text(
+pub(crate) fn load_text(
     text: &str,
     name: &str,
     base: &Path,
@@ -59,7 +176,7 @@ pub(super) fn load_text(
     merge(vec![source], env, load_mode)
 }
 
-pub(super) fn load_value(
+pub(crate) fn load_value(
     value: &Value,
     name: &str,
     base: &Path,
@@ -71,76 +188,24 @@ pub(super) fn load_value(
     merge(vec![ParsedSource::new(Some(root), report, base, env)], env, mode)
 }
 
-/// One parsed source.
-pub(super) struct ParsedSource<'e> {
-    pub(super) report: Diagnostics,
-    pub(super) document: ConfigDocument,
-    pub(super) scope: VariableScope<'e>,
-    /// The entries of the servers as JSON, by name.
-    pub(super) written: Vec<(String, String)>,
-}
-
-impl<'e> ParsedSource<'e> {
-    fn from_text(text: &str, name: &str, base: &Path, env: &'e Environment) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut report = Diagnostics::new(SourceText::from_text(name, text));
-        let root = tree::parse(text, &mut report);
-        Self::new(root, report, base, env)
-    }
-
-    fn unreadable(name: &str, base: &Path, env: &'e Environment, message: String) -> Self {
-        let mut report = Diagnostics::new(SourceText::without_text(name));
-        report.error(None, "", message);
-        Self::new(None, report, base, env)
-    }
-
-    fn new(
-        root: Option<JsonNode>,
-        mut report: Diagnostics,
-        base: &Path,
-        env: &'e Environment,
-    ) -> Self {
-        let scope = VariableScope::new(report.source().name(), base, env);
-        let document =
-            root.and_then(|root| document::parse_document(root, &mut report)).unwrap_or_default();
-        let entries = document.servers.iter();
-        let written =
-            entries.map(|entry| WrittenServers::entry(&entry.name, &entry.node)).collect();
-        let mut source = Self { report, document, scope, written };
-        let paths: Vec<&str> =
-            source.document.servers.iter().map(|entry| entry.path.as_str()).collect();
-        source.report.assign_to_entries(&paths);
-        for (index, entry) in source.document.servers.iter_mut().enumerate() {
-            source.report.set_entry(Some(index));
-            alias::normalise(entry, &mut source.report);
-            entry.extra = unknown_keys::remove_unknown_keys(
-                &mut entry.node,
-                &super::schema::SERVER_SCHEMA,
-                &entry.path,
-                &mut source.report,
-            );
-        }
-        source.report.set_entry(None);
-        source
-    }
-}
-
 fn merge(
     mut parsed_sources: Vec<ParsedSource<'_>>,
     env: &Environment,
     load_mode: LoadMode,
 ) -> Result<Config, ConfigError> {
     let mut written = WrittenServers::default();
-    parsed_sources.iter_mut().for_each(|source| written.add(source));
+    for source in &mut parsed_sources {
+        written.add(std::mem::take(&mut source.written));
+    }
     names::check(&mut parsed_sources);
-    let host = settings::host(&mut parsed_sources);
+    let host = host::host(&mut parsed_sources);
     let serve = serve::serve(&mut parsed_sources);
     let mut drafts: Vec<LocatedDraft> = Vec::new();
     for (index, source) in parsed_sources.iter_mut().enumerate() {
         let entries = source.document.servers.iter().enumerate();
         for (entry_index, entry) in entries.filter(|(_, entry)| entry.has_valid_name) {
             source.report.set_entry(Some(entry_index));
-            let draft = check::server(entry, &host, &source.scope, &mut source.report);
+            let draft = server::server(entry, &host, &source.scope, &mut source.report);
             source.report.set_entry(None);
             drafts.push(LocatedDraft { source_index: index, entry_index, draft });
         }

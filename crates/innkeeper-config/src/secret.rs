@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 
 /// Text in place of a secret.
-pub(super) const MASK: &str = "***";
+pub(crate) const MASK: &str = "***";
 
 /// A value that is never printed: an environment value or a header.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -15,7 +15,10 @@ mod servers;
 
 use std::path::Path;
 
-use super::{Config, ConfigError, Environment, ServerConfig, TransportConfig};
+use crate::Config;
+use crate::diagnostic::ConfigError;
+use crate::settings::server::{ServerConfig, TransportConfig};
+use crate::variables::environment::Environment;
 
 /// A directory that does not exist, so that the tests do not depend on this machine.
 const MISSING_DIR: &str = "/nowhere/project";

@@ -5,21 +5,19 @@
 //! Only a change of the content counts, not a new modification time.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::diagnostic::{Diagnostic, Position};
-use super::load::MAX_FILE_BYTES;
-use super::origin::ContentHash;
-use super::{Config, ConfigError, Environment, files};
+use crate::config::Config;
+use crate::content_hash::{ContentHash, absolute_paths, content_hash, parent_dir};
+use crate::diagnostic::ConfigError;
+use crate::diagnostic::{Diagnostic, Position};
 
 /// Time without events before the files are read: an editor needs several writes for one save.
 const DEBOUNCE: Duration = Duration::from_millis(300);
@@ -170,43 +168,10 @@ fn directories_to_watch(file: &Path) -> BTreeSet<PathBuf> {
     directories
 }
 
-fn parent_dir(path: &Path) -> &Path {
-    path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."))
-}
-
 /// Returns the directory, or its nearest existing ancestor.
 fn nearest_existing(directory: &Path) -> PathBuf {
     let existing = directory.ancestors().find(|ancestor| ancestor.is_dir());
     existing.filter(|existing| *existing != Path::new("")).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Resolves the paths of the files against the working directory of `environment`.
-pub(super) fn absolute_paths(files: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
-    let from = environment.current_dir().unwrap_or(Path::new("."));
-    files.iter().map(|file| from.join(file)).collect()
-}
-
-/// Hashes the files and the `.env` beside each file. Returns `None` if a path is not a regular
-/// file, for example a pipe.
-pub(super) fn content_hash(files: &[PathBuf]) -> Option<ContentHash> {
-    let mut all = Sha256::new();
-    for file in files {
-        all.update(file_hash(file)?);
-        // A `.env` that is not a regular file is not read.
-        all.update(file_hash(&parent_dir(file).join(".env")).unwrap_or_default());
-    }
-    Some(all.finalize().into())
-}
-
-fn file_hash(file: &Path) -> Option<ContentHash> {
-    let read = || -> io::Result<Option<ContentHash>> {
-        let Some(file) = files::open_regular_file(file)? else { return Ok(None) };
-        let mut hash = Sha256::new_with_prefix([1]);
-        io::copy(&mut file.take(MAX_FILE_BYTES + 1), &mut hash)?;
-        Ok(Some(hash.finalize().into()))
-    };
-    // The reason of an unreadable file counts as its content.
-    read().unwrap_or_else(|error| Some(Sha256::digest(error.kind().to_string()).into()))
 }
 
 #[cfg(test)]

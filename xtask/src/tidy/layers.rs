@@ -23,6 +23,7 @@ const MAP_PATH: &str = "ARCHITECTURE.md";
 const DRAWN_CRATES: &[&str] = &[
     "innkeeper-agent",
     "innkeeper-cli",
+    "innkeeper-config",
     "innkeeper-gateway",
     "innkeeper-host",
     "innkeeper-process",

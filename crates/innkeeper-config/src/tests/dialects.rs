@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 
-use super::super::{ServerConfig, TransportConfig};
 use super::{diagnostics, load, load_with, server, server_diagnostics};
+use crate::settings::server::{ServerConfig, TransportConfig};
 
 fn address(server: &ServerConfig) -> &str {
     match &server.transport {

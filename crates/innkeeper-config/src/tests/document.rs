@@ -5,8 +5,10 @@ use std::path::Path;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::super::{Config, Environment, TransportConfig};
 use super::{MISSING_DIR, args, diagnostics, load, load_with};
+use crate::Config;
+use crate::settings::server::TransportConfig;
+use crate::variables::environment::Environment;
 
 /// The sample of the requirements, with an existing package for the second server.
 const SAMPLE: &str = r#"{

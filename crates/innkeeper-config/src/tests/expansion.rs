@@ -5,8 +5,10 @@ use std::path::Path;
 use insta::assert_snapshot;
 use proptest::prelude::{any, proptest};
 
-use super::super::{Config, Environment, TransportConfig};
 use super::{MISSING_DIR, args, diagnostics, diagnostics_with, load_with};
+use crate::Config;
+use crate::settings::server::TransportConfig;
+use crate::variables::environment::Environment;
 
 const VARIABLES: &[(&str, &str)] =
     &[("A", "one"), ("EMPTY", ""), ("NESTED", "${A}"), ("HOME", "/home/me"), ("CMD", "npx")];

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use tempfile::TempDir;
 
-use super::super::{Config, ConfigError, Environment, TransportConfig};
 use super::args;
+use crate::Config;
+use crate::diagnostic::ConfigError;
+use crate::settings::server::TransportConfig;
+use crate::variables::environment::Environment;
 
 struct TestDir(TempDir);
 

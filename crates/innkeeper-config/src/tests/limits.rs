@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::super::source_text::MAX_DIAGNOSTICS;
-use super::super::{Config, Environment, MAX_DEPTH, MAX_FILE_BYTES, Severity};
 use super::{diagnostics, diagnostics_for, load, load_with};
+use crate::diagnostic::Severity;
 use crate::name::MAX_NAME_CHARS;
+use crate::text::source_text::MAX_DIAGNOSTICS;
+use crate::variables::environment::Environment;
+use crate::{Config, MAX_DEPTH, MAX_FILE_BYTES};
 
 fn padded(bytes: u64) -> String {
     let text = r#"{"servers": {"a": {"command": "x"}}}"#;
@@ -31,7 +33,7 @@ fn a_file_at_the_size_limit_is_read_and_one_byte_more_is_not() {
 
 #[test]
 fn a_file_of_variables_at_the_limit_is_read_and_one_byte_more_is_not() {
-    use super::super::files::MAX_ENV_FILE_BYTES;
+    use crate::variables::files::MAX_ENV_FILE_BYTES;
 
     let directory = tempfile::tempdir().unwrap();
     let config = r#"{"servers": {"a": {"command": "x", "envFile": "a.env"}}}"#;

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use super::super::load::load_text;
-use super::super::origin::LoadMode;
 use super::{MISSING_DIR, diagnostics_for, load};
-use crate::{Config, ConfigError, Environment};
+use crate::Config;
+use crate::diagnostic::ConfigError;
+use crate::load::load_text;
+use crate::origin::LoadMode;
+use crate::variables::environment::Environment;
 
 fn load_partial(text: &str) -> Result<Config, ConfigError> {
     let environment = Environment::from_pairs([("SET", "value")]);
@@ -39,7 +41,7 @@ fn a_server_with_an_error_is_set_aside_with_its_problems_and_the_others_are_usab
     assert_eq!(names(&config.disabled), ["off"]);
     let mut lines = Vec::new();
     for (name, server) in &config.invalid {
-        assert!(server.problems.iter().any(crate::Diagnostic::is_error), "{name}");
+        assert!(server.problems.iter().any(crate::diagnostic::Diagnostic::is_error), "{name}");
         let (transport, required) = (server.transport.unwrap_or("?"), server.required);
         lines.push(format!("{name} ({transport}, required: {required})"));
         lines.push(diagnostics_for(Err(server.to_error())));

@@ -9,11 +9,12 @@ use proptest::prelude::{
 };
 use serde_json::{Map, Value, json};
 
-use super::super::schema_match::matches_schema;
-use super::super::source_text::{Diagnostics, SourceText};
-use super::super::tree::JsonNode;
-use super::super::{json_schema, raw, schema};
 use super::load;
+use crate::form::schema_match::matches_schema;
+use crate::form::{raw, schema};
+use crate::json_schema;
+use crate::text::source_text::{Diagnostics, SourceText};
+use crate::text::tree::JsonNode;
 
 /// The schema of requirement TR8.1, with equal meaning.
 fn required_schema() -> Value {

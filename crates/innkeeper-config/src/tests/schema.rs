@@ -4,9 +4,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::source_text::{Diagnostics, SourceText};
-use super::super::{HostConfig, json_schema, raw, schema, tree};
 use super::load_with;
+use crate::form::{raw, schema};
+use crate::json_schema;
+use crate::settings::host::HostConfig;
+use crate::text::source_text::{Diagnostics, SourceText};
+use crate::text::tree;
 
 fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&json_schema()).unwrap()

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::super::{Config, Environment};
 use super::{diagnostics, load_with, server_diagnostics};
+use crate::Config;
+use crate::variables::environment::Environment;
 
 const CANARY: &str = "canary-5f1e";
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use super::super::{
-    CacheConfig, HostConfig, InheritedEnvironment, OauthGrant, RestartPolicy, RetryPolicy, Secret,
-    Share, TransportConfig,
-};
 use super::{args, diagnostics, load, server, server_diagnostics};
+use crate::secret::Secret;
+use crate::settings::host::HostConfig;
+use crate::settings::server::{Share, TransportConfig};
+use crate::{CacheConfig, InheritedEnvironment, OauthGrant, RestartPolicy, RetryPolicy};
 
 /// Proves: FR1.5
 #[test]

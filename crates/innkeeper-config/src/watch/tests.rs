@@ -113,7 +113,7 @@ async fn what_was_written_between_reading_and_watching_is_a_change() {
     let file = at.join("mcp.json");
     let read = || {
         std::fs::write(&file, r#"{"servers": {}}"#).unwrap();
-        Config::load(std::slice::from_ref(&file), &Environment::default()).unwrap()
+        Config::load(std::slice::from_ref(&file), &crate::Environment::default()).unwrap()
     };
     let mut same = ConfigWatcher::new(&read()).unwrap();
     assert!(timeout(NO_CHANGE_WAIT, same.changed()).await.is_err(), "nothing was written");

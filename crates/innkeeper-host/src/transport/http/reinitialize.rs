@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
 use super::post::strip_bom;
-use super::session::{CONTROL_TIMEOUT, HttpSession};
+use super::session::{CONTROL_TIMEOUT, FailedReinitialize, HttpSession};
 use super::session_state::InitializeRequest;
 use super::status_error;
 use crate::error::{ProtocolError, UnavailableReason};
@@ -59,20 +59,6 @@ impl ReinitializeError {
             Self::RevisionChanged => not("different protocol revision"),
             Self::Request(RequestError::Timeout) | Self::Timeout => not("no response in time"),
         }
-    }
-}
-
-/// The last re-initialization, which failed.
-#[derive(Debug)]
-pub(super) struct FailedReinitialize {
-    ended: Instant,
-    reason: UnavailableReason,
-}
-
-impl FailedReinitialize {
-    /// Returns the error of a request that needs the session. That request was not sent.
-    fn request_error(&self) -> RequestError {
-        RequestError::Unavailable { reason: self.reason.clone(), sent: false }
     }
 }
 
@@ -263,8 +249,7 @@ mod tests {
         let expired = HeaderValue::from_static("s1");
         let headers =
             HeaderMap::from_iter([(HeaderName::from_static("mcp-session-id"), expired.clone())]);
-        let init_request = InitializeRequest { id: 7, body: Default::default() };
-        http_session.set_session(init_request, &headers);
+        http_session.set_session(InitializeRequest { id: 7, body: Default::default() }, &headers);
 
         let mut attempt = http_session.reinitialize_lock.lock().await;
         let mut waiting = Box::pin(http_session.reinitialize(&expired));
@@ -297,13 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_a_session_that_was_not_re_established_has_not_run() {
+    fn the_reason_of_an_unavailable_server_is_that_of_the_session() {
         let reset = UnavailableReason::ConnectionLost("reset".into());
         let sent = RequestError::Unavailable { reason: reset.clone(), sent: true };
-        let reason = ReinitializeError::Request(sent).into_reason();
-        assert_eq!(reason, reset);
-        let failure = FailedReinitialize { ended: Instant::now(), reason };
-        let error = failure.request_error();
-        assert!(matches!(error, RequestError::Unavailable { sent: false, .. }), "{error:?}");
+        assert_eq!(ReinitializeError::Request(sent).into_reason(), reset);
     }
 }

@@ -10,12 +10,12 @@ use innkeeper_protocol::{Revision, http};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::super::HttpTarget;
 use super::super::sent_secrets::SentSecrets;
-use super::reinitialize::FailedReinitialize;
 use super::session_state::{HttpSessionState, InitializeRequest};
+use crate::error::UnavailableReason;
 use crate::session::{InboundSink, RequestError};
 
 /// The accepted content types.
@@ -37,6 +37,20 @@ pub(in crate::transport) enum NegotiatedEra {
     Legacy,
     /// The era in which each request is independent.
     Modern,
+}
+
+/// The last re-initialization, which failed.
+#[derive(Debug)]
+pub(super) struct FailedReinitialize {
+    pub(super) ended: Instant,
+    pub(super) reason: UnavailableReason,
+}
+
+impl FailedReinitialize {
+    /// Returns the error of a request that needs the session. That request was not sent.
+    pub(super) fn request_error(&self) -> RequestError {
+        RequestError::Unavailable { reason: self.reason.clone(), sent: false }
+    }
 }
 
 /// One Streamable HTTP session.

@@ -1,0 +1,186 @@
+//! Settings with defaults: a server's settings override the host's, which override our defaults.
+
+use std::time::Duration;
+
+use crate::diagnostic::Position;
+use crate::form::raw;
+use crate::form::raw_value::ByteSize;
+use crate::settings::extra_keys::ExtraKeys;
+use crate::settings::filter::ToolFilter;
+use crate::settings::guard::{GuardMode, GuardModes};
+use crate::settings::host::HostConfig;
+use crate::settings::inherited_environment::InheritedEnvironment;
+use crate::settings::server::{
+    CacheConfig, ResourceLimits, RestartPolicy, RetryPolicy, SandboxConfig, ServerConfig, Share,
+    TransportConfig,
+};
+use crate::text::key_location::{key_segment, locate};
+use crate::text::source_text::Diagnostics;
+use crate::text::tree::JsonNode;
+
+/// The settings that servers and the host share.
+pub(crate) struct SharedSettings {
+    pub(crate) timeout: Duration,
+    pub(crate) init_timeout: Duration,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) max_total_timeout: Duration,
+    pub(crate) max_concurrent: usize,
+    pub(crate) unavailable_after_timeouts: u32,
+    pub(crate) restart: RestartPolicy,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) cache: CacheConfig,
+    pub(crate) limits: ResourceLimits,
+    pub(crate) guard: GuardModes,
+    pub(crate) sandbox: Option<SandboxConfig>,
+    pub(crate) share: Share,
+    pub(crate) idle_timeout: Option<Duration>,
+}
+
+impl SharedSettings {
+    /// Returns the server's own settings, with the host's as defaults.
+    pub(crate) fn resolve(host: &HostConfig, typed: raw::SharedSettings) -> Self {
+        let timeout = seconds(typed.timeout).unwrap_or(host.timeout);
+        let total = seconds(typed.max_total_timeout).unwrap_or(host.max_total_timeout);
+        Self {
+            timeout,
+            init_timeout: seconds(typed.init_timeout).unwrap_or(host.init_timeout),
+            shutdown_timeout: seconds(typed.shutdown_timeout).unwrap_or(host.shutdown_timeout),
+            // The total limit is never shorter than the limit without a response.
+            max_total_timeout: total.max(timeout),
+            max_concurrent: typed.max_concurrent.map_or(host.max_concurrent, |n| n as usize),
+            unavailable_after_timeouts: typed
+                .unavailable_after_timeouts
+                .unwrap_or(host.unavailable_after_timeouts),
+            restart: typed.restart.map_or(host.restart, restart),
+            retry: typed.retry.map_or(host.retry, |typed| retry(host.retry, typed)),
+            cache: typed.cache.map_or(host.cache, |typed| cache(host.cache, typed)),
+            limits: typed.limits.map_or(host.limits, |typed| limits(host.limits, typed)),
+            guard: typed.guard.map_or(host.guard, |typed| guard(host.guard, typed)),
+            sandbox: typed.sandbox.map(sandbox).or_else(|| host.sandbox.clone()),
+            share: typed.share.map_or(host.share, share),
+            idle_timeout: seconds(typed.idle_timeout).or(host.idle_timeout),
+        }
+    }
+
+    /// Returns a server with these settings and the defaults of all other settings.
+    pub(crate) fn into_server(
+        self,
+        name: String,
+        key: String,
+        position: Position,
+        transport: TransportConfig,
+    ) -> ServerConfig {
+        ServerConfig {
+            name,
+            key,
+            position,
+            transport,
+            required: true,
+            dependencies: Vec::new(),
+            timeout: self.timeout,
+            init_timeout: self.init_timeout,
+            shutdown_timeout: self.shutdown_timeout,
+            max_total_timeout: self.max_total_timeout,
+            max_concurrent: self.max_concurrent,
+            unavailable_after_timeouts: self.unavailable_after_timeouts,
+            inherit_env: InheritedEnvironment::Standard,
+            tools: ToolFilter::default(),
+            restart: self.restart,
+            retry: self.retry,
+            cache: self.cache,
+            limits: self.limits,
+            guard: self.guard,
+            sandbox: self.sandbox,
+            share: self.share,
+            idle_timeout: self.idle_timeout,
+            headers_helper: Vec::new(),
+            oauth: None,
+            extra: ExtraKeys::default(),
+        }
+    }
+}
+
+/// Converts a number of seconds that the schema allows.
+pub(crate) fn seconds(typed: Option<f64>) -> Option<Duration> {
+    typed.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+fn restart(typed: raw::Restart) -> RestartPolicy {
+    match typed {
+        raw::Restart::Never => RestartPolicy::Never,
+        raw::Restart::OnFailure { max } => RestartPolicy::OnFailure { max },
+    }
+}
+
+/// Converts the value of `share`.
+pub(crate) fn share(typed: raw::ShareScope) -> Share {
+    match typed {
+        raw::ShareScope::Process => Share::Process,
+        raw::ShareScope::Singleton => Share::Singleton,
+        raw::ShareScope::Principal => Share::Principal,
+        raw::ShareScope::Session => Share::Session,
+    }
+}
+
+fn retry(host: RetryPolicy, typed: raw::Retry) -> RetryPolicy {
+    let initial_delay = seconds(typed.initial_delay).unwrap_or(host.initial_delay);
+    RetryPolicy {
+        max: typed.max.unwrap_or(host.max),
+        initial_delay,
+        max_delay: seconds(typed.max_delay).unwrap_or(host.max_delay).max(initial_delay),
+    }
+}
+
+fn cache(host: CacheConfig, typed: raw::Cache) -> CacheConfig {
+    CacheConfig {
+        ttl: seconds(typed.ttl).unwrap_or(host.ttl),
+        max_entries: typed.max_entries.map_or(host.max_entries, |n| n as usize),
+        max_bytes: typed.max_bytes.and_then(ByteSize::bytes).unwrap_or(host.max_bytes),
+    }
+}
+
+fn limits(host: ResourceLimits, typed: raw::Limits) -> ResourceLimits {
+    ResourceLimits {
+        memory: typed.memory.and_then(ByteSize::bytes).or(host.memory),
+        cpu_seconds: typed.cpu_seconds.map(u64::from).or(host.cpu_seconds),
+        file_size: typed.file_size.and_then(ByteSize::bytes).or(host.file_size),
+        open_files: typed.open_files.map(u64::from).or(host.open_files),
+        processes: typed.processes.map(u64::from).or(host.processes),
+    }
+}
+
+fn guard(host: GuardModes, typed: raw::Guard) -> GuardModes {
+    let mode = |typed| match typed {
+        raw::GuardMode::Off => GuardMode::Off,
+        raw::GuardMode::Flag => GuardMode::Flag,
+        raw::GuardMode::Refuse => GuardMode::Refuse,
+    };
+    match typed {
+        raw::Guard::All(all) => GuardModes::all(mode(all)),
+        raw::Guard::Each { definitions, arguments, results } => GuardModes {
+            definitions: definitions.map_or(host.definitions, mode),
+            arguments: arguments.map_or(host.arguments, mode),
+            results: results.map_or(host.results, mode),
+        },
+    }
+}
+
+fn sandbox(typed: raw::Sandbox) -> SandboxConfig {
+    SandboxConfig {
+        read: raw::strings(typed.read),
+        write: raw::strings(typed.write),
+        network: typed.network.unwrap_or(false),
+    }
+}
+
+/// Checks the range of sizes with a unit, which a JSON Schema cannot express.
+pub(crate) fn check_sizes(node: &JsonNode, path: &str, report: &mut Diagnostics) {
+    for (outer, inner) in [("limits", "memory"), ("cache", "maxBytes")] {
+        let member = node.get(outer).and_then(|member| member.value.get(inner));
+        let size = member.and_then(|member| member.value.as_str()).and_then(ByteSize::parse);
+        if size.is_some_and(|size| size.bytes().is_none()) {
+            let location = locate(node, path, &[key_segment(outer), key_segment(inner)]);
+            report.error(location.at, location.key, "expected a size from 1 KiB to 1 TiB");
+        }
+    }
+}
