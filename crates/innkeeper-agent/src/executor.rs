@@ -201,7 +201,8 @@ impl Executor {
         match (self.settings.approval_policy.requires_approval(annotations), &self.approver) {
             (Some(false), _) => ApprovalDecision::Approve,
             (Some(true), Some(approver)) => {
-                let (tool, arguments) = (&*queued.call.name, &*queued.arguments_text);
+                let tool = &*queued.call.name;
+                let arguments = &*queued.arguments_text;
                 let request = ApprovalRequest { tool, arguments, annotations, definition };
                 let deciding = AssertUnwindSafe(async { approver.decide(request).await });
                 deciding.catch_unwind().await.unwrap_or_else(|_| deny("the approver panicked"))

@@ -482,8 +482,8 @@ impl Run {
                     Message::User(content) => Some(content.to_text().into_owned()),
                     Message::Assistant(_) | Message::ToolResults(_) => None,
                 });
-            let (user_message, corrected_text) =
-                (user_message.unwrap_or_default(), response.message.visible_text());
+            let user_message = user_message.unwrap_or_default();
+            let corrected_text = response.message.visible_text();
             self.correction_examples.push(CorrectionExample {
                 user_message,
                 attempts,

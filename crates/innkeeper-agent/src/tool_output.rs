@@ -42,7 +42,8 @@ pub fn to_text(output: &ToolOutput) -> String {
 /// in the response, for lines that need it.
 pub(crate) fn result_line(tool: &str, call: Option<usize>, text: &str, is_error: bool) -> String {
     let key = if is_error { "error" } else { "result" };
-    let (tool, text) = (quote_for_prompt(tool), quote_for_prompt(text));
+    let tool = quote_for_prompt(tool);
+    let text = quote_for_prompt(text);
     let call = call.map(|call| format!(r#""call": {call}, "#)).unwrap_or_default();
     format!(r#"{{"result_of": {tool}, {call}"{key}": {text}}}"#)
 }

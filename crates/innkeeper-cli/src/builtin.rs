@@ -23,7 +23,8 @@ use crate::exit::CliError;
 /// The directory or file is unusable, or stdin or stdout fails.
 pub(crate) fn run(kind: BuiltinServerKind, path: &Path) -> Result<(), CliError> {
     let display_path = path.display();
-    let (input, output) = (io::stdin().lock(), io::stdout().lock());
+    let input = io::stdin().lock();
+    let output = io::stdout().lock();
     match kind {
         BuiltinServerKind::Files => {
             let files = FilesService::open(path).map_err(|error| {

@@ -64,7 +64,8 @@ impl ConfigFile {
         let text = read_text(path).map_err(|error| {
             CliError::usage(format!("cannot read `{}`", path.display())).with_source(error)
         })?;
-        let (document, servers) = (parse(path, &text)?, server_names(&text));
+        let document = parse(path, &text)?;
+        let servers = server_names(&text);
         let servers = servers.into_iter().collect();
         Ok(Self { path: path.to_owned(), document, text: Some(text), servers })
     }

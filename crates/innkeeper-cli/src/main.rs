@@ -121,7 +121,8 @@ fn install_log(
     stderr: &LogSink,
     file: Option<&LogSink>,
 ) {
-    let (level, format) = (global.log_level, global.log_format);
+    let level = global.log_level;
+    let format = global.log_format;
     let is_terminal = std::io::stderr().is_terminal();
     let style = TerminalStyle {
         colour: output.colours_stderr(),

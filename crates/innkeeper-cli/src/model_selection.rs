@@ -92,7 +92,8 @@ impl SelectedModel {
             }
             Self::Local(model) => {
                 let local = LocalModel::start(&model, recorder).await?;
-                let (provider, for_servers) = (local.provider.clone(), local.for_servers.clone());
+                let provider = local.provider.clone();
+                let for_servers = local.for_servers.clone();
                 let endpoint = Some(provider.endpoint().clone());
                 return Ok(PreparedModel { provider, for_servers, endpoint, local: Some(local) });
             }
@@ -110,7 +111,8 @@ impl SelectedModel {
         }
         let endpoint = client.endpoint().clone();
         let for_servers = Arc::new(HttpProvider::new(endpoint.clone()));
-        let (provider, endpoint) = (Arc::new(client), Some(endpoint));
+        let provider = Arc::new(client);
+        let endpoint = Some(endpoint);
         Ok(PreparedModel { provider, for_servers, endpoint, local: None })
     }
 }

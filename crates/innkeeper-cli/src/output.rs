@@ -94,8 +94,10 @@ impl fmt::Debug for Output {
 impl Output {
     /// Uses the streams of the process; `plain` disables colours on a terminal too.
     pub(crate) fn standard(json: bool, plain: bool) -> Self {
-        let (out, err) = (io::stdout(), io::stderr());
-        let (out_terminal, err_terminal) = (out.is_terminal(), err.is_terminal());
+        let out = io::stdout();
+        let err = io::stderr();
+        let out_terminal = out.is_terminal();
+        let err_terminal = err.is_terminal();
         Self {
             out: OutputStream { writer: Box::new(out), colour: out_terminal && !plain },
             err: OutputStream { writer: Box::new(err), colour: err_terminal && !plain },
@@ -331,7 +333,8 @@ pub(crate) mod capture {
         json: bool,
         colour: bool,
     ) -> (Output, CapturedStream, CapturedStream) {
-        let (out, err) = (CapturedStream::default(), CapturedStream::default());
+        let out = CapturedStream::default();
+        let err = CapturedStream::default();
         let stream = |to: &CapturedStream| OutputStream { writer: Box::new(to.clone()), colour };
         (
             Output {

@@ -28,7 +28,8 @@ pub(crate) struct ProgressDisplay {
 /// Shows the events until [`ProgressDisplay::clear`]; shows nothing if stderr is no terminal.
 pub(crate) fn show_progress(output: &Output, events: Receiver<HostEvent>) -> ProgressDisplay {
     let servers = ServerLines::default();
-    let (lines, mask) = (output.progress_lines().clone(), output.secret_mask().clone());
+    let lines = output.progress_lines().clone();
+    let mask = output.secret_mask().clone();
     #[expect(clippy::disallowed_methods, reason = "`ProgressDisplay` owns and stops this task")]
     let task = tokio::spawn(follow_events(events, (lines, mask), servers.clone()));
     ProgressDisplay { servers, task }

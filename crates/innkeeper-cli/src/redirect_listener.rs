@@ -85,14 +85,16 @@ impl UserAgent for RedirectListener {
     fn authorize(&self, visit: AuthorizationRequest) -> RedirectFuture {
         let listener = self.listener.try_clone();
         let origin = self.redirect_uri.strip_suffix(&self.path).unwrap_or(&self.redirect_uri);
-        let (origin, path) = (origin.to_owned(), self.path.clone());
+        let origin = origin.to_owned();
+        let path = self.path.clone();
         let reads_stdin = self.reads_stdin;
         let was_redirected = self.was_redirected();
         Box::pin(async move {
             let describe_error = |error: std::io::Error| error.to_string();
             let listener = tokio::net::TcpListener::from_std(listener.map_err(describe_error)?);
             let listener = listener.map_err(describe_error)?;
-            let (server, page) = (display_safe(&visit.server), display_safe(&visit.url));
+            let server = display_safe(&visit.server);
+            let page = display_safe(&visit.url);
             let prompt = format!("Sign in at `{server}` with a browser:\n\n    {page}\n\n");
             std::io::stderr().write_all(prompt.as_bytes()).map_err(describe_error)?;
             let state: Arc<str> =

@@ -57,7 +57,8 @@ fn multiple_failures(failures: &[ServerFailure]) -> CliError {
     let names: Vec<_> = failures.iter().map(|failure| format!("`{}`", failure.server)).collect();
     let report = CliError::failure(format!("servers did not start: {}", names.join(", ")));
     failures.iter().fold(report, |report, failure| {
-        let (summary, attempts) = (failure.summary(), attempt_count(failure));
+        let summary = failure.summary();
+        let attempts = attempt_count(failure);
         report.with_detail(format!("`{}`: {summary}{attempts}", failure.server))
     })
 }

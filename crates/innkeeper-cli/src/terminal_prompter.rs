@@ -78,7 +78,8 @@ type Answered = io::Result<Option<ElicitationResponse>>;
 impl<Q: QuestionSource> TerminalPrompter<Q> {
     async fn offer_url(&self, request: &ElicitationRequest<'_>, url: &str, host: &str) -> Answered {
         let mut question = heading(request);
-        let (url, host) = (escape_inline(url), escape_inline(host));
+        let url = escape_inline(url);
+        let host = escape_inline(host);
         question.push_str(&format!(
             "The server asks you to open this page at `{host}` yourself:\n  {url}\n\
              Do you agree? [y/N] "

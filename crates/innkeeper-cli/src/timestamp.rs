@@ -47,7 +47,8 @@ pub(crate) fn write_rfc3339(time: SystemTime, text: &mut String) {
         Ok(after) => since(after),
         Err(before) => -since(before.duration()),
     };
-    let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let seconds = micros.div_euclid(1_000_000);
+    let micros = micros.rem_euclid(1_000_000);
     let last = LAST.try_with(Cell::get).ok().filter(|(second, _)| *second == seconds);
     let mut digits = last.map_or_else(|| format_second(seconds), |(_, digits)| digits);
     write_digits(&mut digits[20..26], micros);

@@ -117,7 +117,8 @@ pub(crate) fn stored_policy(environment: &Environment, file: &Path) -> TrustPoli
 /// writable store, the next command asks.
 pub(crate) fn approve_launch(environment: &Environment, file: &Path, launch: LaunchSpec) {
     let Some(state) = state_dir(environment) else { return };
-    let (directory, name) = (state.join("trust"), launch.name.clone());
+    let directory = state.join("trust");
+    let name = launch.name.clone();
     let stored = TrustDecisions::open(&directory, file)
         .and_then(|mut decisions| decisions.approve(&[launch]));
     if let Err(error) = stored {

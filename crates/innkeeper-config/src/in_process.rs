@@ -44,7 +44,8 @@ impl Config {
             return problem(&code, format!("servers.{name}"), message, "use another name");
         }
         let shared = SharedSettings::resolve(&self.host, raw::SharedSettings::default());
-        let (key, transport) = (format!("servers.{name}"), TransportConfig::InProcess);
+        let key = format!("servers.{name}");
+        let transport = TransportConfig::InProcess;
         let server = shared.into_server(name.to_owned(), key, code, transport);
         self.servers.insert(name.to_owned(), server);
         Ok(())

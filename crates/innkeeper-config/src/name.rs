@@ -24,7 +24,8 @@ pub fn split_name(name: &str, is_known: impl Fn(&str) -> bool) -> Option<(&str, 
     // The length limit of server names bounds the cost of a name with many dots.
     let mut end = name.floor_char_boundary(MAX_NAME_BYTES + SEPARATOR.len_utf8());
     while let Some(dot) = name[..end].rfind(SEPARATOR) {
-        let (server, item) = (&name[..dot], &name[dot + 1..]);
+        let server = &name[..dot];
+        let item = &name[dot + 1..];
         if !item.is_empty() && is_known(server) {
             return Some((server, item));
         }

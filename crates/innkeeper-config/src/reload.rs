@@ -20,9 +20,9 @@ impl Config {
             return None;
         }
         let read = load::load_files(files, &self.environment, *load_mode);
-        let read = if *all_optional { read.map(Config::with_optional_servers) } else { read };
+        let read = if *all_optional { read.map(Self::with_optional_servers) } else { read };
         let Some(only) = selected else { return Some(read) };
-        let reduce = |full_config: Config| {
+        let reduce = |full_config: Self| {
             let names = only.iter().map(String::as_str);
             let exists = |name: &&str| {
                 full_config.servers.contains_key(*name) || full_config.invalid.contains_key(*name)
@@ -32,7 +32,7 @@ impl Config {
             let reduced = full_config.select(&names).unwrap_or(full_config);
             // A server that is missing now may be back at the next reload.
             let origin = ConfigOrigin { selected: self.origin.selected.clone(), ..reduced.origin };
-            Config { origin, ..reduced }
+            Self { origin, ..reduced }
         };
         Some(read.map(reduce))
     }

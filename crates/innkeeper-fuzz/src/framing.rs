@@ -14,7 +14,8 @@ fn read_frames(stream: &[u8], limit: usize, chunk: usize) -> (Frames, u64) {
         Frame::TooLong { head } => (false, head.to_vec()),
     };
     let mut framer = LineFramer::new(limit);
-    let (mut frames, mut rest) = (Vec::new(), stream);
+    let mut frames = Vec::new();
+    let mut rest = stream;
     while !rest.is_empty() {
         let space = framer.read_buffer();
         let n = (space.capacity() - space.len()).min(chunk).min(rest.len());

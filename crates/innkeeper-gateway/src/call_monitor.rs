@@ -262,7 +262,8 @@ impl Drop for MonitoredCall<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
         let duration = now.saturating_duration_since(self.call.started);
-        let (call, message) = (self.call.clone(), self.message.take());
+        let call = self.call.clone();
+        let message = self.message.take();
         let finished = FinishedCall { call, duration, end: self.end, message };
         let mut table = self.monitor.table();
         table.in_flight.remove(&self.call.number);

@@ -71,7 +71,8 @@ impl Console {
         access: Arc<HttpAccess>,
         options: ConsoleOptions,
     ) -> Self {
-        let (sessions, calls) = (Sessions::new(), Arc::default());
+        let sessions = Sessions::new();
+        let calls = Arc::default();
         Self { transport, access, options, sessions, calls }
     }
 

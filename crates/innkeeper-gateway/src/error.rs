@@ -135,7 +135,8 @@ impl RpcError {
     pub(crate) fn not_started(server: &str, reason: &dyn std::fmt::Display) -> Self {
         let data = json!({ "kind": "unavailable", "server": server, "mayHaveRun": false });
         let message = format!("server `{server}` did not start: {reason}");
-        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        let kind = ErrorKind::Unavailable;
+        let data = to_raw_value(&data).ok();
         Self { kind, code: code::INTERNAL_ERROR, message, data }
     }
 
@@ -152,13 +153,15 @@ impl RpcError {
     /// There is no room for the response, because clients do not read theirs.
     pub(crate) fn responses_full(message: String, may_have_run: bool) -> Self {
         let data = json!({ "kind": "unreadResponses", "mayHaveRun": may_have_run });
-        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        let kind = ErrorKind::Unavailable;
+        let data = to_raw_value(&data).ok();
         Self { kind, code: REJECTED, message, data }
     }
 
     /// The call has no approval. The tool did not run.
     pub(crate) fn not_approved(message: String, data: &serde_json::Value) -> Self {
-        let (kind, data) = (ErrorKind::NotApproved, to_raw_value(data).ok());
+        let kind = ErrorKind::NotApproved;
+        let data = to_raw_value(data).ok();
         Self { kind, code: REJECTED, message, data }
     }
 
@@ -180,7 +183,8 @@ impl RpcError {
             display_safe(call)
         );
         let data = json!({ "kind": "unknown", "callId": call, "mayHaveRun": true });
-        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        let kind = ErrorKind::Unavailable;
+        let data = to_raw_value(&data).ok();
         Self { kind, code: code::INTERNAL_ERROR, message, data }
     }
 
@@ -200,7 +204,8 @@ impl RpcError {
              `serve.limits.memory`"
         );
         let data = json!({ "kind": "unavailable", "server": server, "mayHaveRun": true });
-        let (kind, data) = (ErrorKind::Unavailable, to_raw_value(&data).ok());
+        let kind = ErrorKind::Unavailable;
+        let data = to_raw_value(&data).ok();
         Self { kind, code: code::INTERNAL_ERROR, message, data }
     }
 
@@ -219,7 +224,8 @@ impl RpcError {
         let (kind, data) = match error {
             // The error object of the server, as the server sent it.
             CallError::Server { error, .. } => {
-                let (kind, code) = (ErrorKind::Server, error.code);
+                let kind = ErrorKind::Server;
+                let code = error.code;
                 return Self { kind, code, message: error.message, data: error.data };
             }
             CallError::Routing(_) | CallError::Validation { .. } => {

@@ -33,7 +33,8 @@ const MODERN_META: [&str; 6] = [
 pub(crate) fn legacy_result(result: Box<RawValue>) -> Box<RawValue> {
     let text = result.get();
     let has = |part: &str| memchr::memmem::find(text.as_bytes(), part.as_bytes()).is_some();
-    let (has_type, has_meta) = (has("\"resultType\""), has("io.modelcontextprotocol/"));
+    let has_type = has("\"resultType\"");
+    let has_meta = has("io.modelcontextprotocol/");
     if !(has_type || has_meta) {
         return result;
     }

@@ -70,7 +70,8 @@ impl ClientStream {
     pub(crate) fn loopback_peer(&self) -> Option<LoopbackPeer> {
         match self {
             Self::Tcp(stream) => {
-                let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+                let local = stream.local_addr().ok()?;
+                let peer = stream.peer_addr().ok()?;
                 is_loopback(peer.ip()).then(|| LoopbackPeer::new(local, peer))
             }
             #[cfg(unix)]

@@ -66,7 +66,8 @@ impl OwnedCalls {
             request: request_json(request),
             item: item.to_owned(),
         });
-        let (calls, is_recorded) = (self.clone(), AtomicBool::new(false));
+        let calls = self.clone();
+        let is_recorded = AtomicBool::new(false);
         Arc::new(OwnedCall { calls, id: call_id(&self.id, request), record, is_recorded })
     }
 

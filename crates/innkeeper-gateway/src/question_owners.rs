@@ -232,7 +232,8 @@ impl CallHold for CallInFlight {
     fn forget(&self, open_for: Duration) {
         let mut state = self.owners.state();
         let Some(call) = state.calls.get(&self.number) else { return };
-        let (principal, now) = (call.client.principal.clone(), Instant::now());
+        let principal = call.client.principal.clone();
+        let now = Instant::now();
         state.forgotten.retain(|_, until| *until > now);
         state.forgotten.insert(principal, now + open_for);
     }

@@ -114,7 +114,8 @@ impl RateLimits {
     /// place.
     pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
         let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
-        let (own, clients) = (own.collect(), Mutex::default());
+        let own = own.collect();
+        let clients = Mutex::default();
         Self { common, own, clients, pending: OnceLock::new() }
     }
 

@@ -75,7 +75,8 @@ impl ResponseRoom {
     /// Makes room for further bytes of a request that has run.
     fn grow(&mut self, bytes: usize) -> Result<(), ResponsesFull> {
         self.0.grow(bytes).map_err(|exceeded| {
-            let (share, total) = (self.0.share(), self.0.quota().maximum());
+            let share = self.0.share();
+            let total = self.0.quota().maximum();
             ResponsesFull::new(exceeded, share, total, Some(bytes))
         })
     }

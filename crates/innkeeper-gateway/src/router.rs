@@ -219,7 +219,8 @@ async fn forwarded_rest(
         Err(rejection) => return Problem::from_rejection(&rejection).into_response(),
     };
     let (parts, body) = request.into_parts();
-    let (endpoint, principal) = (origin.endpoint, origin.principal.clone());
+    let endpoint = origin.endpoint;
+    let principal = origin.principal.clone();
     let path = parts.uri.path();
     let placing = mcp::place_rest_request(&transport, origin, path, &parts, body);
     let body = match Box::pin(placing).await {

@@ -81,7 +81,8 @@ impl StateSealer {
             Salt::new(HKDF_SHA256, b"innkeeper sealed state").extract(secret.expose().as_bytes());
         let info = [owner];
         let key = UnboundKey::from(random_key.expand(&info, &AES_256_GCM).ok()?);
-        let (key, random) = (LessSafeKey::new(key), SystemRandom::new());
+        let key = LessSafeKey::new(key);
+        let random = SystemRandom::new();
         Some(Self { key, random, replica: None, max_bytes })
     }
 
@@ -156,7 +157,8 @@ pub fn fuzz_sealed_state(input: &[u8]) {
     let (sealer, state, text) = SEALED.get_or_init(|| {
         let sealer = StateSealer::new(None).expect("random numbers");
         let [server, method, item] = ["notes", "tools/call", "notes.add"].map(str::to_owned);
-        let (principal, digest) = ("ada".to_owned(), "0f".repeat(32));
+        let principal = "ada".to_owned();
+        let digest = "0f".repeat(32);
         let state = CallState {
             call: 7,
             round: 1,

@@ -101,7 +101,8 @@ pub(crate) async fn serve(
             gateway.metrics.count_closed_connection(ClosedConnection::AddressLimit);
             continue;
         };
-        let (server, gateway) = (server.clone(), gateway.clone());
+        let server = server.clone();
+        let gateway = gateway.clone();
         connections.spawn(async move {
             let _open = (permit, admitted, gateway.metrics.open_connection());
             let peer = Peer { address: peer.map(PeerAddress), local: stream.loopback_peer() };

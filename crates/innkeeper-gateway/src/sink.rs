@@ -36,7 +36,8 @@ impl MessageSink {
     pub(crate) fn counted(self, memory: &ResponseMemory, principal: &Principal) -> Self {
         match self {
             Self::Queue(_) | Self::Stream(_) => {
-                let (memory, principal) = (memory.clone(), principal.clone());
+                let memory = memory.clone();
+                let principal = principal.clone();
                 Self::Counted(Arc::new(CountedSink { sink: self, memory, principal }))
             }
             Self::Counted(_) | Self::None => self,

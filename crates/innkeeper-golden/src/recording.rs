@@ -179,7 +179,8 @@ impl Recording {
     /// Records the offered tools if they differ from those before.
     pub fn on_offer(&mut self, tools: Vec<ToolRecord>, unavailable: Vec<UnavailableRecord>) {
         let tools: Vec<usize> = tools.into_iter().map(|tool| self.on_tool(tool)).collect();
-        let (requests, calls) = (self.exchanges.len(), self.ended_calls);
+        let requests = self.exchanges.len();
+        let calls = self.ended_calls;
         let offer = Offer { requests, calls, tools, unavailable };
         let is_new = self.offers.last().is_none_or(|last| {
             (&last.tools, &last.unavailable) != (&offer.tools, &offer.unavailable)

@@ -204,7 +204,8 @@ impl Script {
         if let Some((at, recorded, _)) =
             next.iter().find(|(_, _, json)| canonical(json) == signature)
         {
-            let (at, recorded) = (*at, (*recorded).clone());
+            let at = *at;
+            let recorded = (*recorded).clone();
             self.used_calls[at] = true;
             return Ok((at, recorded));
         }
@@ -238,7 +239,8 @@ impl Script {
         if let Some((at, approval, _)) =
             open.iter().find(|(_, _, json)| canonical(json) == signature)
         {
-            let (at, answer) = (*at, approval.answer.clone());
+            let at = *at;
+            let answer = approval.answer.clone();
             self.used_approvals[at] = true;
             return Ok(answer);
         }

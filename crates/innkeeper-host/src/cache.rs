@@ -166,7 +166,8 @@ impl Cache {
             return Ok(CacheRead::Fetched(result));
         }
         let deadline = Instant::now() + limit.min(MAX_REQUEST_TIMEOUT);
-        let (mut remaining, mut join) = (limit, !fresh);
+        let mut remaining = limit;
+        let mut join = !fresh;
         loop {
             match self.lookup(key, fresh, join) {
                 CacheLookup::Hit(CacheHit { result: hit, age }) => {
@@ -201,7 +202,8 @@ impl Cache {
 
     /// Returns the cached result with its age, expired or not.
     pub(crate) fn get_stale(&self, key: &CacheKey) -> Option<(Arc<CachedResult>, Duration)> {
-        let (mut state, now) = (self.lock_state(), Instant::now());
+        let mut state = self.lock_state();
+        let now = Instant::now();
         let own = state.store.get_stale(key, now);
         let shared = state.store.get_stale(&key.of_everyone(), now);
         let CacheHit { result, age } = own.into_iter().chain(shared).min_by_key(|hit| hit.age)?;
@@ -230,7 +232,8 @@ impl Cache {
         if join && let Some(flight) = state.in_flight.get(key) {
             return CacheLookup::Follower(flight.clone());
         }
-        let (key, flight) = (Arc::new(key.clone()), InFlight::default());
+        let key = Arc::new(key.clone());
+        let flight = InFlight::default();
         // The followers of the replaced flight still wait for that flight, but the cache does not
         // store its result.
         state.in_flight.insert(key.clone(), flight.clone());
@@ -283,7 +286,8 @@ impl FlightLeader<'_> {
             state.in_flight.remove(&self.key);
             if let FlightOutcome::Result(result) = &outcome {
                 let ttl = effective_ttl(result.result(), self.cache.policy.ttl);
-                let (own, shared) = (self.key.clone(), Arc::new(self.key.of_everyone()));
+                let own = self.key.clone();
+                let shared = Arc::new(self.key.of_everyone());
                 let (key, replaced) = match CacheScope::from_result(result.result()) {
                     CacheScope::Private => (own, shared),
                     CacheScope::Public => (shared, own),

@@ -1,9 +1,12 @@
 //! The steps of one call: resolve, validate, send, scan, record.
 
 mod arguments;
+mod completion;
 mod contents;
+mod options;
 mod raw_request;
 mod round_trip_mode;
+mod subscription;
 mod task_mode;
 mod tool_result;
 
@@ -14,181 +17,33 @@ use std::time::Duration;
 use innkeeper_protocol::view::check_tool_result;
 use innkeeper_protocol::{Era, JsonText, method, write_member};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use crate::audit::AuditEvent;
 use crate::cache::FetchedResult;
-use crate::callback::{Callback, ClientCapabilities};
 use crate::catalog::{Catalog, ToolRoute};
-use crate::connection::meta::{CallerMeta, ClientMeta, Meta};
+use crate::connection::meta::Meta;
 use crate::connection::pass_through::PassThrough;
 use crate::connection::result_type::ResultType;
 use crate::connection::round_trips::RoundTripParams;
-use crate::connection::subscriptions::{MAX_SUBSCRIPTIONS, SubscribeOutcome};
 use crate::connection::{Connection, RequestSpec, ResultRejection};
 use crate::deadline::MAX_REQUEST_TIMEOUT;
 use crate::error::{CallError, Violation};
 use crate::event::CallOutcome;
 use crate::guard::{Finding, ItemKind, Scanner, Verdict};
-use crate::session::{CallHold, CallNotification, Caller, Progress, RequestError, SendCheck};
+use crate::session::RequestError;
 
 pub use arguments::Arguments;
+pub use completion::CompletionReference;
+pub(crate) use completion::complete;
 pub(crate) use contents::{get_prompt, read_resource};
+pub use options::CallOptions;
 pub(crate) use raw_request::{notify, request};
 pub use round_trip_mode::RoundTripMode;
+pub(crate) use subscription::subscribe;
 pub use task_mode::TaskMode;
 pub use tool_result::{StructuredContentError, ToolResult};
-
-/// Options of one call that override the configuration.
-#[derive(Clone, Debug, Default)]
-pub struct CallOptions {
-    /// The maximum time without a response or progress. Default: the tool's time in
-    /// `tools.timeouts`, else the server's `timeout`. Progress, and a request of the server to the
-    /// application, restart the timeout, up to the server's `maxTotalTimeout`.
-    pub timeout: Option<Duration>,
-    /// The channel for progress notifications, in the order of the server. The host drops a
-    /// notification when the channel is full. Without a channel the host does no work for progress.
-    pub progress: Option<mpsc::Sender<Progress>>,
-    /// The channel for all notifications that belong to this call, progress included, in the order
-    /// of the server and with the parameters as the server sent them. Default: none.
-    ///
-    /// [`CallReference`](crate::CallReference) says which notifications belong to a call. The host
-    /// drops a notification when the channel is full, a notification of more than 64 KiB, and
-    /// `notifications/cancelled`, because the host cancels the requests of the server itself.
-    pub notifications: Option<mpsc::Sender<CallNotification>>,
-    /// The maximum number of retries when the request is lost, at most 10. Use 0 for a caller that
-    /// repeats calls itself. Default: the server's `retry.max`.
-    pub retries: Option<u32>,
-    /// Whether the host requests a prompt or resource although a cached result exists. The new
-    /// result replaces the cached result, and the call returns no stale result when the server is
-    /// unavailable. Default: `false`. Results of tools are never cached.
-    pub fresh: bool,
-    /// The callback for requests of the server that belong to this call, in place of the host's
-    /// callback. Default: `None`.
-    ///
-    /// Requests whose call is [`Unknown`](crate::CallReference::Unknown) go to the host's callback.
-    /// The host's callbacks declare the capabilities, so the host rejects a request without a
-    /// callback of the host. The end of the call drops the callback's running futures, and the
-    /// server receives an error. The cache does not store a result after a request to this
-    /// callback.
-    pub callback: Option<Arc<dyn Callback>>,
-    /// The remote client on whose behalf the application calls.
-    ///
-    /// The cache gives a result of a prompt or resource only to calls with the same principal; calls
-    /// without a principal share their results in the same way. All calls share a result with
-    /// `cacheScope: "public"`. A server gets no principal. Default: none.
-    pub principal: Option<Arc<str>>,
-    /// Whether the calls of the principal leave a part of the server's `maxConcurrent` for other
-    /// principals: a call waits if the principal then had more than three times as many calls as
-    /// remain free. The first call of a principal never waits for this. Default: `false`.
-    ///
-    /// Among principals whose calls wait, the principal with the fewest running calls is next.
-    pub has_limited_share: bool,
-    /// Members that the host adds to the `_meta` of the request, byte for byte: an object of at
-    /// most 64 KiB without members that the host writes itself, for example `progressToken`. A
-    /// prompt or resource with own members is always requested, as with [`Self::fresh`]. Default:
-    /// none.
-    pub meta: Option<Box<RawValue>>,
-    /// How the call handles a request for input of the modern era. Default: with callbacks.
-    pub round_trips: RoundTripMode,
-    /// How a call of a tool handles a created task. Default: the host polls the task.
-    pub task: TaskMode,
-    /// The capabilities of the remote client, an object of at most 64 KiB. Default: those of the
-    /// host.
-    ///
-    /// A request of the modern era contains these capabilities in place of those of the host. In
-    /// both eras the host refuses a request of the server that belongs to the call and needs a
-    /// capability, for example `elicitation.url`, that is not among them.
-    pub client_capabilities: Option<Arc<RawValue>>,
-    /// Decides immediately before each attempt whether the host sends the request. Default: the host
-    /// sends every request.
-    pub send_check: Option<Arc<dyn SendCheck>>,
-    /// A value that the host holds while the server may process the call, also after a timeout or a
-    /// cancellation. Default: none.
-    pub hold: Option<Arc<dyn CallHold>>,
-}
-
-/// Maximum size in bytes of the `_meta` members of a caller: many trace contexts fit.
-const MAX_META_BYTES: usize = 64 << 10;
-
-impl CallOptions {
-    /// Returns the progress token, if the caller listens for progress.
-    fn progress_token(&self, id: u64) -> Option<u64> {
-        (self.progress.is_some() || self.notifications.is_some()).then_some(id)
-    }
-
-    /// Returns the remote client, for messages of the server about the call.
-    fn caller(&self, item: &str) -> Result<Option<Arc<Caller>>, CallError> {
-        let notifications = self.notifications.clone();
-        let capabilities = self.client_capabilities.as_deref().map(ClientCapabilities::from_raw);
-        let capabilities = capabilities.transpose().map_err(|message| {
-            let problems = vec![Violation::new("/clientCapabilities".to_owned(), message)];
-            CallError::Validation { item: item.into(), problems }
-        })?;
-        let (principal, has_limited_share) = (self.principal.clone(), self.has_limited_share);
-        let (send_check, hold) = (self.send_check.clone(), self.hold.clone());
-        let is_needed = notifications.is_some()
-            || capabilities.is_some()
-            || principal.is_some()
-            || send_check.is_some()
-            || hold.is_some();
-        let caller =
-            Caller { notifications, capabilities, principal, has_limited_share, send_check, hold };
-        Ok(is_needed.then(|| Arc::new(caller)))
-    }
-
-    /// Returns whether the call needs a result of its own.
-    fn bypasses_cache(&self) -> bool {
-        self.fresh || self.meta.is_some() || !self.pass_through().responses.is_first()
-    }
-
-    /// Returns the incomplete results that the call returns.
-    fn pass_through(&self) -> PassThrough {
-        match &self.round_trips {
-            RoundTripMode::Callback => PassThrough::default(),
-            RoundTripMode::PassThrough { input_responses, request_state } => {
-                let shared = |member: &Option<Box<RawValue>>| member.clone().map(Arc::from);
-                let (responses, state) = (shared(input_responses), shared(request_state));
-                let responses = RoundTripParams { responses, state, trace_context: None };
-                PassThrough { input_required: true, responses, ..PassThrough::default() }
-            }
-        }
-    }
-
-    /// Returns the incomplete results that a call of a tool returns.
-    fn pass_through_of_tool(&self) -> PassThrough {
-        let task = matches!(self.task, TaskMode::PassThrough { .. });
-        PassThrough { task, ..self.pass_through() }
-    }
-
-    /// Returns the `_meta` members of the caller for a request with these members of the host.
-    fn caller_meta(&self, client_meta: &ClientMeta, item: &str) -> Result<CallerMeta, CallError> {
-        let capabilities = self.client_capabilities.clone();
-        let Some(meta) = &self.meta else {
-            return Ok(CallerMeta::default().with_capabilities(capabilities));
-        };
-        let invalid = |pointer: &str, message: String| {
-            let violation = Violation::new(format!("/_meta{pointer}"), message);
-            CallError::Validation { item: item.into(), problems: vec![violation] }
-        };
-        if meta.get().len() > MAX_META_BYTES {
-            return Err(invalid("", format!("longer than {MAX_META_BYTES} bytes")));
-        }
-        let values = arguments::parse_unique(meta)
-            .map_err(|violation| invalid(&violation.pointer, violation.message))?;
-        if !values.is_object() {
-            return Err(invalid("", "expected object".to_owned()));
-        }
-        let members = CallerMeta::from_object(meta)
-            .map_err(|error| invalid("", format!("expected object: {error}")))?;
-        if let Some(key) = members.keys().find(|key| client_meta.contains(key)) {
-            return Err(invalid("", format!("`{key}` is set by the host")));
-        }
-        Ok(members.with_capabilities(capabilities))
-    }
-}
 
 /// The parameters of `tools/call` and `prompts/get`.
 struct ItemParams<'a, T> {
@@ -346,14 +201,16 @@ fn read_arguments<'a>(
     let values = arguments.values().map_err(unreadable)?;
     let problems = if let Some(violation) = route.argument_rules.check(&values) {
         if let Some(rule) = &violation.rule {
-            let (server, tool) = (&*route.connection.server, &*route.name);
+            let server = &*route.connection.server;
+            let tool = &*route.name;
             AuditEvent::ArgumentsRefused { tool, rule }.emit(server);
         }
         vec![violation.problem]
     } else if values.is_object() {
         let problems = route.argument_schema.check(&values);
         if let Some(reason) = route.argument_schema.first_unusable_reason() {
-            let (server, tool) = (&*route.connection.server, &*route.name);
+            let server = &*route.connection.server;
+            let tool = &*route.name;
             tracing::warn!(server, tool, reason, "unusable input schema");
         }
         problems
@@ -390,87 +247,6 @@ fn scan_request_error(scanner: &Scanner, request_error: &RequestError) -> Option
         | RequestError::Unavailable { .. }
         | RequestError::Timeout => None,
     }
-}
-
-/// The prompt or resource template of an argument to complete (MCP `ref`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompletionReference<'a> {
-    /// The prompt with this public name.
-    Prompt(&'a str),
-    /// A resource template, as its server lists the template.
-    Template {
-        /// The URI template.
-        uri: &'a str,
-        /// The name of the server that lists the template.
-        server: &'a str,
-    },
-}
-
-/// Requests completions for an argument.
-pub(crate) async fn complete(
-    catalog: &Catalog,
-    target: CompletionReference<'_>,
-    argument: (&str, &str),
-    context_arguments: &Map<String, Value>,
-    options: CallOptions,
-) -> Result<Box<RawValue>, CallError> {
-    let prompt;
-    let template;
-    let (connection, item, reference, timeout) = match target {
-        CompletionReference::Prompt(name) => {
-            prompt = catalog.prompt(name)?;
-            let reference = json!({ "type": "ref/prompt", "name": prompt.name });
-            (&*prompt.connection, &*prompt.name, reference, prompt.timeout)
-        }
-        CompletionReference::Template { uri, server } => {
-            template = catalog.resource(uri, Some(server))?;
-            let reference = json!({ "type": "ref/resource", "uri": uri });
-            (&*template.connection, uri, reference, template.timeout)
-        }
-    };
-    let (name, value) = argument;
-    let mut params = json!({ "ref": reference, "argument": { "name": name, "value": value } });
-    if !context_arguments.is_empty() {
-        params["context"] = json!({ "arguments": context_arguments });
-    }
-    request_with_params(connection, method::COMPLETION_COMPLETE, item, params, timeout, &options)
-        .await
-}
-
-/// Subscribes to the changes of a resource or removes the subscription.
-pub(crate) async fn subscribe(
-    catalog: &Catalog,
-    uri: &str,
-    server: Option<&str>,
-    subscribed: bool,
-    options: CallOptions,
-) -> Result<(), CallError> {
-    let route = catalog.resource(uri, server)?;
-    let connection = &*route.connection;
-    let outcome = connection.subscriptions.set(uri, subscribed);
-    if outcome == SubscribeOutcome::TooMany {
-        let message = format!("too many resource subscriptions: maximum is {MAX_SUBSCRIPTIONS}");
-        let problems = vec![Violation { pointer: String::new(), message }];
-        return Err(CallError::Validation { item: uri.into(), problems });
-    }
-    if connection.negotiated.revision.era() == Era::Modern {
-        return Ok(());
-    }
-    let method =
-        if subscribed { method::RESOURCES_SUBSCRIBE } else { method::RESOURCES_UNSUBSCRIBE };
-    let result = request_with_params(
-        connection,
-        method,
-        uri,
-        json!({ "uri": uri }),
-        route.timeout,
-        &options,
-    )
-    .await;
-    if result.is_err() && subscribed && outcome == SubscribeOutcome::Changed {
-        connection.subscriptions.set(uri, false);
-    }
-    result.map(drop)
 }
 
 /// Sends a request that is safe to retry and has only these parameters.

@@ -3,9 +3,11 @@
 //! A pure function builds a new catalog whenever the state or the listing of a server changes, and
 //! the registry swaps the whole catalog. A look-up needs no lock, no await and no message.
 
+mod catalog_server;
 mod entry;
 mod excluded_items;
 mod items;
+mod lookup;
 mod pin_mismatch;
 mod route;
 mod security_warning;
@@ -17,17 +19,15 @@ use std::time::Duration;
 use foldhash::quality::RandomState;
 use indexmap::IndexMap;
 use innkeeper_config::name;
-use innkeeper_protocol::Era;
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::value::RawValue;
 
 use crate::connection::Connection;
-use crate::connection::list_ttls::ListCacheHints;
-use crate::connection::listing::ServerListing;
 use crate::error::{CallError, RoutingError, UnavailableReason};
 use crate::guard::{Finding, ItemKind, Scanner};
 use crate::lifecycle::ServerState;
 
+pub use catalog_server::CatalogServer;
+use catalog_server::UnavailableServer;
 pub(crate) use entry::{CatalogEntry, ExcludedTool};
 pub use items::{
     CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool, UnavailableCatalogServer,
@@ -36,102 +36,6 @@ pub use items::{
 pub(crate) use pin_mismatch::{PinMismatch, WithheldTools};
 pub(crate) use route::{PromptRoute, ResourceRoute, ToolRoute};
 pub use security_warning::SecurityWarning;
-
-/// One server in the catalog.
-#[derive(Clone, Debug)]
-pub struct CatalogServer {
-    pub(crate) name: Arc<str>,
-    pub(crate) state: ServerState,
-    pub(crate) transport: &'static str,
-    pub(crate) unavailable_reason: Option<UnavailableReason>,
-    pub(crate) entry: Option<Arc<CatalogEntry>>,
-}
-
-impl CatalogServer {
-    /// Returns the state of the server at the time of the snapshot.
-    pub fn state(&self) -> ServerState {
-        self.state
-    }
-
-    /// Returns the transport, for example `stdio`.
-    pub fn transport(&self) -> &'static str {
-        self.transport
-    }
-
-    /// Returns the negotiated protocol revision, or `None` if the server is not ready.
-    pub fn protocol_version(&self) -> Option<&'static str> {
-        self.entry.as_ref().map(|entry| entry.connection.negotiated.revision.as_str())
-    }
-
-    /// Returns `serverInfo` as the server sent it. The content is a claim, not a verified identity.
-    pub fn server_info(&self) -> Option<&RawValue> {
-        self.entry.as_ref()?.server_info.as_deref()
-    }
-
-    /// Returns the capabilities that the server declares, byte for byte, or `None` if the server is
-    /// not ready. The content is a claim of the server.
-    pub fn capabilities(&self) -> Option<&RawValue> {
-        self.entry.as_ref().map(|entry| &*entry.connection.negotiated.capabilities)
-    }
-
-    /// Returns the server's instructions for a model, or `None` while a pin or the guard withholds
-    /// them.
-    pub fn instructions(&self) -> Option<&str> {
-        let entry = self.entry.as_ref().filter(|entry| !entry.instructions_withheld)?;
-        entry.instructions.as_deref()
-    }
-
-    /// Returns the tools, prompts, resources and templates, or `None` if the server is not ready.
-    pub fn listing(&self) -> Option<&ServerListing> {
-        self.entry.as_ref().map(|entry| &entry.listing)
-    }
-
-    /// Returns the cache hints of the last read of each list, as of now: a list that is read again
-    /// without a change has a new lifetime in the same catalog. Returns `None` for a server of the
-    /// legacy era, which sends no hints, and for a server that is not ready.
-    pub fn list_cache_hints(&self) -> Option<ListCacheHints> {
-        let connection = &self.entry.as_ref()?.connection;
-        let is_modern = connection.negotiated.revision.era() == Era::Modern;
-        is_modern.then(|| connection.list_ttls.hints())
-    }
-
-    /// Returns the number of the connection, which no other connection of the process has, or `None`
-    /// if the server is not ready. A server that restarts has a new connection.
-    pub fn connection_number(&self) -> Option<u64> {
-        self.entry.as_ref().map(|entry| entry.connection.number.0)
-    }
-}
-
-impl Serialize for CatalogServer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let nothing = ServerListing::default();
-        let lists = self.listing().unwrap_or(&nothing);
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("state", &self.state)?;
-        map.serialize_entry("protocolVersion", &self.protocol_version())?;
-        map.serialize_entry("transport", self.transport)?;
-        map.serialize_entry("serverInfo", &self.server_info())?;
-        if let Some(instructions) = self.instructions() {
-            map.serialize_entry("instructions", instructions)?;
-        }
-        map.serialize_entry("tools", &lists.tools)?;
-        map.serialize_entry("prompts", &lists.prompts)?;
-        map.serialize_entry("resources", &lists.resources)?;
-        map.serialize_entry("resourceTemplates", &lists.resource_templates)?;
-        if !lists.missing.is_empty() {
-            map.serialize_entry("missing", &lists.missing)?;
-        }
-        map.end()
-    }
-}
-
-/// A server that accepts no calls.
-#[derive(Debug)]
-struct UnavailableServer {
-    reason: UnavailableReason,
-    /// The last entry of the server while it was ready.
-    entry: Option<Arc<CatalogEntry>>,
-}
 
 /// A snapshot of all servers that accept calls, with their listings. Unavailable and stopped
 /// servers are not included (FR6.7).
@@ -300,145 +204,6 @@ impl Catalog {
         self.servers.values().filter_map(|server| server.entry.as_ref())
     }
 
-    /// Returns the route of a tool, or an error with a suggestion.
-    pub(crate) fn tool(&self, requested: &str) -> Result<&Arc<ToolRoute>, CallError> {
-        if let Some(route) = self.tools.get(requested) {
-            return Ok(route);
-        }
-        if let Some(routes) = self.bare_tools.as_ref().and_then(|bare| bare.get(requested)) {
-            return match &routes[..] {
-                [only] => Ok(only),
-                several => Err(CallError::Routing(RoutingError::Ambiguous {
-                    name: requested.into(),
-                    candidates: several.iter().map(|route| route.public_name.clone()).collect(),
-                })),
-            };
-        }
-        Err(self.lookup_error(ItemKind::Tool, requested, &self.tool_names().collect::<Vec<_>>()))
-    }
-
-    /// Returns the route of a prompt, or an error with a suggestion.
-    pub(crate) fn prompt(&self, requested: &str) -> Result<&Arc<PromptRoute>, CallError> {
-        self.prompts.get(requested).ok_or_else(|| {
-            let mut known_names: Vec<&str> = self.prompts.keys().map(|name| &**name).collect();
-            known_names.sort_unstable();
-            self.lookup_error(ItemKind::Prompt, requested, &known_names)
-        })
-    }
-
-    /// Returns the server, the tool name on the server and the reason of an excluded tool.
-    pub(crate) fn excluded_tool(&self, requested: &str) -> Option<(&str, &str, &str)> {
-        let (server, item) = name::split_name(requested, |name| self.is_server(name))?;
-        let (server, entry) = self.servers.get_key_value(server)?;
-        let mut excluded = entry.entry.as_ref()?.excluded_tools.iter();
-        let excluded = excluded.find(|excluded| excluded.tool.view.name == item)?;
-        Some((server, &excluded.tool.view.name, &excluded.reason))
-    }
-
-    fn lookup_error(&self, kind: ItemKind, requested: &str, known_names: &[&str]) -> CallError {
-        let Some((server, item)) = name::split_name(requested, |name| self.is_server(name)) else {
-            let has_item =
-                |name: &&str| name.len() > requested.len() && ends_with_item(name, requested);
-            let candidates = known_names.iter().copied().filter(has_item).map(Into::into);
-            let candidates: Vec<Box<str>> = candidates.collect();
-            return match &candidates[..] {
-                [] | [_] => CallError::Routing(RoutingError::UnknownServer {
-                    name: requested.into(),
-                    suggestion: candidates
-                        .into_iter()
-                        .next()
-                        .or_else(|| closest(requested, known_names)),
-                }),
-                _ => CallError::Routing(RoutingError::Ambiguous {
-                    name: requested.into(),
-                    candidates,
-                }),
-            };
-        };
-        if let Some((server, unavailable)) = self.unavailable.get_key_value(server) {
-            return unavailable_error(server, unavailable);
-        }
-        let entry = self.servers.get(server).and_then(|server| server.entry.as_ref());
-        let withheld_reason = entry.and_then(|entry| match kind {
-            ItemKind::Tool => entry.tool_withheld_reason(item),
-            ItemKind::Prompt => entry.prompt_withheld_reason(item),
-            ItemKind::Resource | ItemKind::Template => None,
-        });
-        if let Some(reason) = withheld_reason {
-            return exclusion_error(&server.into(), kind, item, reason);
-        }
-        if let Some(reason) = entry.and_then(|entry| entry.unusable_reason(kind, item)) {
-            return CallError::Routing(RoutingError::UnusableItem {
-                server: server.into(),
-                item_kind: kind.as_str(),
-                item: item.into(),
-                reason: reason.into(),
-            });
-        }
-        CallError::Routing(RoutingError::UnknownItem {
-            server: server.into(),
-            item_kind: kind.as_str(),
-            item: item.into(),
-            suggestion: closest_item(server, item, known_names),
-        })
-    }
-
-    /// Returns the route of a resource: on the named server, else on the server that lists the URI,
-    /// else on the server with a matching template.
-    pub(crate) fn resource(
-        &self,
-        uri: &str,
-        server: Option<&str>,
-    ) -> Result<ResourceRoute, CallError> {
-        if let Some(name) = server {
-            return self.resource_on_server(name, uri);
-        }
-        let listed = self.resources.get(uri).cloned().unwrap_or_default();
-        let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
-        match &owners[..] {
-            [only] => Ok(only.clone()),
-            [] => Err(self.resource_lookup_error(uri)),
-            several => Err(CallError::Routing(RoutingError::Ambiguous {
-                name: uri.into(),
-                candidates: several.iter().map(|route| (*route.connection.server).into()).collect(),
-            })),
-        }
-    }
-
-    /// Returns the servers that list a resource, or, if no server lists the resource, the servers with
-    /// a matching template.
-    pub fn resource_servers(&self, uri: &str) -> Vec<&str> {
-        let listed = self.resources.get(uri).cloned().unwrap_or_default();
-        let owners = if listed.is_empty() { self.templates_for(uri) } else { listed };
-        let names = owners.iter().filter_map(|route| {
-            let (name, _) = self.servers.get_key_value(&route.connection.server)?;
-            Some(&**name)
-        });
-        names.collect()
-    }
-
-    fn resource_lookup_error(&self, uri: &str) -> CallError {
-        let offered_it = |unavailable: &UnavailableServer| {
-            unavailable.entry.as_ref().is_some_and(|entry| entry.has_resource(uri))
-        };
-        if let Some((server, unavailable)) =
-            self.unavailable.iter().find(|(_, unavailable)| offered_it(unavailable))
-        {
-            return unavailable_error(server, unavailable);
-        }
-        let refuses = |entry: &Arc<CatalogEntry>| {
-            let (kind, reason) = entry.resource_withheld_reason(uri)?;
-            Some(exclusion_error(&entry.connection.server, kind, uri, reason))
-        };
-        if let Some(error) = self.entries().find_map(refuses) {
-            return error;
-        }
-        let resources = self.entries().flat_map(|entry| &entry.listing.resources);
-        let known_uris = resources.map(|resource| resource.view.uri.as_str());
-        let suggestion = name::closest(uri, known_uris).map(Into::into);
-        CallError::Routing(RoutingError::UnknownResource { uri: uri.into(), suggestion })
-    }
-
     /// Returns the connection to a server, and the timeout of its requests.
     pub(crate) fn connection(&self, name: &str) -> Result<(&Connection, Duration), CallError> {
         let entry = self.entry(name)?;
@@ -448,16 +213,6 @@ impl Catalog {
     /// Returns the scanner for the results of tasks of a server.
     pub(crate) fn task_scanner(&self, name: &str) -> Result<Option<&Scanner>, CallError> {
         Ok(self.entry(name)?.content_scanners.tasks.as_deref())
-    }
-
-    fn resource_on_server(&self, name: &str, uri: &str) -> Result<ResourceRoute, CallError> {
-        let entry = self.entry(name)?;
-        match entry.resource_withheld_reason(uri) {
-            Some((kind, reason)) => {
-                Err(exclusion_error(&entry.connection.server, kind, uri, reason))
-            }
-            None => Ok(entry.resource_route()),
-        }
     }
 
     /// Returns the entry of a server that accepts calls, or an error.
@@ -504,20 +259,13 @@ impl Catalog {
             entry.connection.session.idle().await;
         }
     }
-
-    fn templates_for(&self, uri: &str) -> Vec<ResourceRoute> {
-        self.entries()
-            .filter(|entry| {
-                entry.has_template_for(uri) && entry.resource_withheld_reason(uri).is_none()
-            })
-            .map(|entry| entry.resource_route())
-            .collect()
-    }
 }
 
 /// Returns the error for an item that a pin or the guard withholds.
 fn exclusion_error(server: &Arc<str>, kind: ItemKind, item: &str, reason: &str) -> CallError {
-    let (server, item, reason) = (server.clone(), item.into(), reason.into());
+    let server = server.clone();
+    let item = item.into();
+    let reason = reason.into();
     CallError::Routing(match kind {
         ItemKind::Tool => RoutingError::ToolWithheld { server, tool: item, reason },
         ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => {
@@ -528,7 +276,8 @@ fn exclusion_error(server: &Arc<str>, kind: ItemKind, item: &str, reason: &str) 
 
 /// Returns the error for a request to an unavailable server. The request is not sent.
 fn unavailable_error(server: &Arc<str>, unavailable: &UnavailableServer) -> CallError {
-    let (server, reason) = (server.clone(), unavailable.reason.clone());
+    let server = server.clone();
+    let reason = unavailable.reason.clone();
     CallError::Unavailable { server, reason, may_have_run: false, attempts: 0 }
 }
 

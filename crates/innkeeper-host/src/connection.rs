@@ -207,10 +207,14 @@ impl Connection {
         timeout: Duration,
     ) -> Result<Box<RawValue>, CallError> {
         let started = Instant::now();
-        let (mut id, time) = (None, RequestDeadlines::new(started, timeout, timeout));
-        let (progress, retries, headers) = (None, None, &[][..]);
+        let mut id = None;
+        let time = RequestDeadlines::new(started, timeout, timeout);
+        let progress = None;
+        let retries = None;
+        let headers = &[][..];
         let (item, params) = (method, |_, _| params);
-        let (is_retry_safe, as_task) = (true, false);
+        let is_retry_safe = true;
+        let as_task = false;
         let spec = RequestSpec {
             method: method.into(),
             item,
@@ -283,8 +287,10 @@ impl Connection {
         item: &str,
         notice: &RetryNotice<'_>,
     ) {
-        let (server, reason) = (&*self.server, notice.reason.without_server_text().to_string());
-        let (attempt, delay_s) = (notice.attempt, notice.delay.as_secs_f64());
+        let server = &*self.server;
+        let reason = notice.reason.without_server_text().to_string();
+        let attempt = notice.attempt;
+        let delay_s = notice.delay.as_secs_f64();
         tracing::warn!(
             server,
             method = &*method,

@@ -1,5 +1,7 @@
 //! Applies a new configuration to a running host.
 
+mod report;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,9 +9,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use futures_util::future::{join, join_all};
 use innkeeper_config::difference;
-use innkeeper_config::{
-    Config, ConfigError, ConfigWatcher, Diagnostic, Environment, HostConfig, ServerConfig,
-};
+use innkeeper_config::{Config, ConfigError, ConfigWatcher, Environment, HostConfig, ServerConfig};
 use tokio::time::{Instant, timeout};
 
 use crate::audit::AuditEvent;
@@ -26,79 +26,7 @@ use crate::server::{Server, ServerSettings};
 use crate::shutdown::{self, DRAIN_TIMEOUT};
 use crate::start::{self, RestartTrigger, ServerStart};
 use crate::trust::{LaunchSpec, TrustPolicy};
-
-/// The options of a reload.
-#[derive(Clone, Debug, Default)]
-pub struct ReloadOptions {
-    /// New configuration. Default: the current content of the files.
-    pub config: Option<Config>,
-    /// Whether to restart servers with changed settings at once, dependencies first, and to start
-    /// servers again whose last start failed. Default: servers keep running, or stay unavailable,
-    /// until [`Host::restart_server`](crate::Host::restart_server).
-    pub apply_changes: bool,
-    /// The decision about new servers and servers with a changed launch. Default: all launches are
-    /// approved, because the application requested the reload.
-    pub trust: Option<TrustPolicy>,
-}
-
-/// The result of a reload; all lists are in the order of the configuration.
-#[derive(Debug, Default)]
-pub struct ReloadReport {
-    /// New servers, ready or not.
-    pub added: Vec<Arc<str>>,
-    /// Removed servers; their calls had one second to finish.
-    pub removed: Vec<Arc<str>>,
-    /// Servers with changed settings.
-    pub changed: Vec<ServerChange>,
-    /// Servers that did not become ready and are unavailable; other servers are unaffected.
-    pub failed: Vec<ServerFailure>,
-    /// Changed keys of `host` that need a new host.
-    pub host_keys: Vec<&'static str>,
-    /// Servers without approval: new servers are not started, changed servers keep their settings.
-    pub not_trusted: Vec<Arc<str>>,
-    /// Servers whose entries have errors, if the configuration was loaded with
-    /// [`Config::load_partial`]: a new server is unavailable, a running server keeps its settings.
-    pub invalid: Vec<Arc<str>>,
-    /// Warnings about the configuration.
-    pub warnings: Vec<Diagnostic>,
-}
-
-/// A server with changed settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerChange {
-    /// Name of the server.
-    pub server: Arc<str>,
-    /// Changed keys.
-    pub keys: Vec<&'static str>,
-    /// Changed keys that take effect at the next restart.
-    pub pending: Vec<&'static str>,
-}
-
-impl ReloadReport {
-    /// Returns whether the reload found no difference.
-    pub fn is_empty(&self) -> bool {
-        self.added.is_empty()
-            && self.removed.is_empty()
-            && self.changed.is_empty()
-            && self.host_keys.is_empty()
-            && self.not_trusted.is_empty()
-            && self.invalid.is_empty()
-    }
-}
-
-/// The reason why a configuration was not applied; the host is unchanged.
-#[derive(Debug, thiserror::Error)]
-pub enum ReloadError {
-    /// The configuration is invalid.
-    #[error("cannot apply the configuration")]
-    Config(#[from] ConfigError),
-    /// The current configuration has no files, and the options have no configuration.
-    #[error("cannot reload a configuration without files")]
-    NoFiles,
-    /// The host is shutting down or was shut down.
-    #[error("the host is shutting down")]
-    Shutdown,
-}
+pub use report::{ReloadError, ReloadOptions, ReloadReport, ServerChange};
 
 /// The state for reloads of a host.
 #[derive(Debug)]
@@ -191,7 +119,8 @@ impl Reloader {
                 self.registry.rebuild_entry(&server);
             }
             if !change.is_empty() {
-                let (server, keys) = (server.name.clone(), change.keys());
+                let server = server.name.clone();
+                let keys = change.keys();
                 report.changed.push(ServerChange { server, keys, pending: change.deferred });
             }
         }
@@ -244,7 +173,8 @@ impl Reloader {
         )?;
         let mut prepared: HashMap<String, ServerSettings> =
             prepared.into_iter().map(|settings| (settings.config.name.clone(), settings)).collect();
-        let (mut retained_servers, mut servers) = (Vec::new(), Vec::new());
+        let mut retained_servers = Vec::new();
+        let mut servers = Vec::new();
         for config in config.servers.values() {
             let start = prepared.remove(&config.name);
             match (self.registry.server(&config.name), start) {
@@ -360,18 +290,22 @@ impl Reloader {
             Ok(report) => {
                 let changed: Vec<_> =
                     report.changed.iter().map(|change| change.server.clone()).collect();
-                let (added, removed) = (report.added.join(","), report.removed.join(","));
-                let (host, names) = (report.host_keys.join(","), changed.join(","));
+                let added = report.added.join(",");
+                let removed = report.removed.join(",");
+                let host = report.host_keys.join(",");
+                let names = changed.join(",");
                 tracing::info!(added, removed, changed = names, host, "reloaded");
                 for change in report.changed.iter().filter(|change| !change.pending.is_empty()) {
-                    let (server, keys) = (&*change.server, change.pending.join(","));
+                    let server = &*change.server;
+                    let keys = change.pending.join(",");
                     tracing::info!(server, keys, "settings pending until restart");
                 }
                 for server in &report.not_trusted {
                     AuditEvent::NotTrusted.emit(server);
                     events.publish(HostEvent::NotTrusted { server: server.clone() });
                 }
-                let (added, removed) = (report.added.clone(), report.removed.clone());
+                let added = report.added.clone();
+                let removed = report.removed.clone();
                 events.publish(HostEvent::Reloaded { added, removed, changed });
             }
             Err(ReloadError::Config(error)) => self.report_failure(error),

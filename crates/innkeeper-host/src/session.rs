@@ -276,7 +276,8 @@ impl Session {
         params: Box<RawValue>,
         limit: Duration,
     ) {
-        let (session, guard) = (self.clone(), ActiveTaskGuard::new(self.0.clone()));
+        let session = self.clone();
+        let guard = ActiveTaskGuard::new(self.0.clone());
         self.0.server_requests.tasks().spawn(async move {
             let _begun = guard;
             let deadline = Instant::now() + limit;
@@ -288,7 +289,8 @@ impl Session {
                 ..outgoing
             };
             if let Err(error) = session.request(outgoing).await {
-                let (server, outcome) = (&*session.0.server, error.kind().as_str());
+                let server = &*session.0.server;
+                let outcome = error.kind().as_str();
                 tracing::debug!(server, method, outcome, "background request failed");
             }
         });

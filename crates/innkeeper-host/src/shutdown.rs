@@ -87,7 +87,8 @@ pub(crate) async fn stop_waves(
     for (index, wave) in (0..count).rev().zip(waves.into_iter().rev()) {
         // The waves after this one may need time for kills too.
         let wave_kill_time = if index == 0 { kill_time } else { kill_time / 2 };
-        let (started, mut longest) = (Instant::now(), Duration::ZERO);
+        let started = Instant::now();
+        let mut longest = Duration::ZERO;
         let mut group = TaskGroup::new();
         for server in wave {
             let grace = limited(server.config().shutdown_timeout, deadline) / count;

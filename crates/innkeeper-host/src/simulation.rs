@@ -69,7 +69,8 @@ fn a_thousand_seeds_break_no_invariant_fourth_quarter() {
 #[test]
 fn a_seed_is_one_trace() {
     for seed in [1, 7, 42, 99, 1234, 77_777] {
-        let (one, other) = (run::run_seed(seed), run::run_seed(seed));
+        let one = run::run_seed(seed);
+        let other = run::run_seed(seed);
         assert!(one.trace.len() > 5, "seed {seed} did nothing");
         let differs = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
         assert_eq!(differs, None, "seed {seed}");

@@ -44,7 +44,8 @@ pub(crate) async fn start_in_background(
     wait: Duration,
 ) {
     let (done, started) = oneshot::channel();
-    let (registry, config) = (registry.clone(), config.clone());
+    let registry = registry.clone();
+    let config = config.clone();
     let tasks = launcher.tasks.clone();
     let launcher = launcher.clone();
     tasks.spawn(async move {
@@ -137,7 +138,8 @@ impl ServerStart {
         launcher: &Arc<Launcher>,
         server: &Arc<Server>,
     ) -> Self {
-        let (registry, launcher) = (registry.clone(), launcher.clone());
+        let registry = registry.clone();
+        let launcher = launcher.clone();
         Self { registry, launcher, server: server.clone(), readiness: Arc::default() }
     }
 
@@ -235,8 +237,8 @@ impl ServerStart {
         if let Some(http_session) = &running.http_session {
             http_session.end_on_close();
         }
-        let (session, server_capabilities) =
-            (running.session.clone(), running.capabilities.clone());
+        let session = running.session.clone();
+        let server_capabilities = running.capabilities.clone();
         let connection = entry.connection.clone();
         silence::watch_timeouts(self, &connection);
         // Before the tasks that can mark the server unavailable or changed.
@@ -247,9 +249,11 @@ impl ServerStart {
         let next_start = Self::new(&self.registry, &self.launcher, &self.server);
         let fallen =
             move || next_start.launcher.tasks.clone().spawn(restart_until_ready(next_start));
-        let (registry, server) = (self.registry.clone(), self.server.clone());
+        let registry = self.registry.clone();
+        let server = self.server.clone();
         tasks.spawn(supervise(registry, server, running, stop_requests, fallen));
-        let (registry, server) = (self.registry.clone(), self.server.clone());
+        let registry = self.registry.clone();
+        let server = self.server.clone();
         tasks.spawn(follow_changes(registry, server, session, server_capabilities));
         Ok(())
     }

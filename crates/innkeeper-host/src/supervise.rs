@@ -90,7 +90,8 @@ async fn stop_on_request(
 ) -> (ServerStopReport, Vec<oneshot::Sender<ServerStopReport>>) {
     let started = Instant::now();
     let StopRequest { grace, mut exit_grace, done } = request;
-    let (mut end, mut requesters) = (started + grace, vec![done]);
+    let mut end = started + grace;
+    let mut requesters = vec![done];
     loop {
         let shorter = async {
             while let Some(StopRequest { grace, exit_grace, done }) = further.recv().await {

@@ -168,12 +168,14 @@ impl RemoteEndpoint {
         programs: HelperLaunchContext,
     ) -> Result<TransportHandle, HttpClientError> {
         let client = client::build_client(self)?;
-        let (server, tasks) = (owner.server.clone(), owner.tasks.clone());
+        let server = owner.server.clone();
+        let tasks = owner.tasks.clone();
         let bearer_auth = sign_in.bearer_auth(&owner.server, self, oauth, &tasks);
         let helper = self.helper.clone().map(|launch| HeadersHelper::new(launch, programs));
         let (session, inbound, outbound) = Session::over_transport(owner, limits);
         let (alive, ended) = oneshot::channel::<()>();
-        let (url, headers) = (self.url.clone(), self.headers.clone());
+        let url = self.url.clone();
+        let headers = self.headers.clone();
         let target = Arc::new(HttpTarget {
             helper,
             bearer_auth,

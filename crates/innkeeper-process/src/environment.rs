@@ -128,7 +128,8 @@ fn is_listed(list: &[&str], name: &OsStr) -> bool {
 
 /// Excludes exported shell functions, because a shell in the server would execute them.
 fn is_inheritable(name: &OsStr, value: &OsStr) -> bool {
-    let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+    let name = name.as_encoded_bytes();
+    let value = value.as_encoded_bytes();
     !value.starts_with(b"() {")
         && !name.is_empty()
         && !name.contains(&b'=')

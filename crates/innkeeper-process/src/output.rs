@@ -60,7 +60,8 @@ pub async fn run_to_end(
     let (mut process, pipes) = spawn(spec, supervisor, ledger).await?;
     let StdioPipes { stdin, stdout: mut stdout_pipe, stderr: mut stderr_pipe } = pipes;
     drop(stdin);
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut stdout = Vec::new();
+    let mut stderr = Vec::new();
     let exit_status: Result<ExitStatus, OutputError> = {
         let printing = async {
             tokio::select! {

@@ -202,7 +202,8 @@ impl LineFramer {
     }
 
     fn reserve_space(&mut self) {
-        let (pending, size) = (self.pending(), self.buffer.capacity());
+        let pending = self.pending();
+        let size = self.buffer.capacity();
         let max_capacity = self.limit.saturating_add(READ_BYTES);
         // Moving less than half of the buffer frees more bytes than it moves, so that every byte is
         // moved about once, regardless of the line length.

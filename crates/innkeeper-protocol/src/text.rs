@@ -17,7 +17,8 @@ pub(crate) fn decode_string(raw: &str) -> Option<Cow<'_, str>> {
 /// Decodes the text between the quotes of a string. Returns `None` for an escape that JSON does not
 /// have.
 fn decode_escapes(text: &str) -> Option<String> {
-    let (mut decoded, mut rest) = (String::with_capacity(text.len()), text);
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         let (plain, escape) = rest.split_at(at);
         decoded.push_str(plain);

@@ -29,7 +29,8 @@ pub(crate) fn are_certainly_met(text: &str) -> bool {
     if text.len() > MAX_SHORT_BYTES {
         return false;
     }
-    let (mut containers, mut digits) = (0, 0);
+    let mut containers = 0;
+    let mut digits = 0;
     for byte in text.bytes() {
         match byte {
             // References, dialects and base addresses; names with escapes.
@@ -55,7 +56,8 @@ pub(crate) fn are_certainly_met(text: &str) -> bool {
 ///
 /// Returns the exceeded limit.
 pub(crate) fn check_size(schema: &Value) -> Result<(), SchemaError> {
-    let (mut values, mut bytes) = (1, 0_usize);
+    let mut values = 1;
+    let mut bytes = 0_usize;
     let mut open = vec![(schema, 1)];
     while let Some((value, depth)) = open.pop() {
         match value {

@@ -238,12 +238,14 @@ impl<'a> Reader<'a> {
     fn sandbox(&mut self) -> Option<Sandbox<'a>> {
         Some(Sandbox {
             handled: self.list(|frame| {
-                let (files, network) = (frame.wide()?, frame.wide()?);
+                let files = frame.wide()?;
+                let network = frame.wide()?;
                 Some(HandledRights { files, network, scopes: frame.wide()? })
             })?,
             file_rights: self.wide()?,
             rules: self.list(|frame| {
-                let (rights, except_root) = (frame.wide()?, frame.number()? != 0);
+                let rights = frame.wide()?;
+                let except_root = frame.number()? != 0;
                 Some(PathRule { rights, except_root, path: frame.c_str()? })
             })?,
             filters: self.list(Self::bytes)?,

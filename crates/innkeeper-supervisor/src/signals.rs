@@ -46,7 +46,8 @@ mod linux {
             for signal in STOP_SIGNALS.into_iter().chain(RESET_SIGNALS) {
                 set_default_action(signal)?;
             }
-            let (child, stop) = (signal_set(&[Signal::CHILD]), signal_set(&STOP_SIGNALS));
+            let child = signal_set(&[Signal::CHILD]);
+            let stop = signal_set(&STOP_SIGNALS);
             let mut all = child;
             all.iter_mut().zip(stop).for_each(|(all, stop)| *all |= stop);
             set_blocked_signals(&all)?;
@@ -98,7 +99,8 @@ mod portable {
 
     impl Signals {
         pub(crate) fn install() -> io::Result<Self> {
-            let (child, stop) = (open_pipe(&CHILD_PIPE)?, open_pipe(&STOP_PIPE)?);
+            let child = open_pipe(&CHILD_PIPE)?;
+            let stop = open_pipe(&STOP_PIPE)?;
             set_action(Signal::CHILD, handle_child as extern "C" fn(libc::c_int) as usize)?;
             for signal in STOP_SIGNALS {
                 set_action(signal, handle_stop as extern "C" fn(libc::c_int) as usize)?;

@@ -268,7 +268,8 @@ impl Supervision<'_> {
         let watched = watched.get_mut(..count).unwrap_or_default();
         let polled = poll(watched, limit.as_ref());
         let happened = |index: usize| watched.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        let (child, control) = (happened(0), happened(1));
+        let child = happened(0);
+        let control = happened(1);
         let limit_reached = happened(2) || happened(3);
         if child {
             self.signals.drain_child();

@@ -67,7 +67,8 @@ impl ProcessStat {
         let mut fields = str::from_utf8(line.get(name_end + 1..)?).ok()?.split_ascii_whitespace();
         let zombie = matches!(fields.next()?, "Z" | "X");
         // The kernel writes -1 for the group and the session of a process that ends.
-        let (parent, group) = (parse_pid(fields.next()?), parse_pid(fields.next()?));
+        let parent = parse_pid(fields.next()?);
+        let group = parse_pid(fields.next()?);
         let session = parse_pid(fields.next()?);
         let flags: u64 = fields.nth(FLAGS_AFTER_SESSION)?.parse().ok()?;
         let start_time = fields.nth(START_TIME_AFTER_FLAGS)?.parse().ok()?;

@@ -95,7 +95,8 @@ impl Haproxy {
                 servers.map(|(number, server)| format!("  server s{number} {server}\n")).collect();
             let listen = format!("listen servers\n  bind {address}\n{rules}");
             let text = [SETTINGS, &listen, &servers.concat()].concat();
-            let (file, log) = (dir.path().join("haproxy.cfg"), dir.path().join("log"));
+            let file = dir.path().join("haproxy.cfg");
+            let log = dir.path().join("log");
             let written = fs::write(&file, text).and_then(|()| fs::File::create(&log));
             let log = written.unwrap_or_else(|error| panic!("no configuration: {error}"));
             let mut command = PROGRAM.command();

@@ -37,7 +37,8 @@ impl Drop for LlamaServer {
 fn installed() -> Result<(PathBuf, PathBuf), String> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-servers/models");
     let home = models.join("smollm2-135m");
-    let (program, weights) = (home.join("server/llama-server"), home.join("weights.gguf"));
+    let program = home.join("server/llama-server");
+    let weights = home.join("weights.gguf");
     if program.is_file() && weights.is_file() {
         return Ok((program, weights));
     }

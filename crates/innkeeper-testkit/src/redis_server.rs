@@ -176,7 +176,8 @@ impl RedisSentinel {
     pub fn start(primary: SocketAddr) -> Self {
         let dir = tempfile::tempdir().unwrap_or_else(|error| panic!("no directory: {error}"));
         for _ in 0..10 {
-            let (path, port) = (dir.path(), free_port().port());
+            let path = dir.path();
+            let port = free_port().port();
             let settings = format!(
                 "bind 127.0.0.1\nport {port}\ndir {}\nlogfile log\n\
                  sentinel monitor primary 127.0.0.1 {} 1\n\

@@ -228,7 +228,8 @@ impl<'s> Coercion<'s> {
             applied.extend(repairs);
             return Some(changed);
         }
-        let (root, remaining_visits) = (self.root, &mut self.remaining_visits);
+        let root = self.root;
+        let remaining_visits = &mut self.remaining_visits;
         let mut intended =
             branches.iter().filter(|branch| root.may_be_intended(branch, json, remaining_visits));
         match (intended.next(), intended.next()) {

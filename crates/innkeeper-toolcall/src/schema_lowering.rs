@@ -147,7 +147,8 @@ pub fn lower_schemas<'a>(
                 || optional > strict.max_optional
                 || unions > strict.max_unions;
             if full {
-                let (pointer, keyword) = (String::new(), "strict".to_owned());
+                let pointer = String::new();
+                let keyword = "strict".to_owned();
                 let obstacle = SchemaLoss { pointer, keyword, kind: SchemaLossKind::NotStrict };
                 lowered = lower_non_strict(schema, dialect, obstacle);
             } else {

@@ -219,7 +219,8 @@ fn weighted_frequency(
 }
 
 fn inverse_document_frequency(tools_with_term: usize, tools: usize) -> f64 {
-    let (with, all) = (tools_with_term as f64, tools as f64);
+    let with = tools_with_term as f64;
+    let all = tools as f64;
     ((all - with + 0.5) / (with + 0.5)).ln_1p()
 }
 

@@ -51,7 +51,8 @@ impl Agent {
     /// # }
     /// ```
     pub fn stream(&self, message: impl Into<Content>) -> AgentStream {
-        let (agent, message) = (self.clone(), message.into());
+        let agent = self.clone();
+        let message = message.into();
         let queue = EventQueue::default();
         let sender = queue.clone();
         let run_future = async move {

@@ -106,7 +106,8 @@ impl ToolDispatcher<'_> {
                 Some(QueueEvent::Approved) => continue,
                 Some(QueueEvent::Progress { index, progress }) => {
                     if let Some(DispatchedCall { pending, .. }) = self.current.calls.get(index) {
-                        let (id, tool) = (pending.id.clone(), pending.call.name.clone());
+                        let id = pending.id.clone();
+                        let tool = pending.call.name.clone();
                         sink(AgentEvent::ToolCallProgress { id, tool, progress });
                     }
                     continue;
@@ -163,7 +164,8 @@ impl ToolDispatcher<'_> {
             if let Some(call) = self.current.calls.get_mut(queued.index) {
                 call.started_at = Some(self.timing.now());
             }
-            let (tool, arguments) = (queued.call.name.clone(), queued.arguments_text.clone());
+            let tool = queued.call.name.clone();
+            let arguments = queued.arguments_text.clone();
             sink(AgentEvent::ToolCallStarted { id, tool, arguments });
             queue.start(queued);
         }

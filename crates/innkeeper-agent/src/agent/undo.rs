@@ -55,7 +55,8 @@ impl Agent {
                 continue;
             };
             if let Some(execution) = run_call(executor.clone(), &snapshot, call).await {
-                let (call_id, tool) = (record.id.clone(), record.tool.clone());
+                let call_id = record.id.clone();
+                let tool = record.tool.clone();
                 undone.push(UndoRecord { call_id, tool, execution });
             }
         }

@@ -91,6 +91,7 @@ impl CallScheduler {
 }
 
 fn refuse_for_full_buffer(queued: QueuedCall) -> ToolExecution {
-    let (tool, limit) = (queued.call.name.clone(), MAX_UNREAD_BYTES);
+    let tool = queued.call.name.clone();
+    let limit = MAX_UNREAD_BYTES;
     CallQueue::refuse(queued, ToolError::BufferFull { tool, limit })
 }

@@ -94,7 +94,8 @@ impl ResponseTask {
             return self.emit_segment(TextSegment::Narrative(chunk.to_owned()), queue);
         };
         self.bytes_in += chunk.len();
-        let (sorter, items) = (&mut self.classifier, &mut self.classified);
+        let sorter = &mut self.classifier;
+        let items = &mut self.classified;
         parser.push(chunk, &mut |event| sorter.feed(&event, items));
         self.dispatch_items(queue);
         let undecided =
@@ -111,7 +112,8 @@ impl ResponseTask {
     /// Handles the end of the stream.
     fn finish(&mut self, ended: StreamEnd, queue: &ResponseQueue, start_time: StartTime) {
         if let Some(parser) = &mut self.parser {
-            let (sorter, items) = (&mut self.classifier, &mut self.classified);
+            let sorter = &mut self.classifier;
+            let items = &mut self.classified;
             let text_end = match ended {
                 StreamEnd::Complete => TextEnd::Unknown,
                 StreamEnd::BufferFull | StreamEnd::Panicked => TextEnd::Interrupted,

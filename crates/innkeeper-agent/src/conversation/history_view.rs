@@ -86,7 +86,8 @@ pub(crate) fn choose_cut(
 ) -> Option<usize> {
     let user_message = last_user(messages)?;
     let user_tokens = estimate(&messages[user_message]);
-    let (mut tokens, mut last_fitting) = (0, None);
+    let mut tokens = 0;
+    let mut last_fitting = None;
     for at in (omitted + 1..messages.len()).rev() {
         tokens += estimate(&messages[at]);
         if !is_cut(messages, user_message, at) {

@@ -89,7 +89,10 @@ impl<'de> Visitor<'de> for StoredConversationVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredConversation, A::Error> {
-        let (mut version, mut messages, mut omitted, mut unknown) = (None, None, None, None);
+        let mut version = None;
+        let mut messages = None;
+        let mut omitted = None;
+        let mut unknown = None;
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
                 "version" if version.is_some() => return Err(A::Error::duplicate_field("version")),

@@ -180,7 +180,8 @@ impl CallQueue {
 
     /// Starts a call that [`Self::take_ready`] returned.
     pub(crate) fn start(&mut self, queued: QueuedCall) {
-        let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
+        let executor = self.executor.clone();
+        let snapshot = self.snapshot.clone();
         let sender = self.reports_progress.then(|| {
             let (sender, receiver) = mpsc::channel(PROGRESS_CAPACITY);
             self.progress.push((queued.index, receiver));
@@ -258,7 +259,8 @@ impl CallQueue {
     }
 
     fn decide(&self, mut queued: QueuedCall) -> impl Future<Output = CheckResult> + Send + 'static {
-        let (executor, snapshot) = (self.executor.clone(), self.snapshot.clone());
+        let executor = self.executor.clone();
+        let snapshot = self.snapshot.clone();
         async move {
             let decision = executor.check(&snapshot, &mut queued).await;
             (queued, decision)

@@ -45,7 +45,8 @@ impl ToolExecution {
             emit_tool_executed(&call.name, &arguments_text, audited, elapsed);
         }
         let outcome = outcome.map_err(Arc::new);
-        let (tool, arguments) = (call.name, call.arguments);
+        let tool = call.name;
+        let arguments = call.arguments;
         Self { index, tool, arguments, has_changed_arguments, outcome, elapsed, cached }
     }
 
@@ -68,7 +69,8 @@ pub(super) struct RunningCall {
 
 impl RunningCall {
     pub(super) fn new(queued: &QueuedCall, timing: Timing) -> Self {
-        let (tool, arguments_text) = (queued.call.name.clone(), queued.arguments_text.clone());
+        let tool = queued.call.name.clone();
+        let arguments_text = queued.arguments_text.clone();
         let start = timing.now();
         Self { tool, arguments_text, timing, start, is_finished: false }
     }

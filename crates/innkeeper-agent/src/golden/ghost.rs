@@ -22,9 +22,11 @@ pub async fn mcp_ghost_recorded(
     test_name: &str,
 ) -> (GhostResult, Result<Golden, RecordError>) {
     let timing = Timing::default();
-    let (started_at, recorded_at) = (timing.now(), timing.system_time());
+    let started_at = timing.now();
+    let recorded_at = timing.system_time();
     let recorder = GoldenRecorder::new();
-    let (user_prompt, namespace) = (config.user_prompt.clone(), config.namespace.clone());
+    let user_prompt = config.user_prompt.clone();
+    let namespace = config.namespace.clone();
     let (mut result, facts) = run_with_servers(config, Some(&mut |_| {}), Some(&recorder)).await;
     result.result.elapsed = timing.elapsed(started_at);
     let Some(facts) = facts else {

@@ -134,7 +134,8 @@ impl GoldenRecorder {
     /// Creates a recorder of a run with this timing.
     pub(super) fn with_timing(timing: Timing) -> Self {
         let record = Arc::new(Mutex::new(Record::default()));
-        let (draw, shared) = (timing.jitter.clone(), record.clone());
+        let draw = timing.jitter.clone();
+        let shared = record.clone();
         let jitter = move || {
             let number = draw();
             shared.lock().unwrap_or_else(PoisonError::into_inner).jitter.push(number);
@@ -302,7 +303,8 @@ impl GoldenRecorder {
     /// Records the head of a response.
     pub(super) fn on_response(&self, exchange: usize, response: &IncomingResponse) {
         let header = |name: &str| response.headers.get(name)?.to_str().ok();
-        let (now, status) = (self.elapsed_ms(), response.status.as_u16());
+        let now = self.elapsed_ms();
+        let status = response.status.as_u16();
         self.lock().recording.on_response(exchange, now, status, header);
     }
 
@@ -385,7 +387,8 @@ impl GoldenRecorder {
 /// Replays a recording, and returns the recording of the replay.
 async fn replayed_recording(golden: &Golden) -> Result<Golden, RecordError> {
     let Replay { golden: replayed, .. } = replay(golden).await?.require_complete()?;
-    let (expected, actual) = (&golden.golden_output, &replayed.golden_output);
+    let expected = &golden.golden_output;
+    let actual = &replayed.golden_output;
     let differences = differences(expected, actual, &is_varying_in_output, MAX_DIFFERENCES);
     if differences.is_empty() { Ok(replayed) } else { Err(RecordError::Differs { differences }) }
 }

@@ -58,7 +58,8 @@ impl Cost {
 /// Writes the decimal number without zeros at its end.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, fraction) = (self.0 / ONE, self.0 % ONE);
+        let whole = self.0 / ONE;
+        let fraction = self.0 % ONE;
         let fraction = format!("{fraction:0DECIMAL_PLACES$}");
         match fraction.trim_end_matches('0') {
             "" => write!(f, "{whole}"),

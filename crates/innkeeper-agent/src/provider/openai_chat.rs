@@ -27,7 +27,8 @@ pub(super) fn response_decoder(
     encoded_tools: &Arc<EncodedTools>,
     streaming: bool,
 ) -> Box<dyn ResponseDecoder> {
-    let (model, tools) = (model.to_owned(), encoded_tools.clone());
+    let model = model.to_owned();
+    let tools = encoded_tools.clone();
     if streaming {
         return Box::new(StreamDecoder::new(ChunkAccumulator::new(model, tools)));
     }

@@ -128,7 +128,8 @@ impl Response {
                 PartContent::Reasoning(text) if text.is_empty() => {}
                 PartContent::Reasoning(text) => chunks.push(StreamChunk::Reasoning(text.clone())),
                 PartContent::ToolCall(call) => {
-                    let (index, name) = (calls, call.name.clone());
+                    let index = calls;
+                    let name = call.name.clone();
                     chunks.push(StreamChunk::ToolCallStart { index, name });
                     let fragment = call.arguments.clone();
                     chunks.push(StreamChunk::ArgumentsDelta { index, fragment });

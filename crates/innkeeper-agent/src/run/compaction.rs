@@ -348,8 +348,8 @@ fn lines(messages: &[Message], max_bytes: usize) -> String {
                             push_line(&mut lines, &format!(r#"{{"assistant": {}}}"#, quote(text)));
                         }
                         PartContent::ToolCall(call) => {
-                            let (tool, arguments) =
-                                (quote_for_prompt(&call.name), quote(&call.arguments));
+                            let tool = quote_for_prompt(&call.name);
+                            let arguments = quote(&call.arguments);
                             let line =
                                 format!(r#"{{"call_of": {tool}, "arguments": {arguments}}}"#);
                             push_line(&mut lines, &line);

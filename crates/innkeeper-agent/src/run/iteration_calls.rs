@@ -199,7 +199,9 @@ impl IterationCalls {
         }
         if let Some(LoopAction::Warn(text) | LoopAction::Refuse(text)) = &action {
             content = content.with_text(text);
-            let (call_id, tool, text) = (call.id.clone(), call.tool.clone(), text.clone());
+            let call_id = call.id.clone();
+            let tool = call.tool.clone();
+            let text = text.clone();
             warnings.push(CallWarning { call_id, tool, text });
         }
         if let Some(LoopAction::Refuse(text)) = action {
@@ -230,7 +232,8 @@ impl IterationCalls {
                 content = content.with_text(&recovery::advice(&call.tool));
             }
         }
-        let (id, name) = (call.id.clone(), call.written_name.clone());
+        let id = call.id.clone();
+        let name = call.written_name.clone();
         call.result = Some(ToolResult { id, name, content, is_error });
     }
 
@@ -344,7 +347,8 @@ impl IterationCalls {
 /// Returns, for each call of a message, what the model wrote before the call in the same message:
 /// its reasoning, or its text if there is no reasoning before the call (C52).
 pub(super) fn reasoning_before_calls(message: &AssistantMessage) -> Vec<String> {
-    let (mut thought, mut text) = (String::new(), String::new());
+    let mut thought = String::new();
+    let mut text = String::new();
     let mut before = Vec::new();
     for part in &message.parts {
         match &part.content {

@@ -152,7 +152,8 @@ impl LoopDetector {
         if varied.calls.len() < VARIED_CALLS_BEFORE_WARNING as usize {
             return None;
         }
-        let (tool_name, responses) = (call.tool, varied.responses);
+        let tool_name = call.tool;
+        let responses = varied.responses;
         match responses {
             MAX_VARIED_CALLS.. => {
                 self.refused_tools.insert(tool);

@@ -28,7 +28,8 @@ impl Run {
             if self.correction.constrained {
                 request.messages.splice(..0, request::few_shot_example(&self.config));
             }
-            let (config, conversation) = (&self.config, &self.conversation);
+            let config = &self.config;
+            let conversation = &self.conversation;
             match self.compaction.next_step(config, conversation, &request, fixed_tokens) {
                 CompactionStep::Send => {
                     self.visible_results = visible_results;

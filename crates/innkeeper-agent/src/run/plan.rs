@@ -235,7 +235,8 @@ fn instructions(tools: &Tools) -> String {
     let mut text = INSTRUCTIONS.to_owned();
     for tool in tools.iter() {
         let description: String = tool.description.chars().take(MAX_DESCRIPTION_CHARS).collect();
-        let (name, description) = (quote_for_prompt(&tool.name), quote_for_prompt(&description));
+        let name = quote_for_prompt(&tool.name);
+        let description = quote_for_prompt(&description);
         text.push_str(&format!("\n{name}: {description}"));
     }
     text

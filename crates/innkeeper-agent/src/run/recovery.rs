@@ -134,7 +134,8 @@ impl Recovery {
         let CallKey { id, tool, arguments } = call;
         let error_index = self.errors.len();
         self.errors.push(error);
-        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        let tool = tool.to_owned();
+        let arguments = arguments.to_owned();
         self.open.push(OpenFailure { tool: tool.clone(), arguments, error: error_index });
         let is_alternative = |goal: &Goal| {
             goal.alternatives.iter().any(|other| other.call_id == id && other.tool == tool)
@@ -186,7 +187,8 @@ impl Recovery {
             let attempt = match (retried.map(|goal| goal.next_attempt).max(), &mut unanswered) {
                 (Some(attempt), _) => attempt,
                 (None, Some(goal)) => {
-                    let (call_id, tool) = (call.id.to_owned(), call.tool.to_owned());
+                    let call_id = call.id.to_owned();
+                    let tool = call.tool.to_owned();
                     goal.alternatives.push(Alternative { call_id, tool });
                     goal.next_attempt
                 }

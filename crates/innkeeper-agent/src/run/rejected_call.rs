@@ -59,7 +59,8 @@ impl RejectedTextCall {
 
     /// Creates a rejected call that does not fit its tool.
     pub(super) fn misfit(call: &ResolvedCall, problem: impl Into<String>) -> Self {
-        let (tool, arguments) = (call.name.clone(), call.arguments.clone());
+        let tool = call.name.clone();
+        let arguments = call.arguments.clone();
         Self { tool, arguments, problem: problem.into() }
     }
 }

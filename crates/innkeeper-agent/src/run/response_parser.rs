@@ -278,7 +278,8 @@ const SPECIAL_TOKENS: [&str; 4] = ["<|", "<｜", "[TOOL_CALLS]", "]<]"];
 pub(super) fn text_without_reasoning(response: &Response) -> String {
     let no_tools = std::sync::Arc::new(innkeeper_toolcall::Tools::default());
     let mut parser = ToolCallParser::new(no_tools, &ParserOptions::default());
-    let (mut text, mut has_reasoning) = (String::new(), false);
+    let mut text = String::new();
+    let mut has_reasoning = false;
     let mut add = |event: ParseEvent<'_>| match event {
         ParseEvent::Reasoning(_) => has_reasoning = true,
         ParseEvent::Markup(_) | ParseEvent::Arguments { .. } => {}
@@ -386,7 +387,8 @@ impl ResponseBuilder<'_> {
     /// is only text, or if its provider's block must return unchanged.
     fn add_text_part(&mut self, part: &ContentPart, range: Range<usize>, parsed: &ParsedText) {
         let mut parts = PartMerger::default();
-        let (mut only_text, mut has_call) = (true, false);
+        let mut only_text = true;
+        let mut has_call = false;
         for span in parsed.spans.iter().filter(|span| is_in(&span.range, &range)) {
             let clip = span.range.start.max(range.start)..span.range.end.min(range.end);
             let text = &parsed.text[clip];
@@ -433,7 +435,9 @@ impl ResponseBuilder<'_> {
 }
 
 fn call_part(call: &ResolvedCall) -> ContentPart {
-    let (id, name, arguments) = (String::new(), call.name.clone(), call.arguments.to_string());
+    let id = String::new();
+    let name = call.name.clone();
+    let arguments = call.arguments.to_string();
     ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false }))
 }
 

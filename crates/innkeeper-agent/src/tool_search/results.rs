@@ -22,7 +22,8 @@ pub(super) fn found_tools(search: &Search, names: &[&str]) -> serde_json::Result
 /// Returns the definitions of the tools with these names, and the names without a tool. The result
 /// is an error if no name has a tool.
 pub(super) fn described_tools(search: &Search, names: &[&str]) -> serde_json::Result<ToolOutput> {
-    let (mut tools, mut unknown_names) = (Vec::new(), Vec::new());
+    let mut tools = Vec::new();
+    let mut unknown_names = Vec::new();
     for name in names {
         match search.searched.get(name) {
             Some(Tool { name, description, input_schema }) => tools.push(

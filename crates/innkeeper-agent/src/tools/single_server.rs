@@ -111,7 +111,8 @@ impl ToolRunner for SingleServer {
         arguments: Box<RawValue>,
         options: ToolCallOptions,
     ) -> ToolCallFuture<'r> {
-        let (name, options) = (public_name(name), call_options(options));
+        let name = public_name(name);
+        let options = call_options(options);
         Box::pin(async move { Ok(self.0.call_tool_with(&name, arguments, options).await?.into()) })
     }
 

@@ -191,7 +191,8 @@ pub fn get_llm_client(
 ) -> Result<HttpProvider, ModelLookupError> {
     let unknown = || ModelLookupError::UnknownProvider { provider: selector.provider.clone() };
     let provider_id = ProviderId::from_name(&selector.provider).ok_or_else(unknown)?;
-    let (provider, is_default_url) = (provider_id.name(), selector.base_url.is_none());
+    let provider = provider_id.name();
+    let is_default_url = selector.base_url.is_none();
     if is_default_url && provider_id == ProviderId::OpenAiCompatible {
         let setting = "a base URL: `--base-url`, for example `http://localhost:8080/v1`";
         return Err(ModelLookupError::MissingSetting { provider, setting });

@@ -63,8 +63,9 @@ impl fmt::Debug for ReqwestClient {
 }
 
 fn convert_error(error: reqwest::Error) -> HttpError {
-    let (is_connect, is_timeout, is_builder) =
-        (error.is_connect(), error.is_timeout(), error.is_builder());
+    let is_connect = error.is_connect();
+    let is_timeout = error.is_timeout();
+    let is_builder = error.is_builder();
     let source = error.without_url().into();
     match (is_connect, is_timeout) {
         (true, true) => HttpError::ConnectTimedOut { source },

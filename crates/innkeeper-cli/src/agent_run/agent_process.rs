@@ -87,7 +87,8 @@ impl AgentProcess {
         let mut stdout = self.stdout.take();
         let mut buffer = vec![0; 64 << 10];
         let mut status = None;
-        let (mut output_end, mut is_passed_on) = (Instant::now(), true);
+        let mut output_end = Instant::now();
+        let mut is_passed_on = true;
         while let Some(reader) = &mut stdout {
             let count = tokio::select! {
                 count = reader.read(&mut buffer) => count?,

@@ -54,7 +54,8 @@ impl McpRecording {
             served.arguments == arguments && served.server_config.get() == server_config.get()
         });
         let served = known.unwrap_or_else(|| {
-            let (answers, notifications) = (Vec::new(), Vec::new());
+            let answers = Vec::new();
+            let notifications = Vec::new();
             self.served.push(ServedRecord { arguments, server_config, answers, notifications });
             self.served.len() - 1
         });
@@ -73,7 +74,8 @@ impl McpRecording {
             if let OpenRequest::Other { method, params } = open
                 && answers.len() < MAX_RECORDS
             {
-                let (outcome, tools) = (Outcome::Abandoned {}, None);
+                let outcome = Outcome::Abandoned {};
+                let tools = None;
                 answers.push(AnswerRecord { method, params, outcome, tools });
             }
         }

@@ -139,7 +139,8 @@ impl ReplayedConnection {
         let served = servers
             .connect(&golden, arguments)
             .ok_or_else(|| Miss::without_nearest(format!("`innkeeper {}`", arguments.join(" "))))?;
-        let (answered, asking) = (Vec::new(), HashMap::new());
+        let answered = Vec::new();
+        let asking = HashMap::new();
         Ok(Self { golden, served, is_open: false, answered, asking, questions: 0 })
     }
 
@@ -177,7 +178,8 @@ impl ReplayedConnection {
         match message {
             Incoming::Request { id, method, params } => {
                 self.respond(servers, (&id, &method, params), out).inspect_err(|miss| {
-                    let (code, text) = (code::INTERNAL_ERROR, miss.to_string());
+                    let code = code::INTERNAL_ERROR;
+                    let text = miss.to_string();
                     // Strings and numbers always have a JSON text.
                     envelope::write_error(out, &id, code, &text).ok();
                 })?;

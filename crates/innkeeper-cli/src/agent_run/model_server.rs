@@ -118,7 +118,8 @@ async fn respond<S: ModelSide>(
         return Ok(error_response(StatusCode::NOT_FOUND, "this server is for another program"));
     };
     let path_and_query = rest.and_then(|rest| rest.strip_prefix(provider)).unwrap_or_default();
-    let (provider, path_and_query) = (provider.to_owned(), path_and_query.to_owned());
+    let provider = provider.to_owned();
+    let path_and_query = path_and_query.to_owned();
     let body = match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => {
@@ -126,7 +127,8 @@ async fn respond<S: ModelSide>(
             return Ok(error_response(StatusCode::PAYLOAD_TOO_LARGE, &text));
         }
     };
-    let (method, headers) = (head.method, head.headers);
+    let method = head.method;
+    let headers = head.headers;
     side.respond(ModelRequest { method, provider, path_and_query, headers, body }).await
 }
 

@@ -145,7 +145,8 @@ impl RecordedRun {
             }),
         };
         let name = agent.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let (requests, calls) = (recording.exchanges().len(), recording.calls());
+        let requests = recording.exchanges().len();
+        let calls = recording.calls();
         let mut golden = Golden {
             version: VERSION,
             category: Category::from_test_name(&name),
@@ -204,7 +205,8 @@ impl RecordedRun {
 
     pub(super) fn on_send_error(&self, exchange: usize, error: reqwest::Error) {
         let kind = if error.is_connect() { "connect" } else { "disconnected" };
-        let (kind, message) = (kind.to_owned(), chain(error));
+        let kind = kind.to_owned();
+        let message = chain(error);
         self.lock().recording.on_send_error(exchange, self.elapsed_ms(), kind, message);
     }
 
@@ -213,7 +215,8 @@ impl RecordedRun {
     }
 
     pub(super) fn on_body_error(&self, exchange: usize, error: reqwest::Error) {
-        let (kind, message) = ("disconnected".to_owned(), chain(error));
+        let kind = "disconnected".to_owned();
+        let message = chain(error);
         self.lock().recording.on_body_error(exchange, self.elapsed_ms(), kind, message);
     }
 

@@ -68,7 +68,9 @@ impl ReplayedRun {
         let timeline = Timeline::new(&golden);
         let mut secrets = credentials::of_environment(environment);
         secrets.extend(credentials::of_command(command));
-        let (golden, secrets, problem) = (Arc::new(golden), Mutex::new(secrets), SetOnce::new());
+        let golden = Arc::new(golden);
+        let secrets = Mutex::new(secrets);
+        let problem = SetOnce::new();
         let state = RunState { golden, upstreams, servers, timeline, secrets, problem };
         Ok(Self(Arc::new(state)))
     }

@@ -32,7 +32,8 @@ impl RunServers {
         let path = ("PATH", tools.search_path()?);
         let variables = variables.into_iter().chain([path]).collect();
         let end = Arc::new(SetOnce::new());
-        let (mut tools_task, mut model_task) = (JoinSet::new(), JoinSet::new());
+        let mut tools_task = JoinSet::new();
+        let mut model_task = JoinSet::new();
         tools_task.spawn(tools.serve(tools_side, end.clone()));
         model_task.spawn(model.serve(model_side));
         Ok(Self { variables, end, tools_task, model_task })

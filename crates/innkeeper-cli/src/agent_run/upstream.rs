@@ -85,7 +85,8 @@ impl RecordingModel {
                 return Err(ConnectionLost);
             }
         };
-        let (status, headers) = (response.status(), response.headers().clone());
+        let status = response.status();
+        let headers = response.headers().clone();
         self.run.on_response(exchange, status.as_u16(), &headers);
         if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|value| *value != "identity") {
             let encoding = encoding.to_str().unwrap_or("?");
@@ -97,7 +98,8 @@ impl RecordingModel {
                 "the model server redirects to `{location}`; name that server with `--upstream`"
             ));
         }
-        let (chunks, end) = (self.run.clone(), self.run.clone());
+        let chunks = self.run.clone();
+        let end = self.run.clone();
         let body = response.bytes_stream().map(move |chunk| match chunk {
             Ok(bytes) => {
                 chunks.on_chunk(exchange, &bytes);

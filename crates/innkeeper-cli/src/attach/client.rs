@@ -92,7 +92,9 @@ pub(crate) async fn restart(
 /// gateway's.
 fn connected_server(server: &ServerConfig) -> ServerConfig {
     let transport = TransportConfig::InProcess;
-    let (sandbox, headers_helper, oauth) = (None, Vec::new(), None);
+    let sandbox = None;
+    let headers_helper = Vec::new();
+    let oauth = None;
     let limits = Default::default();
     ServerConfig { transport, sandbox, limits, headers_helper, oauth, ..server.clone() }
 }

@@ -173,7 +173,8 @@ pub(crate) fn open(
     if id.is_empty() {
         return Err(CliError::usage("usage: /resume ID; /list shows all"));
     }
-    let (threads, id) = (threads.clone(), id.to_owned());
+    let threads = threads.clone();
+    let id = id.to_owned();
     let current = session.file().map(ConversationFile::id);
     let open = async move {
         let open = move || ConversationFile::open_other(&directory, &id, current.as_deref());
@@ -197,7 +198,8 @@ pub(crate) fn remove(
         let text = "the current conversation cannot be removed; /clear starts another";
         return Err(CliError::usage(text));
     }
-    let (threads, id) = (threads.clone(), id.to_owned());
+    let threads = threads.clone();
+    let id = id.to_owned();
     let remove = async move {
         let removed = id.clone();
         let removed = threads.run(move || conversation_file::remove(&directory, &removed)).await;
@@ -218,7 +220,8 @@ pub(crate) fn export(
     }
     let conversation = session.agent().conversation();
     let title = session.file().and_then(|file| file.title().map(str::to_owned));
-    let (threads, name) = (threads.clone(), file.to_owned());
+    let threads = threads.clone();
+    let name = file.to_owned();
     let write = async move {
         let path = name.clone();
         let write = move || {

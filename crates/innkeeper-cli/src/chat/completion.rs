@@ -68,7 +68,8 @@ impl Completions {
     /// Returns the values that start with a text, or, without such a value, those that contain the
     /// text.
     fn matching(replaced: &str, values: impl IntoIterator<Item = CompletionValue>) -> Self {
-        let (mut starting, mut containing) = (Vec::new(), Vec::new());
+        let mut starting = Vec::new();
+        let mut containing = Vec::new();
         for value in values {
             if value.label.starts_with(replaced) {
                 starting.push(value);
@@ -212,7 +213,8 @@ fn templates(host: &Host, typed: &str) -> Vec<CompletionValue> {
         let label = template.view.uri_template.clone();
         let start = template::start_of(&label);
         let is_new = !start.is_empty() && !typed.starts_with(start);
-        let (text, purpose) = (start.to_owned(), template.view.name.clone());
+        let text = start.to_owned();
+        let purpose = template.view.name.clone();
         is_new.then_some(CompletionValue { text, label, purpose, attachment: None })
     });
     values.collect()

@@ -291,7 +291,9 @@ pub(crate) fn earlier_messages(directory: &Path, except: Option<&str>) -> Vec<St
     let mut files = list_files(directory);
     files.retain(|(path, _)| Some(&*id_of(path)) != except);
     files.sort_by_key(|(_, modified)| std::cmp::Reverse(*modified));
-    let (mut messages, mut known, mut room) = (Vec::new(), HashSet::new(), MAX_SEARCHED_BYTES);
+    let mut messages = Vec::new();
+    let mut known = HashSet::new();
+    let mut room = MAX_SEARCHED_BYTES;
     for (path, _) in files.into_iter().take(MAX_SEARCHED_FILES) {
         let Ok(bytes) = input_file::read_bytes(&path, room) else { continue };
         room -= bytes.len() as u64;
@@ -339,7 +341,10 @@ fn complete_lines(bytes: &[u8]) -> &[u8] {
 
 /// Reads the lines of a file.
 fn parse(bytes: &[u8]) -> Result<ParsedFile, String> {
-    let (mut messages, mut omitted, mut title, mut version) = (Vec::new(), None, None, None);
+    let mut messages = Vec::new();
+    let mut omitted = None;
+    let mut title = None;
+    let mut version = None;
     for (index, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         if line.is_empty() {
             continue;

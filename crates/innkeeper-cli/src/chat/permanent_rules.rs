@@ -35,7 +35,8 @@ pub(crate) struct ToolIdentity {
 impl ToolIdentity {
     /// Identifies a tool with the definition that the model or the person sees.
     pub(crate) fn new(host: &Host, listed: &CatalogTool<'_>, definition: &RawValue) -> Self {
-        let (server, tool) = (listed.server.to_owned(), listed.definition.view.name.clone());
+        let server = listed.server.to_owned();
+        let tool = listed.definition.view.name.clone();
         let fingerprint = ToolFingerprint::from_pins(&host.pins(), &server, &tool, definition);
         Self { server, tool, fingerprint }
     }
@@ -121,7 +122,8 @@ impl RuleStore {
     /// definition.
     fn names(&self, host: &Host) -> Vec<(String, bool)> {
         let Some(rules) = self.lock() else { return Vec::new() };
-        let (catalog, pins) = (host.catalog(), host.pins());
+        let catalog = host.catalog();
+        let pins = host.pins();
         let rules = rules.iter().map(|(server, tool, stored)| {
             let mut listed = catalog.tools().filter(|listed| listed.server == server);
             let listed = listed.find(|listed| *listed.definition.view.name == *tool);

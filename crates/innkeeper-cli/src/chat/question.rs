@@ -194,7 +194,8 @@ impl ChatApprover {
         filters: HashMap<String, ToolFilter>,
         permanent: RuleStore,
     ) -> Self {
-        let (filters, rules) = (Mutex::new(filters), Mutex::default());
+        let filters = Mutex::new(filters);
+        let rules = Mutex::default();
         Self { questioner, host, lock, filters, rules, permanent }
     }
 

@@ -165,7 +165,8 @@ impl ChatSession {
 
     /// Applies the present configuration to the servers, and returns what changed.
     pub(crate) fn reload(&self) -> impl Future<Output = Result<String, CliError>> + Send + 'static {
-        let (host, approver) = (self.host.clone(), self.approver.clone());
+        let host = self.host.clone();
+        let approver = self.approver.clone();
         let reloader = self.reloader.clone();
         async move {
             match reloader {

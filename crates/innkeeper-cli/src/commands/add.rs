@@ -80,7 +80,8 @@ fn approve(
         trust::approve_launch(&context.environment, file, launch);
         return Ok(());
     }
-    let (path, output) = (file.display(), &mut context.output);
+    let path = file.display();
+    let output = &mut context.output;
     let text = format!(
         "server `{name}` is not approved: `host` of `{path}` or a `.env` file changes its launch"
     );

@@ -197,7 +197,8 @@ fn print_report(
         let mut table = Table::new(["server", "stopped", "exit", "ms", "left over"]);
         for server in &report.servers {
             let remaining = if server.leftovers { "yes" } else { "nothing" };
-            let (exit_column, took) = (exit_text(server), format!("{:.1}", millis(server.took)));
+            let exit_column = exit_text(server);
+            let took = format!("{:.1}", millis(server.took));
             table.add_row([&*server.server, server.stage.as_str(), &exit_column, &took, remaining]);
         }
         output.print_data("")?;

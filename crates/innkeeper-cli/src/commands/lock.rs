@@ -160,7 +160,8 @@ fn summarize(changes: &[PinChange]) -> String {
 
 /// Returns the numbers of tools that were added, removed and changed.
 fn describe_difference(pinned: &Lock, current: &Lock) -> String {
-    let (old, new) = (hashes_by_tool(pinned), hashes_by_tool(current));
+    let old = hashes_by_tool(pinned);
+    let new = hashes_by_tool(current);
     let added = new.keys().filter(|name| !old.contains_key(*name)).count();
     let removed = old.keys().filter(|name| !new.contains_key(*name)).count();
     let changed = old
@@ -191,7 +192,8 @@ fn plural(count: usize) -> &'static str {
 /// Returns the old and the new value; texts start shortly before their first difference.
 fn diff_lines(change: &PinChange) -> Vec<String> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let (before, after) = (change.before.as_ref().map(text), change.after.as_ref().map(text));
+    let before = change.before.as_ref().map(text);
+    let after = change.after.as_ref().map(text);
     let diff_start = match (&before, &after) {
         (Some(before), Some(after)) => {
             let same = before.chars().zip(after.chars()).take_while(|(left, other)| left == other);

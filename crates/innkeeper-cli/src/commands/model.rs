@@ -32,7 +32,8 @@ pub(crate) async fn model(
 }
 
 async fn fetch(context: &mut CommandContext, args: ModelFetchArgs) -> Result<(), CliError> {
-    let (bundle, dir) = (find_bundle(args.name.as_deref())?, models_dir(context, args.dir)?);
+    let bundle = find_bundle(args.name.as_deref())?;
+    let dir = models_dir(context, args.dir)?;
     model::check_supported()?;
     let signals = listen_for_signals(&mut context.signals, &mut context.output)?;
     let python = Python::find(&context.environment);
@@ -72,7 +73,8 @@ fn print_fetched(
             text.display()
         ))?;
     }
-    let (name, weights) = (model.name(), model.weights_path());
+    let name = model.name();
+    let weights = model.weights_path();
     let how = if fetched { "is installed" } else { "is already installed" };
     output.status(&format!("`{name}` {how}; run `innkeeper model serve` to serve it"))?;
     Ok(output.print_data(&weights.display().to_string())?)
@@ -100,7 +102,8 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
         ids.sort_unstable();
         ids.dedup();
         let mb = |bytes: u64| format!("{} MB", bytes.div_ceil(1_000_000));
-        let (download, on_disk) = (mb(bundle.download_bytes()), disk.map(mb).unwrap_or_default());
+        let download = mb(bundle.download_bytes());
+        let on_disk = disk.map(mb).unwrap_or_default();
         table.add_row([
             bundle.name,
             state,
@@ -134,7 +137,8 @@ fn list(context: &mut CommandContext, args: ModelListArgs) -> Result<(), CliErro
 }
 
 async fn serve(context: &mut CommandContext, args: ModelServeArgs) -> Result<(), CliError> {
-    let (bundle, dir) = (find_bundle(args.name.as_deref())?, models_dir(context, args.dir)?);
+    let bundle = find_bundle(args.name.as_deref())?;
+    let dir = models_dir(context, args.dir)?;
     let Some(model) = InstalledModel::open(bundle, &dir)? else {
         return Err(CliError::failure(format!("the model `{}` is not installed", bundle.name))
             .with_hint("run `innkeeper model fetch` to install the model"));
@@ -158,7 +162,8 @@ async fn serve(context: &mut CommandContext, args: ModelServeArgs) -> Result<(),
 }
 
 fn print_serving(server: &ModelServer, output: &mut Output) -> Result<(), CliError> {
-    let (url, name) = (server.base_url(), server.model_name());
+    let url = server.base_url();
+    let name = server.model_name();
     if output.is_json() {
         let description = json!({ "name": name, "baseUrl": url, "pid": server.pid() });
         return Ok(output.print_json(&description)?);

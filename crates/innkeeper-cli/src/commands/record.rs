@@ -55,8 +55,10 @@ pub(crate) async fn record(
         let failure = CliError::failure(not_recorded()).with_source(error);
         hint.into_iter().fold(failure, CliError::with_hint)
     })?;
-    let (requests, calls) = (golden.provider_responses.len(), golden.tool_calls.len());
-    let (has_model, has_servers) = (requests > 0, !golden.served.is_empty());
+    let requests = golden.provider_responses.len();
+    let calls = golden.tool_calls.len();
+    let has_model = requests > 0;
+    let has_servers = !golden.served.is_empty();
     if let Some(failure) = end.failure().filter(|_| args.file.exists()) {
         // The old recording is worth more than the trace of a crash.
         let file = args.file.display();
@@ -68,7 +70,8 @@ pub(crate) async fn record(
         .map_err(|error| CliError::failure(not_recorded()).with_source(error))?;
     let file = args.file.display().to_string();
     if is_json {
-        let (exit_code, output_text) = (end.exit_code, &end.stdout);
+        let exit_code = end.exit_code;
+        let output_text = &end.stdout;
         output.print_json(&json!({
             "file": file,
             "requests": requests,

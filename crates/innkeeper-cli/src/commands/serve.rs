@@ -5,46 +5,36 @@ mod hangup;
 mod http;
 #[cfg(unix)]
 mod joined;
+mod listening;
 mod questions;
 mod reload;
 mod replicas;
 mod setting;
+mod settings;
 mod stdio;
 mod store;
 #[cfg(not(unix))]
 mod unjoined;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use innkeeper_gateway::auth::{AuthSettings, Authenticator, ExposurePermissions, check_exposure};
-use innkeeper_gateway::origin::{OriginCheck, OriginSettings};
 use innkeeper_gateway::policy::ToolPolicy;
 use innkeeper_gateway::rate_limits::RateLimits;
-use innkeeper_gateway::{
-    Bindings, ConsoleOptions, Gateway, GatewayBuilder, GatewayListener, GatewayOptions, HttpAccess,
-    Principal,
-};
-use innkeeper_host::config::{NameStyle, ServeConfig, ServerConfig, Share, TransportConfig};
-use innkeeper_host::{Config, Environment, Host, ServerState};
-use serde_json::json;
-use tokio::net::TcpListener;
+use innkeeper_gateway::{Bindings, Gateway, GatewayBuilder, GatewayOptions, Principal};
+use innkeeper_host::config::Share;
+use innkeeper_host::{Host, ServerState};
 use tokio::sync::{SetOnce, mpsc};
 
-use connections::{ConnectionSettings, shown_settings};
 use http::HttpSide;
 #[cfg(unix)]
 use joined::Recorded;
-use questions::pending_questions;
 use reload::Reloading;
-use replicas::ReplicaSettings;
-use store::StoreSettings;
 #[cfg(not(unix))]
 use unjoined::Recorded;
 
-use crate::attach::{self, AttachListener};
-use crate::cli::{NamesArg, ServeArgs};
+use crate::attach::{self};
+use crate::cli::ServeArgs;
 use crate::configuration::{LoadedConfig, config_for_server, load_config};
 use crate::context::CommandContext;
 use crate::exit::CliError;
@@ -53,6 +43,13 @@ use crate::hosting::{
 };
 use crate::output::{Output, Style, escape_inline};
 use crate::trust;
+use listening::{
+    MAX_QUEUED_LISTENERS, bind_socket, describe_address, further_paths, listen, take_listener,
+};
+use settings::{
+    PrivateServerCounts, SharedSettings, access, check_supported, describe_servers, print_settings,
+    settings, share_without_replicas,
+};
 
 pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Result<(), CliError> {
     if let Some(server) = &args.restart {
@@ -77,7 +74,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ServeArgs) -> Resul
     options.required_servers = required.map(|(name, _)| name.clone()).collect();
     let drain_time = options.drain_timeout;
     let connections = shared.connections.prefix();
-    let (max_connections, idle_session) = (options.max_sessions, options.idle_session);
+    let max_connections = options.max_sessions;
+    let idle_session = options.idle_session;
     check_supported(&config, &serve, args)?;
     let has_replicas = shared.replicas.is_enabled() && !args.on_stdio;
     if !has_replicas {
@@ -168,9 +166,6 @@ fn print_starting_servers(host: &Host, output: &mut Output) -> std::io::Result<(
     Ok(())
 }
 
-/// Number of sockets for other commands that wait: a reload creates one.
-const MAX_QUEUED_LISTENERS: usize = 4;
-
 /// Restarts a server of the running gateway with this configuration.
 async fn restart_server(context: &mut CommandContext, server: &str) -> Result<(), CliError> {
     let LoadedConfig { config, files } = load_config(context)?;
@@ -187,272 +182,6 @@ async fn restart_server(context: &mut CommandContext, server: &str) -> Result<()
             .with_hint("start this command with the options and the directory of `innkeeper serve`")
             .with_hint("the page of the server in the console restarts it too")),
     }
-}
-
-/// Opens the socket for other commands with this configuration. A gateway whose tools have rates or
-/// need approvals has no socket: commands with servers of their own have neither.
-async fn bind_socket(
-    context: &mut CommandContext,
-    digest: Option<&str>,
-    serve: &ServeConfig,
-) -> Result<Option<(String, AttachListener)>, CliError> {
-    let is_open = serve.rate.tools.is_empty() && !serve.approval.is_configured();
-    let Some(digest) = digest.filter(|_| is_open) else {
-        return Ok(None);
-    };
-    let problem = match AttachListener::bind(&context.environment, digest).await {
-        Ok(Some(listener)) => return Ok(Some((digest.to_owned(), listener))),
-        Ok(None) => return Ok(None),
-        Err(error) => error,
-    };
-    let text = format!("other commands cannot use these servers: {problem}");
-    context.output.labelled_status(Style::Note, "note", &text)?;
-    Ok(None)
-}
-
-/// Returns the socket that the service manager hands over.
-fn take_listener(
-    context: &mut CommandContext,
-    args: &ServeArgs,
-) -> Result<Option<GatewayListener>, CliError> {
-    let sockets = context.service_manager.sockets.take().filter(|_| !args.on_stdio);
-    let Some(sockets) = sockets else { return Ok(None) };
-    if args.listen.is_some() {
-        let message =
-            format!("`--listen` and a socket of the service manager{sockets} exclude each other");
-        return Err(CliError::usage(message)
-            .with_hint("remove `--listen`: the socket unit has the address"));
-    }
-    sockets.into_listener().map(Some)
-}
-
-/// Returns the settings of the configuration and the command line. A socket that the service manager
-/// hands over has precedence over `serve.listen`, and the checks of the address apply to it.
-fn settings(
-    config: &Config,
-    args: &ServeArgs,
-    handed_over: Option<&GatewayListener>,
-) -> Result<ServeConfig, CliError> {
-    let mut serve = config.serve.clone().unwrap_or_default();
-    if let Some(listen) = args.listen {
-        serve.listen = listen;
-    }
-    match handed_over {
-        Some(GatewayListener::Tcp(listener)) => serve.listen = listener.local_addr()?,
-        // Like a loopback address, a Unix socket is reached from this machine only.
-        #[cfg(unix)]
-        Some(GatewayListener::Unix(_)) => serve.listen = (std::net::Ipv4Addr::LOCALHOST, 0).into(),
-        None => {}
-    }
-    if let Some(names) = args.names {
-        serve.names = match names {
-            NamesArg::Prefixed => NameStyle::Prefixed,
-            NamesArg::Flat => NameStyle::Flat,
-        };
-    }
-    if args.on_stdio {
-        return Ok(serve);
-    }
-    let permissions = ExposurePermissions {
-        configuration: serve.allow_unauthenticated,
-        command_line: args.allow_unauthenticated,
-    };
-    check_exposure(serve.listen, serve.auth.is_configured(), permissions).map_err(|error| {
-        CliError::usage(error.to_string())
-            .with_hint("set `serve.auth`, or listen on 127.0.0.1")
-            .with_hint(
-                "to serve everyone, set `serve.allowUnauthenticated` and pass \
-                 `--allow-unauthenticated`",
-            )
-    })?;
-    Ok(serve)
-}
-
-/// Returns who may send requests over HTTP.
-fn access(
-    serve: &ServeConfig,
-    args: &ServeArgs,
-    environment: &Environment,
-) -> Result<HttpAccess, CliError> {
-    let authenticator = if serve.auth.is_configured() {
-        Authenticator::new(AuthSettings::from(&serve.auth), environment)
-            .map_err(|error| CliError::usage("cannot authenticate clients").with_source(error))?
-    } else if serve.allow_unauthenticated && args.allow_unauthenticated {
-        Authenticator::everyone()
-    } else {
-        Authenticator::local_user()
-    };
-    let origin = OriginCheck::new(serve.listen.ip(), OriginSettings::from(serve));
-    Ok(HttpAccess { authenticator, origin })
-}
-
-/// Refuses settings that the gateway does not have: ignored, they would permit what the configuration
-/// limits.
-fn check_supported(config: &Config, serve: &ServeConfig, args: &ServeArgs) -> Result<(), CliError> {
-    if args.on_stdio && serve.approval.is_configured() {
-        let failure = CliError::usage("nobody can answer the questions of `serve.approval`");
-        return Err(failure.with_hint("serve HTTP, without `--stdio`, or remove the key"));
-    }
-    if serve.limits.memory.is_some() && !cfg!(target_os = "linux") {
-        let failure = CliError::usage("this system does not support `serve.limits.memory`");
-        return Err(failure.with_hint("remove the key, or set `limits.memory` of each server"));
-    }
-    // The servers of one client must fit.
-    let has_process =
-        |server: &&ServerConfig| matches!(server.transport, TransportConfig::Stdio { .. });
-    let (count, maximum) =
-        (config.servers.values().filter(has_process).count(), serve.limits.processes);
-    if count > usize::try_from(maximum).unwrap_or(usize::MAX) {
-        return Err(CliError::usage(format!(
-            "the configuration has {count} servers with processes, and `serve.limits.processes` \
-             permits {maximum}"
-        ))
-        .with_hint("raise `serve.limits.processes`, or disable servers"));
-    }
-    Ok(())
-}
-
-/// Without other replicas, the process of this one is the only one of a server.
-fn share_without_replicas(config: &mut Config) {
-    let singletons = config.servers.values_mut().filter(|server| server.share == Share::Singleton);
-    singletons.for_each(|server| server.share = Share::Process);
-}
-
-/// The settings of what outlives the process.
-struct SharedSettings {
-    store: StoreSettings,
-    connections: ConnectionSettings,
-    replicas: ReplicaSettings,
-}
-
-impl SharedSettings {
-    /// Returns the settings. `store` is the value of `--store`.
-    fn new(environment: &Environment, store: Option<&str>) -> Result<Self, CliError> {
-        Ok(Self {
-            store: StoreSettings::new(environment, store)?,
-            connections: ConnectionSettings::new(environment)?,
-            replicas: ReplicaSettings::new(environment)?,
-        })
-    }
-
-    /// Adds what the gateway offers beside MCP and the other replicas, if the settings have them. Waits
-    /// for a store. Returns the listener for the other replicas, if there are any.
-    async fn apply(
-        &self,
-        mut builder: GatewayBuilder,
-        (serve, (max_connections, idle_session)): (&ServeConfig, (usize, Duration)),
-        output: &mut Output,
-    ) -> Result<(GatewayBuilder, Option<TcpListener>), CliError> {
-        let redis = self.store.redis()?;
-        let store = (&self.store, redis.as_ref());
-        let replica = self.replicas.replica(idle_session, redis.as_ref())?;
-        if let Some(options) = ConsoleOptions::from_config(serve) {
-            builder = builder.console(options);
-        }
-        if let Some(service) = self.connections.service(max_connections, store, output).await? {
-            builder = builder.connections(service);
-        }
-        if let Some(questions) = pending_questions(&serve.approval, store, output).await? {
-            builder = builder.questions(questions);
-        }
-        let Some(replica) = replica else { return Ok((builder, None)) };
-        let (replicas, listener) = replica.join(&self.store, output).await?;
-        Ok((builder.replicas(replicas), Some(listener)))
-    }
-}
-
-/// The numbers of servers that not all clients share.
-#[derive(Clone, Copy, Debug, Default)]
-struct PrivateServerCounts {
-    singleton: usize,
-    principal: usize,
-    session: usize,
-}
-
-impl PrivateServerCounts {
-    fn new(config: &Config) -> Self {
-        let count = |share| config.servers.values().filter(|server| server.share == share).count();
-        Self {
-            singleton: count(Share::Singleton),
-            principal: count(Share::Principal),
-            session: count(Share::Session),
-        }
-    }
-}
-
-/// Returns the numbers of servers for the line that tells the user what is served.
-fn describe_servers(shared: usize, private: PrivateServerCounts) -> String {
-    let servers =
-        |count| if count == 1 { "1 server".to_owned() } else { format!("{count} servers") };
-    let PrivateServerCounts { singleton, principal, session } = private;
-    let parts = [
-        (shared > 0 || singleton + principal + session == 0).then(|| servers(shared)),
-        (singleton > 0).then(|| format!("{} for all replicas", servers(singleton))),
-        (principal > 0).then(|| format!("{} for each principal", servers(principal))),
-        (session > 0).then(|| format!("{} for each session", servers(session))),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn print_settings(
-    context: &mut CommandContext,
-    (config, serve, shared): (&Config, &ServeConfig, &SharedSettings),
-    args: &ServeArgs,
-) -> Result<(), CliError> {
-    // The keys that an option replaced.
-    let options =
-        [("listen", "--listen", args.listen.is_some()), ("names", "--names", args.names.is_some())];
-    let options: serde_json::Map<_, _> = options
-        .into_iter()
-        .filter(|(_, _, is_set)| *is_set)
-        .map(|(key, option, _)| (key.to_owned(), option.into()))
-        .collect();
-    let servers: serde_json::Map<_, _> = config
-        .servers
-        .iter()
-        .map(|(name, server)| {
-            let idle = server.idle_timeout.map(|time| time.as_secs_f64());
-            (name.clone(), json!({ "share": server.share, "idleTimeout": idle }))
-        })
-        .collect();
-    let settings = json!({
-        "serve": serve,
-        "options": options,
-        "servers": servers,
-        "connections": shown_settings(&shared.connections, &shared.store),
-        "replicas": shared.replicas.json(),
-    });
-    Ok(context.output.print_json(&settings)?)
-}
-
-async fn listen(address: SocketAddr) -> Result<GatewayListener, CliError> {
-    TcpListener::bind(address).await.map(GatewayListener::from).map_err(|error| {
-        CliError::failure(format!("cannot listen on {address}"))
-            .with_source(error)
-            .with_hint("choose another address with `--listen`; port 0 selects a free port")
-    })
-}
-
-/// Returns the address of a socket as clients use the address.
-fn describe_address(listener: &GatewayListener) -> Result<String, CliError> {
-    Ok(match listener {
-        GatewayListener::Tcp(listener) => format!("http://{}/mcp", listener.local_addr()?),
-        #[cfg(unix)]
-        GatewayListener::Unix(listener) => {
-            let address = listener.local_addr()?;
-            let path = address.as_pathname().map(|path| path.display().to_string());
-            format!("the Unix socket {}", path.unwrap_or_else(|| "without a path".to_owned()))
-        }
-    })
-}
-
-/// Returns the paths other than `/mcp`.
-fn further_paths(serve: &ServeConfig, connections: Option<&str>) -> String {
-    let named = serve.endpoints.keys().map(|name| format!("/mcp/{name}"));
-    let fixed = ["/sse", "/tools", "/openapi.json", "/metrics"].map(str::to_owned);
-    let console = ConsoleOptions::from_config(serve).map(|_| "/console".to_owned());
-    let paths = named.chain(fixed).chain(console).chain(connections.map(str::to_owned));
-    format!("further paths: {}", paths.collect::<Vec<_>>().join(", "))
 }
 
 async fn serve_stdio(

@@ -35,7 +35,8 @@ pub(super) async fn run(context: &mut CommandContext, args: &ToolsArgs) -> Resul
     let operation = async |host: &Host, output: &mut Output| {
         let selection = selection.resolve(host)?;
         if output.is_json() {
-            let (mut transports, mut only_tool) = (transports, None);
+            let mut transports = transports;
+            let mut only_tool = None;
             if let Selection::Tool { server, tool } = &selection {
                 transports.retain(|(name, _)| name == server);
                 only_tool = Some(tool.as_str());

@@ -98,7 +98,8 @@ impl ConfigDocument {
     /// server of this name whose definition is an object.
     pub(super) fn set_disabled(&self, name: &str, disabled: bool) -> Option<bool> {
         let server = self.server(name)?.object_value()?;
-        let (disabled_key, enabled_key) = (server.get("disabled"), server.get("enabled"));
+        let disabled_key = server.get("disabled");
+        let enabled_key = server.get("enabled");
         let is_disabled =
             is_bool(disabled_key.as_ref(), true) || is_bool(enabled_key.as_ref(), false);
         match (enabled_key, disabled_key) {

@@ -123,7 +123,8 @@ fn is_private(_: &Path) -> bool {
 /// of its user has no other members by convention.
 #[cfg(unix)]
 fn only_user_writes(user: u32, owner: u32, group: u32, mode: u32) -> bool {
-    let (group_writes, others_write) = (mode & 0o020 != 0, mode & 0o002 != 0);
+    let group_writes = mode & 0o020 != 0;
+    let others_write = mode & 0o002 != 0;
     owner == user && !others_write && (!group_writes || group == user)
 }
 

@@ -60,7 +60,8 @@ pub(super) async fn run_steps<M: Default>(
 ) -> Result<usize, ScriptError> {
     let mut state = M::default();
     for (index, step) in chain.iter().enumerate() {
-        let (number, tool) = (index + 1, step.tool);
+        let number = index + 1;
+        let tool = step.tool;
         let arguments = (step.arguments)(&state);
         let result = runner
             .call_tool(tool, arguments.clone())

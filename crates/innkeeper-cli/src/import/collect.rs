@@ -115,7 +115,8 @@ fn convert(
 
 /// Returns why a definition has no transport.
 fn missing_transport(entry: &ServerEntry) -> String {
-    let (command, url) = (entry.get("command"), entry.get("url"));
+    let command = entry.get("command");
+    let url = entry.get("url");
     let stated = entry.get("type").and_then(Value::as_str);
     match (stated, command, url) {
         (_, Some(command), _) if !command.is_string() => "`command` is not a string".to_owned(),

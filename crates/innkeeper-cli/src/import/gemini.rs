@@ -16,7 +16,8 @@ pub(super) fn parse_servers(
         let entries = document.get("mcp").and_then(|mcp| mcp.get(key))?.as_array()?;
         Some(entries.iter().filter_map(Value::as_str).collect::<Vec<_>>())
     };
-    let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
+    let allowed = names("allowed");
+    let excluded = names("excluded").unwrap_or_default();
     for (name, definition) in &mut servers {
         add_braces(definition);
         let off = excluded.contains(&name.as_str())

@@ -85,7 +85,8 @@ impl SourceFile {
 ///
 /// The list contains the directories of all platforms, because only one of them exists.
 pub(super) fn source_files(host: SourceHost, directories: &BaseDirectories) -> Vec<SourceFile> {
-    let (home, cwd) = (&directories.home, &directories.cwd);
+    let home = &directories.home;
+    let cwd = &directories.cwd;
     let application = |rest: &str| {
         [".config", "Library/Application Support", "AppData/Roaming"]
             .map(|directory| home.join(directory).join(rest))

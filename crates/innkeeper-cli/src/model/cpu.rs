@@ -24,7 +24,8 @@ pub(crate) enum UnsupportedPlatform {
 ///
 /// The platform is not supported, or the CPU lacks features.
 pub(crate) fn check_supported() -> Result<(), UnsupportedPlatform> {
-    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let os = std::env::consts::OS;
+    let arch = std::env::consts::ARCH;
     if (os, arch) != ("linux", "x86_64") {
         return Err(UnsupportedPlatform::Target { os, arch });
     }

@@ -138,8 +138,10 @@ impl Python {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let start = |source| PythonError::Spawn { source };
         let mut child = command.spawn().map_err(start)?;
-        let (stdout_tail, stderr_tail) = (OutputTail::default(), OutputTail::default());
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let stdout_tail = OutputTail::default();
+        let stderr_tail = OutputTail::default();
+        let stdout = child.stdout.take();
+        let stderr = child.stderr.take();
         let wait_for_exit = async {
             tokio::join!(stdout_tail.follow_optional(stdout), stderr_tail.follow_optional(stderr));
             child.wait().await

@@ -114,7 +114,8 @@ impl InstalledModel {
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| ServeError::Spawn { name, source })?;
         let stderr_tail = OutputTail::default();
-        let (stderr, tail) = (child.stderr.take(), stderr_tail.clone());
+        let stderr = child.stderr.take();
+        let tail = stderr_tail.clone();
         #[expect(clippy::disallowed_methods, reason = "`ModelServer` owns and stops this task")]
         let stderr_reader = tokio::spawn(async move { tail.follow_optional(stderr).await });
         let mut server = ModelServer { child, port, name, stderr_tail, stderr_reader };

@@ -121,7 +121,8 @@ pub(crate) fn dequantize(file: &[u8]) -> GgufResult<Vec<u8>> {
         return Err(WeightsError::Malformed);
     }
     reader.read_u32()?;
-    let (tensors, pairs) = (reader.read_u64()?, reader.read_u64()?);
+    let tensors = reader.read_u64()?;
+    let pairs = reader.read_u64()?;
     for _ in 0..pairs {
         reader.read_string()?;
         let kind = reader.read_u32()?;
@@ -162,8 +163,8 @@ fn dequantize_tensor(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) 
         F32 => out.extend(from.get(..weights * 4).ok_or(WeightsError::Malformed)?),
         Q4_1 => {
             for block in from.get(..blocks * 20).ok_or(WeightsError::Malformed)?.chunks_exact(20) {
-                let (scale, least) =
-                    (f16_to_f32(block[0], block[1]), f16_to_f32(block[2], block[3]));
+                let scale = f16_to_f32(block[0], block[1]);
+                let least = f16_to_f32(block[2], block[3]);
                 let low_nibbles = block[4..].iter().map(|pair| pair & 15);
                 let high_nibbles = block[4..].iter().map(|pair| pair >> 4);
                 let weight = |quarter| f32_to_f16(scale * f32::from(quarter) + least);
@@ -189,7 +190,8 @@ fn dequantize_tensor(kind: u32, weights: usize, from: &[u8], out: &mut Vec<u8>) 
 /// Converts a half-precision number.
 fn f16_to_f32(low: u8, high: u8) -> f32 {
     let bits = u32::from(u16::from_le_bytes([low, high]));
-    let (exponent, fraction) = ((bits >> 10) & 0x1f, bits & 0x3ff);
+    let exponent = (bits >> 10) & 0x1f;
+    let fraction = bits & 0x3ff;
     let size = match exponent {
         0 => fraction as f32 / (1 << 24) as f32,
         _ => f32::from_bits(((exponent + 112) << 23) | (fraction << 13)),

@@ -18,7 +18,8 @@ impl fmt::Display for IndentedJson<'_> {
         }
         let mut depth = 0;
         // Whether the next value or key is the first of its container, and whether it follows a key.
-        let (mut is_first, mut follows_key) = (true, false);
+        let mut is_first = true;
+        let mut follows_key = false;
         for token in skim::tokens(self.0) {
             if matches!(token, Token::ObjectEnd | Token::ArrayEnd) {
                 depth -= 1;

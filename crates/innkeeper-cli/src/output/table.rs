@@ -102,7 +102,8 @@ impl Table {
             table.force_no_tty();
         }
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let (mut shown, mut is_fitted) = (count, false);
+        let mut shown = count;
+        let mut is_fitted = false;
         if let Some(columns) = columns.filter(|_| self.last_column != LastColumn::Whole) {
             let remaining = columns.saturating_sub(self.fixed_width(count.saturating_sub(1)));
             if remaining < MIN_SHORTENED_WIDTH && self.last_column == LastColumn::Shortened {

@@ -55,7 +55,9 @@ pub(crate) fn wrap_message(text: &str, columns: Option<usize>) -> String {
 /// Returns the words of a message; a text in back-ticks is one word.
 fn message_words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let mut words = Vec::new();
-    let (mut start, mut is_quoted, mut is_gap) = (0, false, false);
+    let mut start = 0;
+    let mut is_quoted = false;
+    let mut is_gap = false;
     for (index, character) in line.char_indices() {
         if is_gap && character != ' ' {
             words.push(Word::from(&line[start..index]));

@@ -27,7 +27,8 @@ fn find_cycles_from<'a>(
     let mut path: Vec<(&str, usize)> = vec![(start, 0)];
     let mut positions: HashMap<&str, usize> = HashMap::from([(start, 0)]);
     while let Some((name, next)) = path.last_mut() {
-        let (name, edge) = (*name, *next);
+        let name = *name;
+        let edge = *next;
         *next += 1;
         let target = match edges.get(name).and_then(|targets| targets.get(edge)) {
             Some(target) if !done.contains(name) => *target,

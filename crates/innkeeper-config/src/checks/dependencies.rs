@@ -73,7 +73,9 @@ fn check_share(
     index: usize,
     sources: &mut [ParsedSource<'_>],
 ) {
-    let (name, own, narrow) = (&other.name, located.draft.share.as_str(), other.share.as_str());
+    let name = &other.name;
+    let own = located.draft.share.as_str();
+    let narrow = other.share.as_str();
     let message = format!("`{name}` has `share: {narrow}`, but this server has `share: {own}`");
     let entry = Some(located.entry_index);
     report_dependency(sources, located, (entry, index), Severity::Error, message);

@@ -34,7 +34,8 @@ pub(crate) fn remote(
 ) -> Option<TransportConfig> {
     let url = url(checker, kind, typed.url.take());
     let headers = headers(checker, typed.headers.take().unwrap_or_default());
-    let (url, headers) = (url?, headers?);
+    let url = url?;
+    let headers = headers?;
     match kind {
         raw::Transport::Stdio | raw::Transport::InProcess => None,
         raw::Transport::Http => Some(TransportConfig::Http { url, headers }),

@@ -99,7 +99,8 @@ fn has_credentials_header(text: &str) -> bool {
 
 /// Removes the references `${…}` from a text.
 fn without_references(text: &str) -> String {
-    let (mut output, mut rest) = (String::new(), text);
+    let mut output = String::new();
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((_, after)) = after.split_once('}') else { break };
         output.push_str(before);

@@ -61,7 +61,8 @@ pub(crate) fn server(
         .filter_map(|(i, raw::StringElement(name))| Some((i, name?)));
     let dependencies: Vec<(usize, String)> = dependencies.collect();
     let position = report.source().position(entry.at);
-    let (name, required) = (entry.name.clone(), typed.required.unwrap_or(true));
+    let name = entry.name.clone();
+    let required = typed.required.unwrap_or(true);
     let mut draft = ServerDraft {
         name,
         position,
@@ -103,7 +104,8 @@ pub(crate) fn server(
 impl EntryChecker<'_> {
     /// Returns the kind of the transport, or `None` after an error.
     fn transport_kind(&mut self, typed: &raw::Server) -> Option<raw::Transport> {
-        let (command, url) = (self.has("command"), self.has("url"));
+        let command = self.has("command");
+        let url = self.has("url");
         match (typed.kind, command, url) {
             (Some(kind), ..) => Some(kind),
             (None, true, false) => Some(raw::Transport::Stdio),
@@ -160,7 +162,8 @@ impl EntryChecker<'_> {
         let shared = SharedSettings::resolve(host, typed.shared);
         let needs: IndexSet<String> = dependencies.iter().map(|(_, name)| name.clone()).collect();
         let position = self.report.source().position(self.entry.at);
-        let (name, key) = (self.entry.name.clone(), self.entry.path.clone());
+        let name = self.entry.name.clone();
+        let key = self.entry.path.clone();
         ServerConfig {
             required: typed.required.unwrap_or(true),
             dependencies: needs.into_iter().collect(),

@@ -218,7 +218,8 @@ fn insert_nested(
         }
         return;
     }
-    let (at, key) = (member.at, outer.to_owned());
+    let at = member.at;
+    let key = outer.to_owned();
     let value = JsonNode { at, kind: NodeKind::Object(vec![member]) };
     members.push(JsonMember { key, source_key: SourceKey::Absent, at, value });
 }

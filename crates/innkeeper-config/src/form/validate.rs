@@ -246,7 +246,8 @@ fn milliseconds_hint(error: &ValidationError<'_>) -> Option<String> {
     let ValidationErrorKind::Maximum { limit } = error.kind() else {
         return None;
     };
-    let (number, limit) = (error.instance().as_f64()?, limit.as_f64()?);
+    let number = error.instance().as_f64()?;
+    let limit = limit.as_f64()?;
     let seconds = number / 1000.0;
     let is_time_out = error.instance_path().as_str().to_ascii_lowercase().ends_with("timeout");
     (is_time_out && seconds <= limit)

@@ -27,9 +27,12 @@ impl Secret {
     /// Masks every part of the secret in the text that is longer than eight bytes. A secret of at
     /// most eight bytes is a placeholder, as for local test servers, and is not masked.
     pub fn mask(&self, text: String) -> String {
-        let (bytes, secret) = (text.as_bytes(), self.expose().as_bytes());
+        let bytes = text.as_bytes();
+        let secret = self.expose().as_bytes();
         let beginnings: HashSet<&[u8]> = secret.windows(MAX_SHOWN_BYTES + 1).collect();
-        let (mut output, mut from, mut at) = (String::new(), 0, 0);
+        let mut output = String::new();
+        let mut from = 0;
+        let mut at = 0;
         while let Some(beginning) = bytes.get(at..=at + MAX_SHOWN_BYTES) {
             let replacement = if beginnings.contains(beginning) {
                 matched_prefix_len(&bytes[at..], secret)

@@ -53,7 +53,8 @@ async fn request_all(peer: &Peer, plan: &InputPlan) -> Result<Responses, RpcErro
 /// Reads the responses in the request. Responses that are missing or invalid are requested again.
 fn read_responses(key: &StateKey, request: &Request, plan: &InputPlan) -> Result<Input, RpcError> {
     let item = request.text("name");
-    let (mut round, mut responses) = (0, &request.params["inputResponses"]);
+    let mut round = 0;
+    let mut responses = &request.params["inputResponses"];
     if plan.has_state {
         match request.params.get("requestState") {
             // Without its state, a call starts again.

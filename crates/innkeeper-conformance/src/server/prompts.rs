@@ -12,7 +12,8 @@ pub(crate) fn get(request: &Request, responses: &Responses) -> Outcome {
     let messages = match request.text("name") {
         "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
         "test_prompt_with_arguments" => {
-            let (first, second) = (request.argument("arg1"), request.argument("arg2"));
+            let first = request.argument("arg1");
+            let second = request.argument("arg2");
             vec![text(&format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
         }
         "test_prompt_with_embedded_resource" => {

@@ -24,7 +24,8 @@ impl ApiKeyTable {
     /// The time does not depend on the key: the comparison reads every byte of every hash.
     pub(super) fn find(&self, key: &str) -> Option<Principal> {
         let presented = digest(&SHA256, key.as_bytes());
-        let (mut found, mut position) = (Choice::from(0), 0_u64);
+        let mut found = Choice::from(0);
+        let mut position = 0_u64;
         for (index, known) in (0_u64..).zip(&self.0) {
             let is_equal = known.sha256.ct_eq(presented.as_ref());
             position.conditional_assign(&index, is_equal);

@@ -40,7 +40,8 @@ impl<'a> Credential<'a> {
     pub(super) fn from_headers(headers: &'a HeaderMap) -> Result<Self, CredentialError> {
         let mut bearer = headers.get_all(AUTHORIZATION).iter();
         let mut keys = headers.get_all(API_KEY_HEADER).iter();
-        let (first_bearer, first_key) = (bearer.next(), keys.next());
+        let first_bearer = bearer.next();
+        let first_key = keys.next();
         if bearer.next().is_some() || keys.next().is_some() {
             return Err(CredentialError::Several);
         }

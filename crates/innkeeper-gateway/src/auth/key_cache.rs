@@ -129,7 +129,8 @@ impl KeyCache {
         }
         state.last_fetch = Some(Instant::now());
         let (end, ended) = watch::channel(());
-        let (fetch, shared) = ((self.fetch)(), Arc::downgrade(&self.state));
+        let fetch = (self.fetch)();
+        let shared = Arc::downgrade(&self.state);
         let task = OwnedTask::spawn(async move {
             let result = timeout(FETCH_TIMEOUT, fetch).await;
             let result = result.unwrap_or_else(|_| Err("no response in time".to_owned()));

@@ -99,7 +99,8 @@ fn signing_key(raw: RawKey) -> Option<SigningKey> {
 fn public_key(raw: &RawKey) -> Option<PublicKey> {
     let number = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_ref()?).ok();
     let point = |bytes: usize| {
-        let (x, y) = (number(&raw.x)?, number(&raw.y)?);
+        let x = number(&raw.x)?;
+        let y = number(&raw.y)?;
         (x.len() == bytes && y.len() == bytes).then(|| [&[4], &x[..], &y[..]].concat())
     };
     match (raw.kty.as_str(), raw.crv.as_deref()) {

@@ -67,7 +67,8 @@ mod linux {
     /// Returns the user whose socket is the other end of a connection; `None` if a process has closed
     /// it already: the system names root as the user of such a socket.
     pub(super) fn user(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<u32>> {
-        let (local, peer) = (canonical(local), canonical(peer));
+        let local = canonical(local);
+        let peer = canonical(peer);
         let is_other_end = |entry: &TcpNetEntry| {
             canonical(entry.local_address) == peer && canonical(entry.remote_address) == local
         };

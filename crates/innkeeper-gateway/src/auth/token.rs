@@ -142,7 +142,8 @@ fn check_claims(
     if !audiences.iter().any(|audience| has_audience(claims.get("aud"), audience)) {
         return Err(TokenError::Audience);
     }
-    let (now, leeway) = (now.as_secs_f64(), CLOCK_LEEWAY.as_secs_f64());
+    let now = now.as_secs_f64();
+    let leeway = CLOCK_LEEWAY.as_secs_f64();
     let expires = claims.get("exp").and_then(Value::as_f64).ok_or(TokenError::Time)?;
     if now >= expires + leeway {
         return Err(TokenError::Expired);

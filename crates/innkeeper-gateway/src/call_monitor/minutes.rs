@@ -95,7 +95,8 @@ impl MinuteSeries {
                 latencies.map_or(0.0, |known| known.value_at_quantile(quantile) as f64 / 1000.0)
             };
             let RecordedMinute { calls, errors, cancelled, .. } = *minute;
-            let (p50_millis, p95_millis) = (millis(0.50), millis(0.95));
+            let p50_millis = millis(0.50);
+            let p95_millis = millis(0.95);
             Minute { number, calls, errors, cancelled, p50_millis, p95_millis }
         });
         minutes.collect()

@@ -34,7 +34,8 @@ pub(super) fn kept_reply(reply: &Reply) -> Box<RawValue> {
              `largeResults` of an endpoint stores such results"
         );
         let data = to_raw_value(&json!({ "mayHaveRun": true })).ok();
-        let (code, data) = (code::INTERNAL_ERROR, data.as_deref());
+        let code = code::INTERNAL_ERROR;
+        let data = data.as_deref();
         to_raw_value(&KeptReply::Error { code, message: &message, data }).unwrap_or_default()
     })
 }

@@ -50,8 +50,9 @@ pub(super) struct HostTaskCall {
 
 impl TaskCall {
     pub(super) fn for_host(&self) -> HostTaskCall {
-        let (mode, server, created) =
-            (self.mode.clone(), self.server.clone(), self.created.clone());
+        let mode = self.mode.clone();
+        let server = self.server.clone();
+        let created = self.created.clone();
         HostTaskCall { mode, server, created }
     }
 }
@@ -131,7 +132,8 @@ impl ClientTasks {
                 return Err(RpcError::new(code::INTERNAL_ERROR, message));
             }
         };
-        let (server, created) = (server.clone(), Arc::default());
+        let server = server.clone();
+        let created = Arc::default();
         Ok(Some(TaskCall { mode, server, counted, created }))
     }
 
@@ -276,7 +278,8 @@ impl Calls {
             task: Some(ids),
             may_repeat: false,
         };
-        let (method, reference) = (request.method.to_owned(), reference.clone());
+        let method = request.method.to_owned();
+        let reference = reference.clone();
         let offered = server.clone();
         let call = move |options: CallOptions| async move {
             // The wait for the server may have started it.

@@ -86,7 +86,8 @@ impl Calls {
                     caller.client.as_ref().filter(|_| answers && caller.era() == Era::Legacy);
                 let mut callback: Option<Arc<dyn Callback>> = None;
                 if let Some(client) = client {
-                    let (client, sink) = (client.clone(), request.sink.clone());
+                    let client = client.clone();
+                    let sink = request.sink.clone();
                     let task = target.task.cloned();
                     callback = Some(Arc::new(ClientCallback { client, sink, task }));
                 }
@@ -161,9 +162,11 @@ impl Calls {
         }
         let stream = CurrentStream::new(request_stream(request));
         let wants = wants_notifications(request, &server);
-        let (calls_of_all, servers) = (self.clone(), self.offers.servers.clone());
+        let calls_of_all = self.clone();
+        let servers = self.offers.servers.clone();
         let filter = NotificationFilter::new(request, target.task);
-        let (item, current) = (identity.item.clone(), stream.clone());
+        let item = identity.item.clone();
+        let current = stream.clone();
         let calls = request.caller.calls.clone();
         // The callback refuses what the client does not declare, and records it.
         options.client_capabilities = Some(request.caller.identity.with_all_kinds().into());
@@ -241,8 +244,9 @@ impl Calls {
             let text = skim::remove_member(params.get(), "_meta");
             RawValue::from_string(text).unwrap_or_default()
         });
-        let (host, name, method) =
-            (server.upstream.host.clone(), server.name.clone(), request.method.to_owned());
+        let host = server.upstream.host.clone();
+        let name = server.name.clone();
+        let method = request.method.to_owned();
         let target = CallTarget {
             server,
             item: request.method,

@@ -59,8 +59,9 @@ impl Calls {
         };
         let target =
             CallTarget { server, item: &uri, digest_of: None, task: None, may_repeat: true };
-        let (host, name, address) =
-            (server.upstream.host.clone(), server.name.clone(), uri.clone());
+        let host = server.upstream.host.clone();
+        let name = server.name.clone();
+        let address = uri.clone();
         let call = move |options: CallOptions| async move {
             host.read_resource(&address, Some(&name), options).await
         };
@@ -80,7 +81,8 @@ impl Calls {
             let value = request.param(key).ok_or_else(|| invalid(key))?;
             serde_json::from_str(value).map_err(|_| invalid(key))
         };
-        let (reference, argument) = (read("ref")?, read("argument")?);
+        let reference = read("ref")?;
+        let argument = read("argument")?;
         let text = |value: &Value, key: &str| value.get(key)?.as_str().map(ToOwned::to_owned);
         let name = text(&argument, "name").ok_or_else(|| invalid("argument/name"))?;
         let value = text(&argument, "value").ok_or_else(|| invalid("argument/value"))?;
@@ -122,7 +124,8 @@ impl Calls {
         let shown = item.clone();
         let target =
             CallTarget { server, item: &shown, digest_of: None, task: None, may_repeat: true };
-        let (host, server_name) = (server.upstream.host.clone(), server.name.clone());
+        let host = server.upstream.host.clone();
+        let server_name = server.name.clone();
         let call = move |options: CallOptions| async move {
             let reference = if is_prompt {
                 CompletionReference::Prompt(&item)

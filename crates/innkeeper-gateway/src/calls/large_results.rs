@@ -123,7 +123,8 @@ impl LargeResults {
             }
             GatewayTool::SelectResult => {
                 let arguments: SelectArguments = parse(tool, arguments)?;
-                let (pointer, limit) = (arguments.pointer, page_bytes(arguments.limit));
+                let pointer = arguments.pointer;
+                let limit = page_bytes(arguments.limit);
                 let select = move |stored: &StoredResult| selected(stored, &pointer, limit);
                 self.with_result(caller, &arguments.uri, select).await
             }
@@ -165,7 +166,8 @@ impl LargeResults {
                 Era::Modern => envelope::code::INVALID_PARAMS,
             };
             let data = to_raw_value(&json!({ "uri": uri })).ok();
-            let (kind, message) = (ErrorKind::UnknownItem, not_stored(uri));
+            let kind = ErrorKind::UnknownItem;
+            let message = not_stored(uri);
             return Some(Err(RpcError { kind, code, message, data }));
         };
         let content = json!({ "uri": uri, "mimeType": stored.mime_type(), "text": stored.text });
@@ -202,7 +204,8 @@ fn page_bytes(limit: Option<f64>) -> usize {
 
 /// Returns the text of a page and its place.
 fn read(stored: &StoredResult, offset: usize, limit: usize) -> Vec<String> {
-    let (page, size) = (text_page(&stored.text, offset, limit), stored.text.len());
+    let page = text_page(&stored.text, offset, limit);
+    let size = stored.text.len();
     let next = (page.end < size).then_some(page.end);
     let place = json!({ "offset": page.start, "nextOffset": next, "size": size });
     vec![stored.text.get(page).unwrap_or_default().to_owned(), place.to_string()]
@@ -322,7 +325,8 @@ impl Storing<'_> {
     fn store(&self, text: String, is_json: bool) -> Option<StoredPart> {
         let head = text.get(text_page(&text, 0, MAX_HEAD_BYTES.min(self.max_bytes)))?.to_owned();
         let stored = StoredResult { text, is_json };
-        let (bytes, mime_type) = (stored.text.len(), stored.mime_type());
+        let bytes = stored.text.len();
+        let mime_type = stored.mime_type();
         let principal = &self.caller.principal;
         let uri = self.stored.insert(principal, stored, self.limits.ttl);
         if uri.is_none() {

@@ -62,7 +62,8 @@ impl Calls {
         let outcome = self.try_answer(id, operator, answer).await;
         if let Ok(AnswerOutcome::Won(question)) = &outcome {
             let Question { content, state, .. } = &**question;
-            let (kind, name) = (content.kind, shown_name(&content.host_name));
+            let kind = content.kind;
+            let name = shown_name(&content.host_name);
             let text = format!("{kind} of `{name}` for `{}`: {state}", content.principal);
             self.audit_log.record_answer(&Principal::new(operator), &text);
         }
@@ -157,7 +158,8 @@ impl Calls {
         }
         let change = QuestionChange::claim(operator, questions.process());
         let (sender, receiver) = oneshot::channel();
-        let (calls, questions) = (self.clone(), questions.clone());
+        let calls = self.clone();
+        let questions = questions.clone();
         // In a task: a claim whose operator leaves meanwhile must run, because nobody else runs the call.
         approvals.tasks.spawn(async move {
             let outcome = match questions.store().change(id, &change).await {

@@ -61,7 +61,8 @@ impl Calls {
             return None;
         }
         let revision = caller.identity.revision.as_str();
-        let (server, item) = ((*target.server.name).to_owned(), target.item.to_owned());
+        let server = (*target.server.name).to_owned();
+        let item = target.item.to_owned();
         let question = NewQuestion {
             kind: QuestionKind::Elicitation,
             principal: (**caller.principal.id()).to_owned(),

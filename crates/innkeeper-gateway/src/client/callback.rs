@@ -19,7 +19,9 @@ pub(crate) struct ClientCallback {
 
 impl Callback for ClientCallback {
     fn respond(&self, request: ServerRequest) -> CallbackFuture {
-        let (client, sink, task) = (self.client.clone(), self.sink.clone(), self.task.clone());
+        let client = self.client.clone();
+        let sink = self.sink.clone();
+        let task = self.task.clone();
         Box::pin(async move {
             let ServerRequest { method, params, .. } = &request;
             client.ask_for_task(&sink, method, params.as_deref(), task.as_ref()).await

@@ -132,7 +132,8 @@ impl EventBody {
         if self.next_renewal <= Instant::now() {
             return self.renew().await;
         }
-        let (gateway, next_renewal) = (self.gateway.clone(), self.next_renewal);
+        let gateway = self.gateway.clone();
+        let next_renewal = self.next_renewal;
         let next = async {
             loop {
                 tokio::select! {

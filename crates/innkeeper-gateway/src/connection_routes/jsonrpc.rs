@@ -162,7 +162,8 @@ impl ServiceClient {
             }
         };
         let mut waiting = messages.into_iter().enumerate();
-        let (mut running, mut message) = (FuturesOrdered::new(), Vec::new());
+        let mut running = FuturesOrdered::new();
+        let mut message = Vec::new();
         loop {
             let free = MAX_CONCURRENT_OF_BATCH - running.len();
             for (index, member) in waiting.by_ref().take(free) {
@@ -440,7 +441,8 @@ fn reply_text(id: &RequestId, reply: &MethodReply) -> String {
 fn error_text(id: Option<&RequestId>, error: &ConnectionError) -> String {
     let id = id.map_or(ErrorId::Null, ErrorId::Request);
     let data = error.data.as_ref().and_then(|data| to_raw_value(data).ok());
-    let (code, mut line) = (error.code.number(), Vec::new());
+    let code = error.code.number();
+    let mut line = Vec::new();
     let written =
         envelope::write_error_with_data(&mut line, id, code, &error.message, data.as_deref());
     written.unwrap_or_default();

@@ -94,9 +94,11 @@ impl ConnectionAccess {
         feature: impl Into<Arc<str>>,
         router: Router<S>,
     ) -> Router<S> {
-        let (access, feature) = (self.clone(), feature.into());
+        let access = self.clone();
+        let feature = feature.into();
         router.layer(from_fn(move |request: Request, next: Next| {
-            let (access, feature) = (access.clone(), feature.clone());
+            let access = access.clone();
+            let feature = feature.clone();
             async move { access.run_with_feature(&feature, request, next).await }
         }))
     }

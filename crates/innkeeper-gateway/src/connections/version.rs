@@ -58,7 +58,8 @@ impl VersionCompatibility {
         match self {
             Self::Exact => order.is_eq(),
             Self::Compatible => {
-                let (ours, theirs) = (&server.0, &client.0);
+                let ours = &server.0;
+                let theirs = &client.0;
                 ours.major == theirs.major && (ours.major > 0 || ours.minor == theirs.minor)
             }
             Self::Any => true,

@@ -17,7 +17,8 @@ pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
     let of = |value: fn(&Minute) -> f64| minutes.iter().map(value).collect::<Vec<f64>>();
     let calls = of(|minute| minute.calls as f64);
     let errors = of(|minute| minute.errors as f64);
-    let (p50, p95) = (of(|minute| minute.p50_millis), of(|minute| minute.p95_millis));
+    let p50 = of(|minute| minute.p50_millis);
+    let p95 = of(|minute| minute.p95_millis);
     let total = |values: &[f64]| values.iter().sum::<f64>() as u64;
     let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let series = |values, class| Series { values, class };

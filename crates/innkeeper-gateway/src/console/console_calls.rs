@@ -188,7 +188,8 @@ impl ConsoleCalls {
         arguments: Box<RawValue>,
     ) -> Result<Arc<ConsoleCall>, TooManyCalls> {
         let call = self.add(principal, tool, arguments)?;
-        let (running, gateway_of_task) = (call.clone(), gateway.clone());
+        let running = call.clone();
+        let gateway_of_task = gateway.clone();
         gateway.tasks.spawn(async move { run(&gateway_of_task, &running).await });
         Ok(call)
     }

@@ -197,7 +197,8 @@ pub(crate) struct Time(pub(crate) DateTime<Utc>);
 
 impl HtmlValue for Time {
     fn write_html(&self, out: &mut String) {
-        let (long, short) = (self.0.format("%Y-%m-%dT%H:%M:%SZ"), self.0.format("%H:%M:%S"));
+        let long = self.0.format("%Y-%m-%dT%H:%M:%SZ");
+        let short = self.0.format("%H:%M:%S");
         write(out, format_args!("<time datetime=\"{long}\" title=\"{long}\">{short}</time>"));
     }
 }

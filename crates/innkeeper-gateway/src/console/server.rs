@@ -10,7 +10,8 @@ use crate::error::shown_name;
 
 /// Returns the server that a query or a form names.
 async fn find_row(request: &ConsoleRequest<'_>, fields: &Fields) -> Option<ServerRow> {
-    let (name, host) = (fields.get("name"), fields.get("host"));
+    let name = fields.get("name");
+    let host = fields.get("host");
     let host = host.and_then(|number| number.parse::<u64>().ok());
     server_rows(request.gateway).await.into_iter().find(|row| {
         Some(&*row.name) == name && host.is_none_or(|number| row.upstream.number == number)
@@ -26,7 +27,8 @@ pub(super) async fn restart(request: &ConsoleRequest<'_>) -> Reply {
     let Some(row) = find_row(request, &request.form).await else { return unknown_server() };
     let text = format!("restart of the server `{}`", shown_name(&row.name));
     request.gateway.audit_log.record("server-restart", Some(&request.visitor.principal), &text);
-    let (host, name) = (row.upstream.host.clone(), row.name.clone());
+    let host = row.upstream.host.clone();
+    let name = row.name.clone();
     request.gateway.tasks.spawn(async move {
         if let Err(error) = host.restart_server(&name).await {
             tracing::warn!(server = &*name, %error, "server not restarted");

@@ -84,7 +84,8 @@ pub(super) async fn server_rows(gateway: &GatewayState) -> Vec<ServerRow> {
 
 fn rows_of_host(host: &SharedHost, table: Option<&ProcessTable>) -> Vec<ServerRow> {
     let SharedHost { share, client, upstream } = host;
-    let (mut metrics, catalog) = (upstream.host.metrics(), upstream.host.catalog());
+    let mut metrics = upstream.host.metrics();
+    let catalog = upstream.host.catalog();
     let usage = table.map(|table| upstream.host.process_usage(table));
     let rows = upstream.host.status().into_iter().map(|(name, status)| ServerRow {
         share: *share,
@@ -163,7 +164,8 @@ fn write_row(out: &mut Html, row: &ServerRow) {
     );
     let has_latency = metrics.success_count + metrics.error_count > 0;
     if has_latency {
-        let (p50, p95) = (Decimal(metrics.p50_latency), Decimal(metrics.p95_latency));
+        let p50 = Decimal(metrics.p50_latency);
+        let p95 = Decimal(metrics.p95_latency);
         html!(out, "<td class=\"n\">{}</td><td class=\"n\">{}</td>", p50, p95);
     } else {
         html!(out, "<td class=\"n dim\">–</td><td class=\"n dim\">–</td>");

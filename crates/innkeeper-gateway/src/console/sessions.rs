@@ -120,7 +120,8 @@ impl Sessions {
 
     /// Returns the session with an id.
     pub(crate) fn find(&self, id: &str) -> Option<FoundSession> {
-        let (key, now) = (hash(id), Instant::now());
+        let key = hash(id);
+        let now = Instant::now();
         let mut table = self.table();
         let session = table.get_mut(&key)?;
         if session.has_ended(now) {

@@ -38,7 +38,8 @@ fn axis_maximum(value: f64) -> f64 {
 pub(super) fn write(out: &mut Html, label: &str, minutes: usize, series: &[Series<'_>]) {
     let largest = series.iter().flat_map(|one| one.values).copied().fold(0.0, f64::max);
     let maximum = axis_maximum(largest);
-    let (width, height) = (WIDTH - LEFT, HEIGHT - BOTTOM - TOP);
+    let width = WIDTH - LEFT;
+    let height = HEIGHT - BOTTOM - TOP;
     html!(
         out,
         "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",

@@ -15,8 +15,10 @@ const MAX_ROWS: usize = 500;
 const MAX_SUMMARY_CHARS: usize = 160;
 
 pub(super) async fn show(request: &ConsoleRequest<'_>) -> Reply {
-    let (query, server) = (request.query.get("q"), request.query.get("server"));
-    let (query, server) = (query.unwrap_or_default().trim(), server.unwrap_or_default());
+    let query = request.query.get("q");
+    let server = request.query.get("server");
+    let query = query.unwrap_or_default().trim();
+    let server = server.unwrap_or_default();
     let principal = &request.visitor.principal;
     let offering = match request.gateway.offers.offering(&caller(principal)).await {
         Ok(offering) => offering,

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::*;
+use crate::replicas::EntryKind;
+use crate::replicas::StreamLog;
 
 fn message(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())

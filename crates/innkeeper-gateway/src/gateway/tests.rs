@@ -15,6 +15,7 @@ use crate::options::GatewayOptions;
 use crate::origin::{OriginCheck, OriginSettings};
 use crate::redis_client::RedisClient;
 use crate::replicas::ReplicaOptions;
+use crate::replicas::Replicas;
 
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -30,7 +30,8 @@ impl Methods {
         telemetry: &Telemetry,
         request: ClientRequest<'_>,
     ) -> Reply {
-        let (method, caller) = (request.method, request.caller);
+        let method = request.method;
+        let caller = request.caller;
         let in_meta = if telemetry.has_traces() { meta_trace(&request) } else { None };
         let parent = in_meta.as_ref().or(caller.header_trace.as_ref());
         let item = match method {

@@ -81,7 +81,9 @@ impl ToolSearch {
         names: &[&str],
         permits: impl Fn(&str) -> bool,
     ) -> (String, bool) {
-        let (mut found, mut unknown, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let mut found = Vec::new();
+        let mut unknown = Vec::new();
+        let mut left_out = Vec::new();
         let mut bytes = 0;
         for name in names {
             match self.find(name).filter(|tool| permits(&tool.name)) {

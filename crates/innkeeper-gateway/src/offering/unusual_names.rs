@@ -23,7 +23,8 @@ fn long_names(names: &[&str]) -> Option<String> {
     let lengths = names.iter().map(|name| (name.chars().count(), name));
     let long: Vec<_> = lengths.filter(|(length, _)| *length > MAX_COMMON_NAME_CHARS).collect();
     let (length, name) = long.iter().max_by_key(|(length, _)| *length)?;
-    let (count, name) = (long.len(), display_safe(name));
+    let count = long.len();
+    let name = display_safe(name);
     Some(format!(
         "{count} names of tools or prompts have more than {MAX_COMMON_NAME_CHARS} characters, which \
          several models and clients do not take; MCP permits {MAX_NAME_CHARS}, and the longest, \

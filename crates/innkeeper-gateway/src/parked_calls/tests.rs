@@ -1,9 +1,14 @@
 //! Tests of parked calls: the bytes that they pass, and their time.
 
+use innkeeper_host::ServerRequest;
+use innkeeper_protocol::skim;
+
 use innkeeper_host::CallReference;
 use innkeeper_protocol::{Revision, method};
 
 use super::*;
+use crate::client::ClientIdentity;
+use crate::principal::Principal;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()

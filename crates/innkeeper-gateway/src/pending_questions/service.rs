@@ -57,7 +57,8 @@ pub struct PendingQuestions {
 impl PendingQuestions {
     /// Creates the questions of one process.
     pub fn new(store: Arc<dyn QuestionStore>, options: QuestionOptions) -> Self {
-        let (number, random) = (std::process::id(), Uuid::new_v4().simple().to_string());
+        let number = std::process::id();
+        let random = Uuid::new_v4().simple().to_string();
         let process = format!("{number}-{}", random.get(..8).unwrap_or_default()).into();
         Self { store, options, process }
     }

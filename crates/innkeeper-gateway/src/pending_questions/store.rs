@@ -76,7 +76,8 @@ impl QuestionChange {
 
     /// An operator approves a call, and a process runs the call.
     pub fn claim(operator: &str, process: &str) -> Self {
-        let (by, process) = (Some(operator.to_owned()), Some(process.to_owned()));
+        let by = Some(operator.to_owned());
+        let process = Some(process.to_owned());
         Self { by, process, ..Self::new(QuestionStep::Claim) }
     }
 

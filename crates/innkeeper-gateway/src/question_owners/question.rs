@@ -120,7 +120,8 @@ impl OpenQuestion {
     }
 
     fn refuse(&self, request: &ServerRequest, refusal: Refusal) -> CallbackError {
-        let (server, reason) = (&*request.server, refusal.reason());
+        let server = &*request.server;
+        let reason = refusal.reason();
         let count = self.owners.refused_count.fetch_add(1, Ordering::Relaxed) + 1;
         // The first ones, and then fewer and fewer, so that a server cannot flood the log.
         if count <= 16 || count.is_power_of_two() {

@@ -29,7 +29,8 @@ pub(super) struct Lease {
 
 impl Lease {
     pub(super) fn new(duration: Duration) -> Self {
-        let (valid_until, epoch) = (AtomicU64::new(0), AtomicU64::new(0));
+        let valid_until = AtomicU64::new(0);
+        let epoch = AtomicU64::new(0);
         Self { duration, created: Instant::now(), valid_until, epoch }
     }
 

@@ -195,7 +195,8 @@ impl Replicas {
         let reply: Reply = shared.redis.run(&call).await?;
         match reply.name() {
             "owned" | "claimed" => {
-                let (fence, moves) = (reply.number(0)?, reply.number(1)?);
+                let fence = reply.number(0)?;
+                let moves = reply.number(1)?;
                 Ok(Claim::Owned(shared.owned.confirm(key, fence, moves, epoch)))
             }
             "elsewhere" => {

@@ -133,8 +133,8 @@ impl Default for EndedCalls {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel(MAX_ENDED);
         let (broken, broken_receiver) = mpsc::channel(MAX_BROKEN);
-        let (receiver, broken_receiver) =
-            (Mutex::new(Some(receiver)), Mutex::new(Some(broken_receiver)));
+        let receiver = Mutex::new(Some(receiver));
+        let broken_receiver = Mutex::new(Some(broken_receiver));
         Self { sender, receiver, broken, broken_receiver }
     }
 }

@@ -28,7 +28,8 @@ pub(super) fn description<'t>(
     tools: impl Iterator<Item = &'t ListItem>,
     needs_credential: bool,
 ) -> Value {
-    let (mut paths, mut components) = (Map::new(), Components::default());
+    let mut paths = Map::new();
+    let mut components = Components::default();
     components.schemas.insert("Problem".to_owned(), problem_schema());
     for tool in tools {
         // The host excludes definitions that are no JSON object.

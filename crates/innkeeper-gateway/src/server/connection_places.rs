@@ -72,7 +72,8 @@ struct Places {
 
 impl ConnectionPlaces {
     pub(super) fn new(limit: &Arc<PrincipalLimit>) -> Self {
-        let (principals, is_refused) = (Mutex::default(), SetOnce::new());
+        let principals = Mutex::default();
+        let is_refused = SetOnce::new();
         Self(Arc::new(Places { limit: limit.clone(), principals, is_refused }))
     }
 

@@ -41,7 +41,8 @@ impl GatewayCallbacks {
         let builder =
             builder.log_level(LogLevel::Debug).ping_unresponsive(true).revive_servers(true);
         kinds.iter().fold(builder, |builder, kind| {
-            let (sole_client, upstream) = (self.sole_client.clone(), upstream.clone());
+            let sole_client = self.sole_client.clone();
+            let upstream = upstream.clone();
             let session = session.cloned();
             let kind = match sole_client {
                 Some(_) => kind.clone(),

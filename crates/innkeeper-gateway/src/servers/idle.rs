@@ -99,7 +99,8 @@ impl UnusedServer {
 impl Servers {
     /// Returns the ready servers that nobody uses and that no running server depends on.
     fn unused_servers(&self) -> Vec<UnusedServer> {
-        let (upstreams, settings) = (self.upstreams(), self.settings());
+        let upstreams = self.upstreams();
+        let settings = self.settings();
         let mut unused = Vec::new();
         for upstream in &upstreams {
             let catalog = upstream.host.catalog();
@@ -120,7 +121,8 @@ impl Servers {
                 if let Some(process) = upstream.server_use(name).take_unused()
                     && !has_dependent()
                 {
-                    let (upstream, name) = (upstream.clone(), name.clone());
+                    let upstream = upstream.clone();
+                    let name = name.clone();
                     unused.push(UnusedServer { upstream, name, process });
                 }
             }
@@ -136,7 +138,9 @@ impl Servers {
         else {
             return;
         };
-        let (servers, upstream, process) = (self.clone(), upstream.clone(), process.clone());
+        let servers = self.clone();
+        let upstream = upstream.clone();
+        let process = process.clone();
         self.tasks.spawn(async move {
             // The calls in flight end with the server.
             let mut process = process.write_owned().await;
@@ -195,7 +199,9 @@ impl Servers {
         name: &Arc<str>,
         reserved: Option<Reservation>,
     ) -> Pin<Box<dyn Future<Output = Result<InUse, RpcError>> + Send>> {
-        let (servers, upstream, name) = (self.clone(), upstream.clone(), name.clone());
+        let servers = self.clone();
+        let upstream = upstream.clone();
+        let name = name.clone();
         // Boxed, because the start of a server uses its dependencies.
         Box::pin(async move {
             let server_use = upstream.server_use(&name);
@@ -210,7 +216,8 @@ impl Servers {
                     drop(guard);
                     let (outcome, turn) = server_use.join_start();
                     if let Some(turn) = turn {
-                        let (starting, server_use) = (servers.clone(), server_use.clone());
+                        let starting = servers.clone();
+                        let server_use = server_use.clone();
                         servers.tasks.spawn(async move {
                             let start =
                                 starting.start_server(&upstream, &name, &server_use, reserved);
@@ -374,7 +381,8 @@ impl Servers {
     /// Measures the memory of all servers. Returns `None` on systems that do not report it.
     async fn measure_memory(&self) -> Option<MemoryUsage> {
         let table = spawn_blocking(ProcessTable::read).await.ok()??;
-        let (mut used, mut largest) = (0, None);
+        let mut used = 0;
+        let mut largest = None;
         for upstream in self.upstreams() {
             for (name, usage) in upstream.host.process_usage(&table) {
                 let bytes = usage.resident_bytes;

@@ -138,7 +138,9 @@ fn describe(value: &str) -> (&'static str, Option<usize>, Option<Vec<String>>) {
     match value.as_bytes().first() {
         Some(b'[') => ("array", Some(skim::elements(value).count()), None),
         Some(b'{') => {
-            let (mut keys, mut count, mut bytes) = (Vec::new(), 0, 0);
+            let mut keys = Vec::new();
+            let mut count = 0;
+            let mut bytes = 0;
             for (key, _) in skim::members(value) {
                 count += 1;
                 bytes += key.len();

@@ -82,7 +82,8 @@ impl TextPattern {
         limit: usize,
         mut is_over: impl FnMut() -> bool,
     ) -> TextMatches {
-        let (mut matches, start) = (Vec::new(), text.floor_char_boundary(offset));
+        let mut matches = Vec::new();
+        let start = text.floor_char_boundary(offset);
         let mut at = start;
         while at < text.len() {
             // Each search makes progress.

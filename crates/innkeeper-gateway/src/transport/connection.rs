@@ -254,7 +254,8 @@ impl Connection {
             incoming::accept(&self.gateway, &self.client, message);
             return;
         };
-        let (gateway, sink) = (self.gateway.clone(), self.sink.clone());
+        let gateway = self.gateway.clone();
+        let sink = self.sink.clone();
         let method = method.into_owned();
         let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
         let is_initialize = method == innkeeper_protocol::method::INITIALIZE;

@@ -179,7 +179,8 @@ impl Accepted {
         let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut ranges = values.flat_map(|value| value.split(',')).peekable();
         ranges.peek()?;
-        let (mut json, mut events) = (MediaMatch::default(), MediaMatch::default());
+        let mut json = MediaMatch::default();
+        let mut events = MediaMatch::default();
         for range in ranges {
             let mut parts = range.split(';').map(str::trim);
             let kind = parts.next().unwrap_or_default();

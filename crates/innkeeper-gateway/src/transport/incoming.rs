@@ -121,10 +121,12 @@ pub(super) async fn respond_started(
             Some(_) => modern_identity(&meta)?,
             None => client.identity().cloned().unwrap_or_else(unknown_identity),
         };
-        let (principal, endpoint) = (client.principal.clone(), client.endpoint);
+        let principal = client.principal.clone();
+        let endpoint = client.endpoint;
         let subscription = connected.subscription.clone();
         let client = Some(client.clone());
-        let (transport, header_trace) = (connected.transport, connected.header_trace.clone());
+        let transport = connected.transport;
+        let header_trace = connected.header_trace.clone();
         let caller = Caller {
             principal,
             endpoint,

@@ -63,7 +63,8 @@ fn compare_ids(golden: &[PlacedId], actual: &[PlacedId]) -> Option<Mismatch> {
     let mut actual_ids: HashMap<&str, &str> = HashMap::new();
     let mut golden_ids: HashMap<&str, &str> = HashMap::new();
     for at in 0..golden.len().max(actual.len()) {
-        let (expected, got) = (golden.get(at), actual.get(at));
+        let expected = golden.get(at);
+        let got = actual.get(at);
         let is_same = match (expected, got) {
             (Some(expected), Some(got)) if expected.place == got.place => {
                 match (expected.id.as_deref(), got.id.as_deref()) {

@@ -99,14 +99,17 @@ fn blocks<'b, 'c, 'r>(
 ) -> Vec<Block<'b, 'c, 'r>> {
     let is_equal = |(left, right): &(&Response<'_, '_>, &Response<'_, '_>)| left.keys == right.keys;
     let start = golden.iter().zip(actual).take_while(is_equal).count();
-    let (golden, actual) = (&golden[start..], &actual[start..]);
+    let golden = &golden[start..];
+    let actual = &actual[start..];
     let end = golden.iter().rev().zip(actual.iter().rev()).take_while(is_equal).count();
-    let (golden, actual) = (&golden[..golden.len() - end], &actual[..actual.len() - end]);
+    let golden = &golden[..golden.len() - end];
+    let actual = &actual[..actual.len() - end];
     if golden.len() * actual.len() > MAX_ALIGNED_PAIRS {
         return vec![Block { golden, actual }];
     }
     let mut blocks = Vec::new();
-    let (mut golden_from, mut actual_from) = (0, 0);
+    let mut golden_from = 0;
+    let mut actual_from = 0;
     for (golden_at, actual_at) in common_subsequence(golden, actual) {
         blocks.push(Block {
             golden: &golden[golden_from..golden_at],
@@ -137,7 +140,8 @@ fn common_subsequence(
         }
     }
     let mut pairs = Vec::new();
-    let (mut at, mut other) = (0, 0);
+    let mut at = 0;
+    let mut other = 0;
     while at < golden.len() && other < actual.len() {
         let cell = at * width + other;
         if golden[at].keys == actual[other].keys {

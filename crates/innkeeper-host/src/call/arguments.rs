@@ -181,7 +181,8 @@ fn has_finite_numbers(value: &Value) -> bool {
 
 /// Returns the JSON pointer of the first duplicate key.
 fn find_duplicate_key(text: &RawValue) -> Option<String> {
-    let (mut path, mut duplicate) = (Vec::new(), None);
+    let mut path = Vec::new();
+    let mut duplicate = None;
     let seed = UniqueKeys { path: &mut path, duplicate: &mut duplicate };
     let mut deserializer = serde_json::Deserializer::from_str(text.get());
     // The search ends with an error.

@@ -181,7 +181,8 @@ impl ContentRequest<'_> {
             }
             Ok(CacheRead::Cached(cached, age)) => {
                 connection.instruments.metrics.record_cache_lookup(true);
-                let (server, age_s) = (&*connection.server, age.as_secs_f64());
+                let server = &*connection.server;
+                let age_s = age.as_secs_f64();
                 tracing::debug!(server, method, item, age_s, "cache hit");
                 self.scan_cached(&cached)?;
                 Ok(cached.result().to_owned())
@@ -204,8 +205,11 @@ impl ContentRequest<'_> {
         check: impl FnOnce(&RawValue) -> Result<(), ViewError>,
     ) -> Result<FetchedResult, CallError> {
         let &Self { method, item, connection, scanner, .. } = self;
-        let (progress, retries) = (options.progress.as_ref(), options.retries);
-        let (headers, retry_safe, as_task) = (&[][..], true, false);
+        let progress = options.progress.as_ref();
+        let retries = options.retries;
+        let headers = &[][..];
+        let retry_safe = true;
+        let as_task = false;
         let caller = options.caller(item)?;
         let spec = RequestSpec {
             method: method.into(),
@@ -262,7 +266,8 @@ impl ContentRequest<'_> {
             return Ok(());
         };
         connection.cache.remove_if_same(self.key, cached);
-        let (server, item) = (connection.server.clone(), item.into());
+        let server = connection.server.clone();
+        let item = item.into();
         Err(CallError::Withheld { server, item, findings })
     }
 
@@ -281,8 +286,10 @@ impl ContentRequest<'_> {
         };
         let Some((cached, age)) = stale else { return Err(error) };
         self.scan_cached(&cached)?;
-        let (server, age_s) = (&*self.connection.server, age.as_secs_f64());
-        let (method, item) = (self.method, self.key.item());
+        let server = &*self.connection.server;
+        let age_s = age.as_secs_f64();
+        let method = self.method;
+        let item = self.key.item();
         let error: &dyn std::error::Error = &error;
         tracing::warn!(server, method, item, age_s, error, "stale result returned");
         Ok(cached.to_stale(age))

@@ -1,5 +1,7 @@
 //! Tests of callbacks.
 
+use serde_json::json;
+
 use super::*;
 
 fn fixed_callback(text: &'static str) -> Arc<dyn Callback> {

@@ -66,7 +66,8 @@ impl ContentScanners {
     ) -> Self {
         let scanner_for =
             |kind| Scanner::for_contents(kind, config, server, fingerprints).map(Arc::new);
-        let (prompts, resources) = (ItemKind::Prompt, ItemKind::Resource);
+        let prompts = ItemKind::Prompt;
+        let resources = ItemKind::Resource;
         let [prompts, resources, tasks] = [prompts, resources, ItemKind::Tool].map(scanner_for);
         Self { prompts, resources, tasks }
     }
@@ -92,7 +93,8 @@ impl CatalogEntry {
     ) -> Self {
         let mut excluded_tools = Vec::new();
         let mut unusable_items = listing.unusable.clone();
-        let (mut definition_findings, mode) = (Vec::new(), config.guard.definitions);
+        let mut definition_findings = Vec::new();
+        let mode = config.guard.definitions;
         let mut tools = Vec::with_capacity(listing.tools.len());
         listing.tools.retain(|tool| {
             let name = &tool.view.name;
@@ -103,8 +105,8 @@ impl CatalogEntry {
                 return false;
             }
             if let Some(verdict) = guard::scan_definition(ItemKind::Tool, &tool.raw, mode) {
-                let (withheld, reason) =
-                    (verdict.withheld, excluded_items::exclusion_reason(&verdict));
+                let withheld = verdict.withheld;
+                let reason = excluded_items::exclusion_reason(&verdict);
                 definition_findings.push((Some((ItemKind::Tool, name.as_str().into())), verdict));
                 if withheld {
                     excluded_tools.push(exclude(reason, withheld));
@@ -128,7 +130,8 @@ impl CatalogEntry {
             }
             true
         });
-        let (server, fingerprints) = (&connection.server, &connection.secret_fingerprints);
+        let server = &connection.server;
+        let fingerprints = &connection.secret_fingerprints;
         let excluded_items = ExcludedItems::extract(&mut listing, mode, &mut definition_findings);
         let content_scanners = ContentScanners::from_config(config, server, fingerprints);
         let prompts =
@@ -237,7 +240,8 @@ impl CatalogEntry {
 
     /// Returns the route of the server's resources.
     pub(crate) fn resource_route(&self) -> ResourceRoute {
-        let (timeout, scanner) = (self.timeout, self.content_scanners.resources.clone());
+        let timeout = self.timeout;
+        let scanner = self.content_scanners.resources.clone();
         ResourceRoute { timeout, scanner, connection: self.connection.clone() }
     }
 
@@ -259,7 +263,8 @@ fn tool_route(
     connection: &Arc<Connection>,
     quarantined: &mut Vec<Quarantined>,
 ) -> Result<ToolRoute, String> {
-    let (name, schema) = (&tool.view.name, &tool.view.input_schema);
+    let name = &tool.view.name;
+    let schema = &tool.view.input_schema;
     // Only HTTP in the modern era has parameter headers.
     let modern = connection.negotiated.revision.era() == Era::Modern;
     let has_param_headers = modern && matches!(config.transport, TransportConfig::Http { .. });

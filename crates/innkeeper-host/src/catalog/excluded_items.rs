@@ -102,7 +102,8 @@ fn extract_excluded<V>(
             retained.push(item);
             continue;
         };
-        let (withheld, reason) = (verdict.withheld, exclusion_reason(&verdict));
+        let withheld = verdict.withheld;
+        let reason = exclusion_reason(&verdict);
         findings.push((Some((kind, name(&item.view).as_str().into())), verdict));
         if withheld {
             out.push((item, reason));

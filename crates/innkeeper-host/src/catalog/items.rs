@@ -126,7 +126,8 @@ impl Catalog {
             entry.tools.iter().filter_map(move |route| {
                 let is_routed = Arc::ptr_eq(self.tools.get(&route.public_name)?, route);
                 let definition = *definitions.get(&*route.name).filter(|_| is_routed)?;
-                let (public_name, server) = (&*route.public_name, &*entry.connection.server);
+                let public_name = &*route.public_name;
+                let server = &*entry.connection.server;
                 Some(CatalogTool { public_name, server, definition })
             })
         })

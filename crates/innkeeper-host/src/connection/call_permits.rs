@@ -123,7 +123,8 @@ impl PermitTable {
 
 impl CallPermits {
     pub(crate) fn new(maximum: usize) -> Self {
-        let (without_principal, principals) = (PrincipalCalls::default(), HashMap::default());
+        let without_principal = PrincipalCalls::default();
+        let principals = HashMap::default();
         Self(Mutex::new(PermitTable {
             free: maximum,
             without_principal,

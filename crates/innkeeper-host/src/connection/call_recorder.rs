@@ -91,9 +91,12 @@ impl<'a> CallRecorder<'a> {
             }
             CallOutcome::Failed(_) | CallOutcome::Cancelled => {}
         }
-        let (server, latency_ms) = (&*self.connection.server, millis(latency));
-        let (method, item, id, outcome_text) =
-            (&*self.method, self.item, self.id, outcome.as_str());
+        let server = &*self.connection.server;
+        let latency_ms = millis(latency);
+        let method = &*self.method;
+        let item = self.item;
+        let id = self.id;
+        let outcome_text = outcome.as_str();
         let principal = self.principal;
         match error {
             None => tracing::info!(

@@ -126,7 +126,8 @@ impl<'a, F> Exchange<'a, F> {
         F: Fn(u64, RoundTripParams) -> P,
     {
         let record = &mut self.record;
-        let (permits, caller) = (&self.connection.limits.permits, self.spec.caller);
+        let permits = &self.connection.limits.permits;
+        let caller = self.spec.caller;
         let deadline = self.deadlines.idle_deadline;
         let Some(permit) = permits.acquire(caller.map(|caller| &**caller), deadline).await else {
             record.counts_as_timeout = false;
@@ -148,7 +149,8 @@ impl<'a, F> Exchange<'a, F> {
         record.id = self.connection.session.next_id();
         let trace_context = record.trace_context();
         let further = RoundTripParams { trace_context, ..self.round_trips.params() };
-        let (id, call) = (record.id, Some(self.call()));
+        let id = record.id;
+        let call = Some(self.call());
         let response = self.connection.send(self.spec, id, call, further, self.deadlines).await;
         (Some(response), Some(permit))
     }
@@ -175,7 +177,8 @@ impl<'a, F> Exchange<'a, F> {
         created: &RawValue,
         permit: Option<RequestPermit<'a>>,
     ) -> Result<Box<RawValue>, RequestError> {
-        let (call, deadline) = (self.call(), self.deadlines.deadline);
+        let call = self.call();
+        let deadline = self.deadlines.deadline;
         task_poll::await_result(self.connection, self.spec, call, created, permit, deadline).await
     }
 
@@ -252,6 +255,8 @@ fn call_context<'a, F>(
     spec: &'a RequestSpec<'_, F>,
     callback: Option<&'a CallCallback>,
 ) -> CallContext<'a> {
-    let (method, item, caller) = (&spec.method, spec.item, spec.caller);
+    let method = &spec.method;
+    let item = spec.item;
+    let caller = spec.caller;
     CallContext { id, method, item, callback, caller }
 }

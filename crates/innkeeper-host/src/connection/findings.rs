@@ -17,7 +17,8 @@ pub(crate) fn report_findings(
     let is_withheld = verdict.withheld;
     let (tool, item) = ItemKind::split(item);
     for finding in &verdict.findings {
-        let (finding_place, rule_reason) = (&*finding.place, finding.reason);
+        let finding_place = &*finding.place;
+        let rule_reason = finding.reason;
         AuditEvent::GuardFinding {
             tool,
             item,

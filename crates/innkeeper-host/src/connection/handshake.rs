@@ -4,13 +4,15 @@
 //! legacy server may never respond to `server/discover`. After a timeout, the host therefore sends
 //! both requests, and the first usable response decides. The host does not kill a slow server.
 
+mod revisions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use innkeeper_protocol::envelope::code;
 use innkeeper_protocol::request_meta::{DiscoverResult, EXTENSION_TASKS, RequestMeta};
 use innkeeper_protocol::view::{InitializeResult, ServerCapabilities};
-use innkeeper_protocol::{Era, ErrorObject, Revision, method, skim};
+use innkeeper_protocol::{Era, Revision, method};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -19,13 +21,14 @@ use crate::connection::call_error;
 use crate::connection::call_recorder::millis;
 use crate::error::{CallError, ProtocolError};
 use crate::session::{OutgoingRequest, RequestError, RequestResult, Session};
+use revisions::{
+    is_modern_error, is_unsupported_revision, offered_revision, rejected_revision_error,
+    supports_revision, unknown_revision_error,
+};
 
 /// Time to wait for the response to `server/discover` before `initialize` is sent as well. Slow
 /// interpreters need up to 5 s to start on a loaded machine; a wrong guess costs one message.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Maximum number of characters shown of a server's revisions.
-const MAX_SHOWN_CHARS: usize = 200;
 
 /// The client information that the host sends to servers.
 #[derive(Clone, Debug)]
@@ -86,7 +89,8 @@ pub(crate) async fn continue_session(
     (initialized, revision): (&InitializeResult, Revision),
     deadline: Instant,
 ) -> Result<HandshakeResult, CallError> {
-    let (started, params) = (Instant::now(), json!({}));
+    let started = Instant::now();
+    let params = json!({});
     let outgoing = OutgoingRequest::new(session.next_id(), method::PING, &params, deadline);
     let response = session.request(outgoing).await;
     let outcome = response.as_ref().map_or_else(|error| error.kind().as_str(), |_| "ok");
@@ -292,7 +296,8 @@ impl Handshake<'_> {
         let outgoing = OutgoingRequest { cancellable: false, ..outgoing };
         let sent_at = Instant::now();
         let response = self.session.request(outgoing).await;
-        let (server, latency_ms) = (&**self.client.server, millis(sent_at.elapsed()));
+        let server = &**self.client.server;
+        let latency_ms = millis(sent_at.elapsed());
         // A rejection also reveals the era, so it is not logged as an error.
         let outcome = response.as_ref().map_or_else(|error| error.kind().as_str(), |_| "ok");
         tracing::info!(server, method, id, latency_ms, outcome, "request");
@@ -357,71 +362,6 @@ fn send_if_unsent(probe: ProbeState) -> ProbeState {
         ProbeState::NotSent => ProbeState::Pending,
         other => other,
     }
-}
-
-/// Returns whether only servers of the modern era use this error code.
-fn is_modern_error(code: i64) -> bool {
-    [
-        code::HEADER_MISMATCH,
-        code::MISSING_REQUIRED_CLIENT_CAPABILITY,
-        code::UNSUPPORTED_PROTOCOL_VERSION,
-    ]
-    .contains(&code)
-}
-
-fn is_unsupported_revision(error: &ErrorObject) -> bool {
-    error.code == code::UNSUPPORTED_PROTOCOL_VERSION
-}
-
-/// Returns whether a version error lists this revision as supported.
-fn supports_revision(error: &ErrorObject, revision: Revision) -> bool {
-    let data =
-        error.data.as_deref().and_then(|data| serde_json::from_str::<Value>(data.get()).ok());
-    let supported = data.as_ref().and_then(|data| data.get("supported")?.as_array());
-    is_unsupported_revision(error)
-        && supported.is_some_and(|all| all.iter().any(|version| *version == revision.as_str()))
-}
-
-/// Returns the newest legacy revision, other than the latest one, that the server names in the
-/// rejection of `initialize`: in `data.supported`, in other data, or in the text of a gateway.
-fn offered_revision(rejection: &RequestError) -> Option<Revision> {
-    let text = match rejection {
-        RequestError::ErrorResponse(error) => {
-            let data = error.data.as_deref().map(RawValue::get).unwrap_or_default();
-            let supported = skim::member(data, "supported").unwrap_or(data);
-            if supported.is_empty() { error.message.as_str() } else { supported }
-        }
-        RequestError::Protocol(ProtocolError::HttpStatus { status: 400, body }) => body,
-        RequestError::Protocol(_)
-        | RequestError::TooLarge { .. }
-        | RequestError::Unavailable { .. }
-        | RequestError::Timeout => return None,
-    };
-    let mut known = Revision::ALL.iter().rev().copied();
-    known.find(|revision| {
-        revision.era() == Era::Legacy
-            && *revision != Revision::LATEST_LEGACY
-            && text.contains(revision.as_str())
-    })
-}
-
-fn rejected_revision_error(error: &ErrorObject) -> RequestError {
-    let data = error.data.as_deref().and_then(|data| {
-        let data: Value = serde_json::from_str(data.get()).ok()?;
-        Some(data.get("supported")?.to_string())
-    });
-    unknown_revision_error(&data.unwrap_or_else(|| error.message.clone()))
-}
-
-fn unknown_revision_error(server_versions: &str) -> RequestError {
-    let known_versions: Vec<&str> =
-        Revision::ALL.iter().map(|revision| revision.as_str()).collect();
-    let server_versions = server_versions.chars().take(MAX_SHOWN_CHARS).collect::<String>();
-    let server_versions = crate::text::display_safe(&server_versions).into();
-    RequestError::Protocol(ProtocolError::UnsupportedRevision {
-        requested: server_versions,
-        supported: known_versions.join(", ").into(),
-    })
 }
 
 fn shape_error(error: innkeeper_protocol::ViewError) -> RequestError {

@@ -75,7 +75,8 @@ pub(crate) async fn start(
         return;
     }
     let (first, first_ack) = oneshot::channel();
-    let (connection, capabilities) = (connection.clone(), capabilities.clone());
+    let connection = connection.clone();
+    let capabilities = capabilities.clone();
     tasks.spawn(async move {
         tokio::select! {
             biased;
@@ -98,8 +99,9 @@ async fn listen(
     capabilities: &ServerCapabilities,
     first: oneshot::Sender<()>,
 ) {
-    let (server, wishes, mut backoff) =
-        (&*connection.server, &connection.subscriptions, ReopenBackoff::default());
+    let server = &*connection.server;
+    let wishes = &connection.subscriptions;
+    let mut backoff = ReopenBackoff::default();
     let mut first = Some(first);
     loop {
         let Some(filter) = SubscriptionFilter::new(capabilities, wishes) else {
@@ -162,7 +164,8 @@ async fn request(
     let session = &connection.session;
     let params =
         ListenParams { notifications: filter, meta: connection.negotiated.client_meta.meta(None) };
-    let (id, now) = (session.next_id(), Instant::now());
+    let id = session.next_id();
+    let now = Instant::now();
     let outgoing =
         OutgoingRequest::new(id, method::SUBSCRIPTIONS_LISTEN, &params, now + MAX_REQUEST_TIMEOUT);
     let request = session.request(OutgoingRequest { background: true, ..outgoing });

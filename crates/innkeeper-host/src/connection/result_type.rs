@@ -46,7 +46,8 @@ impl ResultType {
             return Ok(());
         }
         let pointer = "/resultType".to_owned();
-        let (expected, found) = ("one member without escapes", "another spelling or two members");
+        let expected = "one member without escapes";
+        let found = "another spelling or two members";
         let error = ViewError { pointer, expected, found };
         Err(RequestError::Protocol(ProtocolError::InvalidResult(error)))
     }

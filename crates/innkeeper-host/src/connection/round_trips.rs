@@ -109,7 +109,8 @@ pub(super) fn check_forwarded_input(
     let invalid = |error| RequestError::Protocol(ProtocolError::InvalidResult(error));
     // The check reads one member of each name, and the application may read another.
     if skim::has_duplicate_key(result.get()) {
-        let (expected, found) = ("unique member names", "duplicate member names");
+        let expected = "unique member names";
+        let found = "duplicate member names";
         return Err(invalid(ViewError { pointer: String::new(), expected, found }));
     }
     let input_required = InputRequiredResult::from_raw(result).map_err(invalid)?;

@@ -169,7 +169,8 @@ impl TaskPoll<'_> {
         mut task: Task,
         mut permit: Option<RequestPermit<'_>>,
     ) -> Result<Box<RawValue>, RequestError> {
-        let (mut answered_keys, mut round_count) = (HashSet::new(), 0);
+        let mut answered_keys = HashSet::new();
+        let mut round_count = 0;
         if is_working(&task) {
             self.wait_interval(&task).await?;
         }
@@ -317,7 +318,8 @@ impl TaskPoll<'_> {
         deadline: Instant,
     ) -> RequestResult {
         let Self { connection, idle_timeout, deadline: max_deadline, .. } = *self;
-        let (policy, max) = (connection.limits.retry, self.retries);
+        let policy = connection.limits.retry;
+        let max = self.retries;
         let mut attempts =
             Attempts::new(RetryPlan { policy, max_retries: max, retry_safe: true, deadline });
         let session = &connection.session;

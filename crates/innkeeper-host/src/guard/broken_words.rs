@@ -168,8 +168,8 @@ impl JoinedTexts {
         if bytes.len() <= 2 * MAX_SPLIT_LETTERS {
             self.letters.extend(bytes.iter().copied().filter_map(look_alike_letter));
         } else {
-            let (head, tail) =
-                (&bytes[..MAX_SPLIT_LETTERS], &bytes[bytes.len() - MAX_SPLIT_LETTERS..]);
+            let head = &bytes[..MAX_SPLIT_LETTERS];
+            let tail = &bytes[bytes.len() - MAX_SPLIT_LETTERS..];
             self.letters.extend(head.iter().copied().filter_map(look_alike_letter));
             self.letters.push(b' ');
             self.letters.extend(tail.iter().copied().filter_map(look_alike_letter));

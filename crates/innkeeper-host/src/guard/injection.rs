@@ -93,7 +93,8 @@ pub(super) fn find_injections(plain: &str, source: TextSource) -> Injections {
     let mut injections = Injections::default();
     let ready = &*COMPILED_RULES;
     for at in &ready.set.matches(plain.as_bytes()) {
-        let (rule, compiled) = (&RULES[at], &ready.rules[at]);
+        let rule = &RULES[at];
+        let compiled = &ready.rules[at];
         if !rule.applies_to(source) {
             continue;
         }

@@ -100,7 +100,9 @@ impl Scanner {
             sandbox_paths: SandboxPaths::from_config(config),
         };
         let arguments = reads.then(reading);
-        let (kind, server, secret_prints) = (ItemKind::Tool, server.clone(), secret_prints.clone());
+        let kind = ItemKind::Tool;
+        let server = server.clone();
+        let secret_prints = secret_prints.clone();
         Some(Self {
             item_kind: kind,
             server,
@@ -118,7 +120,8 @@ impl Scanner {
         secret_prints: &Arc<SecretFingerprints>,
     ) -> Option<Self> {
         let results = config.guard.results;
-        let (server, secret_prints) = (server.clone(), secret_prints.clone());
+        let server = server.clone();
+        let secret_prints = secret_prints.clone();
         let looks = results != GuardMode::Off;
         looks.then_some(Self {
             item_kind: kind,
@@ -248,7 +251,8 @@ fn has_smuggled_text(text: &str) -> bool {
     if text.is_ascii() {
         return false;
     }
-    let (mut flag, mut selectors) = (false, 0);
+    let mut flag = false;
+    let mut selectors = 0;
     for character in text.chars() {
         selectors = if is_variation_selector(character) { selectors + 1 } else { 0 };
         if selectors > MAX_SELECTORS {

@@ -501,7 +501,8 @@ impl HostBuilder {
             config: ArcSwap::from_pointee(config.clone()),
             reload_lock: Mutex::default(),
         };
-        let (reloader, shutdown) = (Arc::new(reloader), OnceCell::new());
+        let reloader = Arc::new(reloader);
+        let shutdown = OnceCell::new();
         let awaited_shutdowns = AwaitedShutdowns::default();
         let inner = HostInner { registry, tasks, launcher, reloader, shutdown, awaited_shutdowns };
         // The host exists before the first launch, so dropping this future kills the servers.

@@ -66,7 +66,8 @@ impl Host {
     /// Stops all servers before the deadline; an earlier deadline of a further shutdown shortens
     /// the grace periods.
     async fn stop_servers(&self) -> ShutdownReport {
-        let (awaited, started) = (&self.0.awaited_shutdowns, Instant::now());
+        let awaited = &self.0.awaited_shutdowns;
+        let started = Instant::now();
         let config = self.0.reloader.config.load_full();
         loop {
             let deadline = awaited.deadline();

@@ -37,7 +37,8 @@ impl Host {
         server: Option<&str>,
         level: LogLevel,
     ) -> Result<(), CallError> {
-        let (registry, levels) = (&self.0.registry, &self.0.launcher.log_levels);
+        let registry = &self.0.registry;
+        let levels = &self.0.launcher.log_levels;
         let servers = match server {
             None => {
                 levels.set_all(level);

@@ -69,7 +69,8 @@ impl ChangeCollector<'_> {
         before: Option<Value>,
         after: Option<Value>,
     ) {
-        let (server, tool) = (self.server.to_owned(), self.tool.map(str::to_owned));
+        let server = self.server.to_owned();
+        let tool = self.tool.map(str::to_owned);
         self.list.push(PinChange {
             server,
             tool,

@@ -82,10 +82,12 @@ fn compare_identity(
     after: &PinnedServer,
 ) {
     if before.launch != after.launch {
-        let (old, new) = (to_json(&before.launch), to_json(&after.launch));
+        let old = to_json(&before.launch);
+        let new = to_json(&after.launch);
         changes.add(ChangeClass::Suspicious, "launch changed", old, new);
     } else if before.package != after.package {
-        let (old, new) = (to_json(&before.package), to_json(&after.package));
+        let old = to_json(&before.package);
+        let new = to_json(&after.package);
         changes.add(ChangeClass::Suspicious, "package changed", old, new);
     }
     if before.server_info == after.server_info {
@@ -96,7 +98,8 @@ fn compare_identity(
     let exact = after.package.as_ref().is_some_and(|package| package.version.is_some());
     let suspicious = name(before) != name(after) || exact && before.launch == after.launch;
     let change_class = if suspicious { ChangeClass::Suspicious } else { ChangeClass::Compatible };
-    let (old, new) = (to_json(&before.server_info), to_json(&after.server_info));
+    let old = to_json(&before.server_info);
+    let new = to_json(&after.server_info);
     changes.add(change_class, "serverInfo changed", old, new);
 }
 
@@ -110,7 +113,8 @@ fn compare_instructions(
         return;
     }
     let text = |server: &PinnedServer| server.instructions.as_ref().map(|it| it.text.clone());
-    let (old, new) = (text(before), text(after));
+    let old = text(before);
+    let new = text(after);
     let (change_class, reason) =
         classify_text_change(names, changes.server, old.as_deref(), new.as_deref());
     changes.add(

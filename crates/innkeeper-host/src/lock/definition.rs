@@ -40,7 +40,8 @@ pub(super) fn compare_definitions(
     after: &PinnedTool,
 ) -> Vec<PinChange> {
     let mut changes = ChangeCollector { server, tool: Some(tool), list: Vec::new() };
-    let (old, new) = (parse_definition(&before.definition), parse_definition(&after.definition));
+    let old = parse_definition(&before.definition);
+    let new = parse_definition(&after.definition);
     if let (Some(Value::Object(old)), Some(Value::Object(new))) = (&old, &new) {
         compare_members(names, &mut changes, old, new);
     }
@@ -92,7 +93,8 @@ pub(super) fn compare_text(
     after: Option<&Value>,
 ) {
     let as_string = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    let (old, new) = (as_string(before), as_string(after));
+    let old = as_string(before);
+    let new = as_string(after);
     let (change_class, reason) =
         if (old.is_none(), new.is_none()) == (before.is_none(), after.is_none()) {
             classify_text_change(names, changes.server, old.as_deref(), new.as_deref())
@@ -144,11 +146,13 @@ fn compare_annotations(
         Some(value) => value.as_object().cloned(),
     };
     let (Some(old), Some(new)) = (hints(before), hints(after)) else {
-        let (before, after) = (before.cloned(), after.cloned());
+        let before = before.cloned();
+        let after = after.cloned();
         return changes.add(ChangeClass::Suspicious, "/annotations changed", before, after);
     };
     if old == empty && new == empty {
-        let (before, after) = (before.cloned(), after.cloned());
+        let before = before.cloned();
+        let after = after.cloned();
         return changes.add(ChangeClass::Compatible, "/annotations changed", before, after);
     }
     for (key, before, after) in differing_members(&old, &new) {

@@ -51,7 +51,8 @@ pub enum LockError {
 
 impl LockError {
     pub(super) fn malformed(file: &str, source: serde_json::Error) -> Self {
-        let (line, column) = (source.line(), source.column());
+        let line = source.line();
+        let column = source.column();
         Self::Malformed { file: file.to_owned(), line, column, source }
     }
 }

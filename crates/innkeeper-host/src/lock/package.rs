@@ -98,7 +98,10 @@ pub(super) fn packages_for_command(command: &str, args: &[String]) -> RunnerPack
 
 impl PackageRunnerOptions {
     fn parse_args(&self, args: &[String]) -> RunnerPackages {
-        let (mut named, mut more, mut first, mut uses_shell) = (vec![], vec![], None, false);
+        let mut named = vec![];
+        let mut more = vec![];
+        let mut first = None;
+        let mut uses_shell = false;
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
             let (option, value) = match arg.split_once('=').filter(|_| arg.starts_with("--")) {

@@ -95,7 +95,8 @@ impl SchemaComparison<'_, '_> {
             _ if ANNOTATION_KEYWORDS.contains(&key) => self.report_annotation(path, before, after),
             _ if SCHEMA_KEYWORDS.contains(&key) => {
                 let anything = Value::Bool(true);
-                let (old, new) = (before.unwrap_or(&anything), after.unwrap_or(&anything));
+                let old = before.unwrap_or(&anything);
+                let new = after.unwrap_or(&anything);
                 if old == new {
                     return self.report_equivalent(path, before, after);
                 }
@@ -238,7 +239,8 @@ impl SchemaComparison<'_, '_> {
         after: KeywordValue<'_>,
     ) {
         let empty = json!({});
-        let (old, new) = (before.unwrap_or(&empty), after.unwrap_or(&empty));
+        let old = before.unwrap_or(&empty);
+        let new = after.unwrap_or(&empty);
         let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else {
             return self.report_constraint(path, false, before, after);
         };
@@ -273,8 +275,8 @@ impl SchemaComparison<'_, '_> {
         after: KeywordValue<'_>,
     ) {
         let text = |value: &Value| model_visible_text(&value.to_string());
-        let (olds, news) =
-            (before.map(text).unwrap_or_default(), after.map(text).unwrap_or_default());
+        let olds = before.map(text).unwrap_or_default();
+        let news = after.map(text).unwrap_or_default();
         let alarmed = new_warning(self.names, self.changes.server, &olds, &news);
         let (change_class, reason) = match (alarmed, wider) {
             (Some(reason), _) => (ChangeClass::Suspicious, reason),

@@ -98,7 +98,8 @@ impl TextWriter {
             .iter()
             .map(|(name, value)| format!("{name}=\"{}\"", escape_label(value)))
             .collect();
-        let (name, labels) = (&self.family_name, labels.join(","));
+        let name = &self.family_name;
+        let labels = labels.join(",");
         self.text.push_str(&format!("{name}{suffix}{{{labels}}} {value}\n"));
     }
 

@@ -70,7 +70,8 @@ impl EndpointOpener for SystemOpener {
         sign_in: &AuthManager,
         oauth: Option<&OauthConfig>,
     ) -> Result<TransportHandle, HttpClientError> {
-        let (supervisor, ledger) = (self.supervisor.clone(), self.ledger.clone());
+        let supervisor = self.supervisor.clone();
+        let ledger = self.ledger.clone();
         let programs = HelperLaunchContext { supervisor, ledger };
         remote.connect(context, limits, sign_in, oauth, programs)
     }

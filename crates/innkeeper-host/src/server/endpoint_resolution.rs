@@ -211,7 +211,8 @@ fn resolve_endpoint(
         Err(problem) if server.required => Err(problem),
         Err(problem) => {
             let diagnostic = Diagnostic { severity: Severity::Warning, ..problem };
-            let (command, spec) = (command.expose().clone(), launch(PathBuf::new()));
+            let command = command.expose().clone();
+            let spec = launch(PathBuf::new());
             Ok(EndpointResolution::Missing(Arc::new(MissingProgram {
                 command,
                 base_dir,
@@ -241,7 +242,8 @@ fn resolve_headers_helper(
     let resolved = innkeeper_process::resolve(program.expose(), &env, from);
     let resolved =
         resolved.map_err(|error| error.with_command(program.as_written()).to_string())?;
-    let (command, cwd) = (program.as_written().into(), parent.current_dir().map(Path::to_owned));
+    let command = program.as_written().into();
+    let cwd = parent.current_dir().map(Path::to_owned);
     let args = args.iter().map(|arg| arg.expose().into()).collect();
     let limits = Confinement::default();
     Ok(Some(ProcessSpec { command, program: resolved, args, env, cwd, confinement: limits }))

@@ -91,8 +91,9 @@ impl SharedStream {
     /// Drops the stream outside of the lock, and wakes the reader and the writer.
     fn disconnect(&self) {
         let mut state = self.lock();
-        let (stream, reader, writer) =
-            (state.stream.take(), state.reader.take(), state.writer.take());
+        let stream = state.stream.take();
+        let reader = state.reader.take();
+        let writer = state.writer.take();
         drop(state);
         // A second disconnect finds the cell set.
         drop(self.ended.set(()));

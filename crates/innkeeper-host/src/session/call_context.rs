@@ -24,7 +24,8 @@ pub(crate) struct CallCallback(CallCallbackHandle);
 
 impl CallCallback {
     pub(crate) fn new(callback: &Arc<dyn Callback>) -> Self {
-        let (used, call_ended) = (AtomicBool::new(false), SetOnce::new());
+        let used = AtomicBool::new(false);
+        let call_ended = SetOnce::new();
         Self(CallCallbackHandle(Arc::new(CallbackState {
             callback: callback.clone(),
             used,
@@ -98,7 +99,8 @@ pub(super) struct PendingCall {
 impl From<CallContext<'_>> for PendingCall {
     fn from(call: CallContext<'_>) -> Self {
         let callback = call.callback.map(|callback| callback.0.clone());
-        let (method, caller) = (call.method.clone(), call.caller.cloned());
+        let method = call.method.clone();
+        let caller = call.caller.cloned();
         Self { id: call.id, method, item: call.item.into(), callback, caller }
     }
 }

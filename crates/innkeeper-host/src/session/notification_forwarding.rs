@@ -40,7 +40,8 @@ impl SessionState {
         let shared_method: Arc<str> = method.into();
         let raw_params: Option<Arc<RawValue>> = params.map(|params| params.to_owned().into());
         if let Some(listener) = listener {
-            let (method, params) = (shared_method.clone(), raw_params.clone());
+            let method = shared_method.clone();
+            let params = raw_params.clone();
             let is_assumed = &*method == method::MESSAGE
                 && source == MessageSource::Pipe
                 && related_task(params.as_deref()).is_none();
@@ -70,7 +71,8 @@ impl SessionState {
             self.log_unusable("malformed log message", None);
             return;
         };
-        let (server, meta) = (self.server.clone(), meta_member(&params));
+        let server = self.server.clone();
+        let meta = meta_member(&params);
         self.events.publish(HostEvent::Message { server, level, logger, data, meta, params });
     }
 

@@ -41,7 +41,8 @@ impl<'a, P> OutgoingRequest<'a, P> {
         params: &'a P,
         deadline: Instant,
     ) -> Self {
-        let (name, headers) = (None, &[][..]);
+        let name = None;
+        let headers = &[][..];
         Self {
             id,
             method: method.into(),

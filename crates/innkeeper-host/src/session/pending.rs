@@ -213,7 +213,9 @@ impl PendingRequests {
 
     /// Fails the requests whose deadlines have passed, and sets the next check.
     fn fail_expired(&self, is_active: bool) {
-        let (now, mut next_check, mut expired) = (Instant::now(), None, Vec::new());
+        let now = Instant::now();
+        let mut next_check = None;
+        let mut expired = Vec::new();
         {
             let mut table = self.table();
             for (id, request) in &mut table.requests {

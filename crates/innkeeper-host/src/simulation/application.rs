@@ -110,8 +110,8 @@ impl Application {
                 }
             }
             ApplicationAction::Restart(name) => {
-                let (host, end_disturbance) =
-                    (self.host.clone(), self.start_disturbance([name.clone()]));
+                let host = self.host.clone();
+                let end_disturbance = self.start_disturbance([name.clone()]);
                 self.operations.spawn(async move {
                     let restarted = host.restart_server(&name).await;
                     end_disturbance();
@@ -125,7 +125,8 @@ impl Application {
             }
             ApplicationAction::Reload { servers, apply, affected } => {
                 self.simulation.set_plans(&servers);
-                let (host, end_disturbance) = (self.host.clone(), self.start_disturbance(affected));
+                let host = self.host.clone();
+                let end_disturbance = self.start_disturbance(affected);
                 let options = ReloadOptions {
                     config: Some(build_config(&servers)),
                     apply_changes: apply,
@@ -180,7 +181,8 @@ impl Application {
         &mut self,
         limit: Duration,
     ) -> (Vec<ObservedCall>, Vec<ServerFailure>) {
-        let (mut observed, mut failures) = (Vec::new(), Vec::new());
+        let mut observed = Vec::new();
+        let mut failures = Vec::new();
         let all = async {
             while let Some(call) = self.calls.join_next().await {
                 observed.push(call.unwrap());
@@ -190,7 +192,8 @@ impl Application {
             }
         };
         if timeout(limit, all).await.is_err() {
-            let (calls, operations) = (self.calls.len(), self.operations.len());
+            let calls = self.calls.len();
+            let operations = self.operations.len();
             self.violations.push(format!(
                 "every call ends: {calls} calls and {operations} operations have not ended"
             ));

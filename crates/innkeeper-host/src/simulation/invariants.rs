@@ -118,7 +118,9 @@ pub(super) fn check_calls(
         let took = observed.ended_at - observed.started_at;
         let server = &observed.call.server;
         let mut violate = |invariant: &str| {
-            let (key, target, outcome) = (&observed.key, observed.call.target, &observed.outcome);
+            let key = &observed.key;
+            let target = observed.call.target;
+            let outcome = &observed.outcome;
             let name = &server.name;
             violations.push(format!(
                 "{invariant}: {key}, {target:?} of `{name}`, took {took:?}: {outcome:?}"

@@ -73,8 +73,9 @@ fn install_panic_recorder() {
 }
 
 async fn run_simulation(seed: u64) -> SimulationOutcome {
-    let (started_at, plan, simulation) =
-        (Instant::now(), SimulationPlan::new(seed), Simulation::new(seed));
+    let started_at = Instant::now();
+    let plan = SimulationPlan::new(seed);
+    let simulation = Simulation::new(seed);
     simulation.set_plans(&plan.servers);
     let mut builder = Host::builder(build_config(&plan.servers)).supervisor(Supervisor::Group);
     builder.opener = Some(Arc::new(simulation.clone()));
@@ -97,7 +98,8 @@ async fn run_simulation(seed: u64) -> SimulationOutcome {
     }
     listener.await.unwrap();
     sleep(EXIT_GRACE).await;
-    let (tasks, alive) = (Handle::current().metrics().num_alive_tasks(), simulation.alive_count());
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    let alive = simulation.alive_count();
     if tasks > 0 || alive > 0 {
         violations.push(format!("nothing is left after the end: {tasks} tasks, {alive} servers"));
     }
@@ -118,7 +120,8 @@ async fn run_plan(
         sleep(*pause).await;
         application.perform(action.clone());
     }
-    let (mut calls, mut failures) = (Vec::new(), Vec::new());
+    let mut calls = Vec::new();
+    let mut failures = Vec::new();
     if matches!(plan.ending, HostEnding::WhenIdle | HostEnding::Drop) {
         (calls, failures) = application.wait_all(FINISH_TIMEOUT).await;
     }
@@ -164,7 +167,8 @@ fn build_trace(
     let event_lines = events.iter().map(|(moment, event)| format!("{} {event:?}", at(*moment)));
     let ended = calls.iter().map(|observed| {
         let ObservedCall { key, call, started_at, ended_at, outcome, .. } = observed;
-        let (server, target) = (&call.server.name, call.target);
+        let server = &call.server.name;
+        let target = call.target;
         format!("{} to {} {key} {server} {target:?} {outcome:?}", at(*started_at), at(*ended_at))
     });
     event_lines.chain(ended).collect()

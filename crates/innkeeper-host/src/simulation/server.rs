@@ -56,8 +56,11 @@ impl SimulatedServer {
         io: ServerIo,
     ) -> Self {
         let launch_fails = !plan.healthy && chance(&mut rng, plan.failed_launch_percent);
-        let (schedule, held_responses) = (BTreeMap::new(), Vec::new());
-        let (action_count, stopped_reading, has_extra_tool) = (0, false, false);
+        let schedule = BTreeMap::new();
+        let held_responses = Vec::new();
+        let action_count = 0;
+        let stopped_reading = false;
+        let has_extra_tool = false;
         Self {
             plan,
             rng,

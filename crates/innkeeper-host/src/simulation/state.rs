@@ -48,7 +48,8 @@ impl Drop for AliveGuard {
 
 impl Simulation {
     pub(super) fn new(seed: u64) -> Self {
-        let (plans, runs_by_call) = (BTreeMap::new(), BTreeMap::new());
+        let plans = BTreeMap::new();
+        let runs_by_call = BTreeMap::new();
         Self(Arc::new(Mutex::new(SimulationState {
             seed,
             plans,
@@ -85,7 +86,8 @@ impl Simulation {
 
     /// Returns smaller limits, so that a seed reaches the limits in a short time.
     pub(super) fn small_limits(limits: SessionLimits) -> SessionLimits {
-        let (max_line_bytes, max_discarded_bytes) = (32 << 10, 256 << 10);
+        let max_line_bytes = 32 << 10;
+        let max_discarded_bytes = 256 << 10;
         SessionLimits {
             max_line_bytes,
             max_discarded_bytes,
@@ -100,7 +102,8 @@ impl Simulation {
         state.launches += 1;
         state.alive += 1;
         let mixed = (state.seed << 20) ^ (state.launches << 40) ^ state.launches;
-        let (plan, launch) = (state.plans[name].clone(), state.launches);
+        let plan = state.plans[name].clone();
+        let launch = state.launches;
         drop(state);
         let peer = SimulatedServer::new(plan, fastrand::Rng::with_seed(mixed), self.clone(), io);
         (peer, u32::try_from(launch).unwrap(), AliveGuard(self.clone()))
@@ -142,7 +145,8 @@ impl EndpointOpener for Simulation {
         _sign_in: &AuthManager,
         _oauth: Option<&OauthConfig>,
     ) -> Result<TransportHandle, HttpClientError> {
-        let (tasks, name) = (context.tasks.clone(), context.server.clone());
+        let tasks = context.tasks.clone();
+        let name = context.server.clone();
         let (session, inbound, outbound) = Session::over_transport(context, limits);
         let (open, ended) = oneshot::channel::<()>();
         let (mut peer, _, alive) =

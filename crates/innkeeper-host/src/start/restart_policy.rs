@@ -48,7 +48,8 @@ pub(crate) fn restart_until_ready(start: ServerStart) -> Pin<Box<dyn Future<Outp
 fn report_restart(start: &ServerStart, attempt: u32, delay: Duration) {
     let ServerStart { registry, server, .. } = start;
     let reason = server.status().unavailable_reason.as_ref().map(without_server_text);
-    let (name, delay_s) = (&*server.name, delay.as_secs_f64());
+    let name = &*server.name;
+    let delay_s = delay.as_secs_f64();
     tracing::warn!(server = name, attempt, delay_s, reason, "server unavailable, restarting");
     let server = server.name.clone();
     registry.events().publish(HostEvent::Restarting { server, attempt, delay });

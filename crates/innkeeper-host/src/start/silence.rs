@@ -62,7 +62,8 @@ impl Watched {
         };
         // A decision that is under way covers further timeouts.
         let Ok(turn) = self.deciding.clone().try_acquire_owned() else { return };
-        let (pings, tasks) = (launcher.pings_unresponsive, launcher.tasks.clone());
+        let pings = launcher.pings_unresponsive;
+        let tasks = launcher.tasks.clone();
         let start = ServerStart::new(&registry, &launcher, &server);
         let reason = UnavailableReason::Unresponsive { calls };
         if !pings {
@@ -104,7 +105,8 @@ enum SilenceEnd {
 
 /// Waits until a silent server responds or has been silent for too long.
 async fn wait_for_response(start: &ServerStart, connection: &Connection) -> SilenceEnd {
-    let (session, timeout) = (&connection.session, start.server.config().timeout);
+    let session = &connection.session;
+    let timeout = start.server.config().timeout;
     let restart_at = Instant::now() + timeout.clamp(MIN_SILENCE, MAX_SILENCE);
     let lasting = async {
         if !start.revives() {

@@ -105,7 +105,8 @@ async fn refresh_on_change(
     session: &Session,
     capabilities: &ServerCapabilities,
 ) {
-    let (mut pace, mut retries) = (RefreshBackoff::default(), RefreshRetries::default());
+    let mut pace = RefreshBackoff::default();
+    let mut retries = RefreshRetries::default();
     loop {
         let waiting = Instant::now();
         let change = session.changed().await;

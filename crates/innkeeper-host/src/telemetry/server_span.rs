@@ -114,7 +114,8 @@ impl Drop for ServerSpan {
     fn drop(&mut self) {
         let mut attributes = std::mem::take(&mut self.attributes);
         let shared_count = attributes.len();
-        let (mut code, mut is_known_item) = (None, true);
+        let mut code = None;
+        let mut is_known_item = true;
         match self.outcome {
             Some(ServedOutcome::Ok) => {}
             Some(ServedOutcome::ToolError) => {

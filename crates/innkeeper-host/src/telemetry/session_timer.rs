@@ -19,8 +19,8 @@ pub(crate) struct SessionTimer {
 
 impl SessionTimer {
     pub(super) fn start(connection: &ConnectionTelemetry) -> Self {
-        let (metrics, attributes) =
-            (connection.telemetry.metrics.clone(), connection.attributes.clone());
+        let metrics = connection.telemetry.metrics.clone();
+        let attributes = connection.attributes.clone();
         Self { metrics, attributes, started_at: Instant::now(), error: None }
     }
 

@@ -74,7 +74,8 @@ fn keys(skeleton: &str) -> impl Iterator<Item = u64> {
     let letters = skeleton.chars().count();
     let within = (MIN_FUZZY_CHARS..=MAX_FUZZY_CHARS).contains(&letters);
     let without = skeleton.char_indices().filter(move |_| within).map(|(at, letter)| {
-        let (prefix, suffix) = (&skeleton[..at], &skeleton[at + letter.len_utf8()..]);
+        let prefix = &skeleton[..at];
+        let suffix = &skeleton[at + letter.len_utf8()..];
         hash_chars(prefix.chars().chain(suffix.chars()))
     });
     std::iter::once(hash_chars(skeleton.chars())).chain(without)

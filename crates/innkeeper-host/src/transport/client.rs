@@ -90,7 +90,8 @@ impl ProxySettings {
     pub(super) fn describe(&self, url: &Url) -> Option<String> {
         let (variable, value) = self.proxy_for(url)?;
         let proxy = parse_proxy(value)?;
-        let (host, port) = (proxy.host_str()?, proxy.port_or_known_default()?);
+        let host = proxy.host_str()?;
+        let port = proxy.port_or_known_default()?;
         Some(format!("`{host}:{port}` of `{variable}`"))
     }
 

@@ -76,13 +76,15 @@ impl Cookie {
     fn parse(header: &str, url: &Url) -> Option<Self> {
         let mut parts = header.split(';');
         let (name, value) = parts.next()?.split_once('=')?;
-        let (name, value) = (name.trim(), value.trim());
+        let name = name.trim();
+        let value = value.trim();
         if name.is_empty() || name.len() + value.len() > MAX_COOKIE_BYTES {
             return None;
         }
         let directory = url.path().rsplit_once('/').map_or("", |(directory, _)| directory);
         let mut path = if directory.is_empty() { "/" } else { directory };
-        let (mut max_age, mut expires) = (None, None);
+        let mut max_age = None;
+        let mut expires = None;
         for attribute in parts {
             let (key, value) = attribute.split_once('=').unwrap_or((attribute, ""));
             let value = value.trim();
@@ -102,7 +104,9 @@ impl Cookie {
             (None, None) => None,
         };
         let expires = lifetime.and_then(|lifetime| Instant::now().checked_add(lifetime));
-        let (name, value, path) = (name.to_owned(), value.to_owned(), path.to_owned());
+        let name = name.to_owned();
+        let value = value.to_owned();
+        let path = path.to_owned();
         Some(Self { name, value, path, expires })
     }
 

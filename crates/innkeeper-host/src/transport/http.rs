@@ -75,7 +75,8 @@ pub(super) async fn run(
                 // In the modern era the end of the response stream cancels the request.
                 if notify_server && has_capacity && http_session.era() == NegotiatedEra::Legacy {
                     let body = cancelled_notification(id);
-                    let (http_session, method) = (http_session.clone(), method::CANCELLED);
+                    let http_session = http_session.clone();
+                    let method = method::CANCELLED;
                     posts.spawn(async move { post::notify(&http_session, method, body).await });
                 }
             }

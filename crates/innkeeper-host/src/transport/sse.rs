@@ -148,7 +148,8 @@ async fn send_messages(
         () = outbound.closed() => None,
     };
     let Some(url) = url else { return };
-    let (mut requests, mut notifications) = (TaskGroup::new(), TaskGroup::new());
+    let mut requests = TaskGroup::new();
+    let mut notifications = TaskGroup::new();
     loop {
         let command = tokio::select! {
             biased;
@@ -168,7 +169,9 @@ async fn send_messages(
         };
         let first = matches!(&kind, MessageKind::Notification { method } if &**method == method::INITIALIZED);
         let id = if let MessageKind::Request { id, .. } = kind { Some(id) } else { None };
-        let (target, inbound, url) = (target.clone(), inbound.clone(), url.clone());
+        let target = target.clone();
+        let inbound = inbound.clone();
+        let url = url.clone();
         let post = async move {
             let posting = post(&target, url, body);
             match id {

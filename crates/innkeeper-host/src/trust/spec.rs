@@ -158,7 +158,8 @@ fn expansions(values: &[ExpandedValue]) -> Vec<Option<String>> {
 }
 
 fn expansion(text: &ExpandedValue) -> Option<String> {
-    let (value, source_text) = (text.expose(), text.as_written());
+    let value = text.expose();
+    let source_text = text.as_written();
     let is_address = value.contains("://");
     let displayed = if is_address { redact_url(value) } else { redact_argument(value, None) };
     (source_text.contains("${") && displayed != source_text && !mentions_secret(source_text))

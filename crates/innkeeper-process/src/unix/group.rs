@@ -78,7 +78,8 @@ pub(super) fn spawn(
     let leader = GroupLeader(Arc::new(Mutex::new(pid(id))));
     let entry = record(ledger, ProcessKind::Group, id, None);
     let (state_sender, state) = watch::channel(GroupState::Running);
-    let (thread_leader, grouped) = (leader.clone(), GroupProcess { id, leader, state });
+    let thread_leader = leader.clone();
+    let grouped = GroupProcess { id, leader, state };
     let thread = std::thread::Builder::new().name("innkeeper-wait".to_owned());
     thread
         .spawn(move || wait_and_reap(child, &thread_leader, &state_sender, entry))

@@ -130,8 +130,10 @@ impl ShimChild {
     fn reap(&mut self) -> Option<oneshot::Receiver<()>> {
         let mut child = self.child.take()?;
         let entries = std::mem::take(&mut self.entries);
-        let (is_tree_gone, process_tag) = (self.tree_gone, self.tag.clone());
-        let (session, server) = (pid(self.id), self.server);
+        let is_tree_gone = self.tree_gone;
+        let process_tag = self.tag.clone();
+        let session = pid(self.id);
+        let server = self.server;
         reap(move || {
             let exited = if server.is_none() { terminate_unverified(&mut child) } else { None };
             // The shim is reaped last, so that the system cannot reuse the id of its session.

@@ -81,7 +81,8 @@ impl<'a> AnnotationSearch<'a> {
             return Ok(());
         }
         self.enter_level()?;
-        let (mut annotation, mut type_) = (None, None);
+        let mut annotation = None;
+        let mut type_ = None;
         while let Some(key) = self.cursor.next_key() {
             match SchemaKeyword::from_name(&unescape_key(key)) {
                 SchemaKeyword::Annotation => annotation = self.cursor.next_value(),

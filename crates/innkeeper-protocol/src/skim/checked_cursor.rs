@@ -59,7 +59,8 @@ impl<'a> CheckedCursor<'a> {
     fn skip_value(&mut self, max_depth: usize) -> Option<()> {
         debug_assert!(max_depth <= u128::BITS as usize, "one bit for each container");
         // The open containers from the innermost one, in the lowest bit: 1 for an object.
-        let (mut open, mut depth) = (0_u128, 0_usize);
+        let mut open = 0_u128;
+        let mut depth = 0_usize;
         loop {
             match self.peek()? {
                 b'"' => self.skip_string()?,

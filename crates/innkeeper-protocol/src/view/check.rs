@@ -20,7 +20,8 @@ use crate::text::key_is;
 pub fn check_tool_result(raw: &RawValue) -> Result<bool, ViewError> {
     let mut cursor = Cursor::new(raw.get());
     enter_object(&mut cursor, String::new)?;
-    let (mut content, mut is_error) = (false, None);
+    let mut content = false;
+    let mut is_error = None;
     while let Some(key) = cursor.next_key() {
         if key_is(key, "content") {
             reject_duplicate(content, "content")?;
@@ -63,7 +64,8 @@ pub fn check_read_result(raw: &RawValue) -> Result<(), ViewError> {
 fn check_list(raw: &RawValue, list: &'static str, required: &str) -> Result<(), ViewError> {
     let mut cursor = Cursor::new(raw.get());
     enter_object(&mut cursor, String::new)?;
-    let (mut seen, mut complete) = (false, true);
+    let mut seen = false;
+    let mut complete = true;
     while let Some(key) = cursor.next_key() {
         if key_is(key, list) {
             reject_duplicate(seen, list)?;

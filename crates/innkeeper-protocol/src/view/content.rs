@@ -154,7 +154,8 @@ fn next_text<'a>(cursor: &mut Cursor<'a>) -> Option<Cow<'a, str>> {
         return None;
     }
     cursor.enter(b'{');
-    let (mut is_text, mut text) = (false, None);
+    let mut is_text = false;
+    let mut text = None;
     while let Some(key) = cursor.next_key() {
         let value = cursor.next_value()?;
         if key_is(key, "type") {

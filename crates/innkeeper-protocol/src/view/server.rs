@@ -119,7 +119,8 @@ impl ServerCapabilities {
         let members = ["tools", "prompts", "resources", "logging", "completions", "tasks"];
         let declared_members = ObjectView::from_raw(&raw, members)?;
         let declared = |name| declared_members.get(name).filter(|raw| *raw != "false");
-        let (tools, prompts) = (declared("tools"), declared("prompts"));
+        let tools = declared("tools");
+        let prompts = declared("prompts");
         Ok(Self {
             tools: tools
                 .map(|raw| ListCapability { list_changed: bool_member(raw, "listChanged") }),

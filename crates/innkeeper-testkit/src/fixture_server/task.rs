@@ -107,7 +107,8 @@ impl FixtureServer {
         let Some(task) = self.tasks.0.iter_mut().find(is_requested) else { return false };
         task.status = "completed";
         task.input_response = Some(response["result"].clone());
-        let (id, waiting) = (task.id.clone(), std::mem::take(&mut task.waiting_requests));
+        let id = task.id.clone();
+        let waiting = std::mem::take(&mut task.waiting_requests);
         for request in waiting {
             let task_result = self.named_task_result(&id);
             self.respond(&request, task_result);
@@ -137,8 +138,8 @@ impl FixtureServer {
                 _ => "pondering",
             };
         }
-        let (status, is_shown_again) =
-            (task.status, kind == "asks" && task.input_response.is_some());
+        let status = task.status;
+        let is_shown_again = kind == "asks" && task.input_response.is_some();
         let mut object = self.task_object(id, modern);
         if !modern && self.switches.is_set("--task-notify") {
             let text = message::notification("notifications/tasks/status", &object);
@@ -185,7 +186,8 @@ impl FixtureServer {
     }
 
     fn request_task_input(&mut self, id: &str) {
-        let (method, request_id) = ("elicitation/create", self.pending_requests.next_id());
+        let method = "elicitation/create";
+        let request_id = self.pending_requests.next_id();
         let mut params = self.request_params(method);
         params["_meta"] = related_task(id);
         let text = message::request(&request_id, method, &params);

@@ -148,6 +148,7 @@ fn error_body(status: u16, code: Option<&str>, bad_request: &BadRequest) -> Valu
         500.. => "INTERNAL",
         _ => "INVALID_ARGUMENT",
     };
-    let (message, status_name) = (&bad_request.message, code.unwrap_or(own_code));
+    let message = &bad_request.message;
+    let status_name = code.unwrap_or(own_code);
     json!({"error": {"code": status, "message": message, "status": status_name}})
 }

@@ -179,7 +179,8 @@ pub(super) fn error_body(status: u16, code: Option<&str>, bad_request: &BadReque
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let (message, param) = (&bad_request.message, &bad_request.param);
+    let message = &bad_request.message;
+    let param = &bad_request.param;
     let code = code.or(own_code);
     json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }

@@ -53,7 +53,8 @@ pub fn run(arguments: Vec<String>) -> ExitCode {
 }
 
 fn parse(arguments: Vec<String>) -> Result<(Script, Option<File>), String> {
-    let (mut script, mut requests) = (None, None);
+    let mut script = None;
+    let mut requests = None;
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         if argument == "--requests" {
@@ -117,8 +118,10 @@ fn request_line(request: &RecordedRequest) -> String {
         // A space between JSON tokens is equivalent.
         _ => request.text.replace(['\n', '\r'], " "),
     };
-    let (method, path) = (json!(request.method), json!(request.path));
-    let (query, headers) = (json!(request.query), json!(headers));
+    let method = json!(request.method);
+    let path = json!(request.path);
+    let query = json!(request.query);
+    let headers = json!(headers);
     format!(
         "{{\"method\":{method},\"path\":{path},\"query\":{query},\"headers\":{headers},\
          \"body\":{body}}}\n"

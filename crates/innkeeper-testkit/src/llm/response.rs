@@ -82,7 +82,8 @@ impl ModelResponse {
             script::ReplyPart::Text(text) => ContentPart::Text(text.clone()),
             script::ReplyPart::ToolCall { name, arguments } => {
                 let id = format!("{id_prefix}{number:04}{index:02}");
-                let (name, arguments) = (match_tool_name(name, offered_tools), arguments.clone());
+                let name = match_tool_name(name, offered_tools);
+                let arguments = arguments.clone();
                 let call = ToolCall { index, id, name, arguments };
                 index += 1;
                 ContentPart::ToolCall(call)
@@ -106,7 +107,8 @@ impl ModelResponse {
             reasoning: model_reply.reasoning_tokens,
             cost: model_reply.cost,
         });
-        let (model, error) = (model.to_owned(), model_reply.stream_error.clone());
+        let model = model.to_owned();
+        let error = model_reply.stream_error.clone();
         Self { number, model, content_parts, finish_reason, usage, error, includes_usage: false }
     }
 

@@ -44,7 +44,8 @@ impl Bridge {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = command.process_group(0).kill_on_drop(true).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("innkeeper-fixture-server: {error}"));
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take();
         let (input, lines) = channel(CHANNEL_CAPACITY);
         let routes = Arc::new(Mutex::new(Routes::default()));
         if let (Some(stdin), Some(stdout)) = (stdin, stdout) {

@@ -83,7 +83,8 @@ impl ResumableStream {
 
     fn record(&self, out: &OutboundMessage) -> String {
         let number = self.log.next();
-        let (stream, replays_twice) = (self.stream, self.replay_twice);
+        let stream = self.stream;
+        let replays_twice = self.replay_twice;
         self.log.add(LoggedEvent {
             stream,
             number,

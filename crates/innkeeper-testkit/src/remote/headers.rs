@@ -72,7 +72,9 @@ fn decode_value(value: &str) -> Option<Cow<'_, str>> {
 }
 
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let (mut bits, mut count, mut out) = (0_u32, 0, Vec::new());
+    let mut bits = 0_u32;
+    let mut count = 0;
+    let mut out = Vec::new();
     for byte in text.trim_end_matches('=').bytes() {
         let six = match byte {
             b'A'..=b'Z' => byte - b'A',

@@ -208,7 +208,8 @@ impl TaggedParameters {
         let words = self.head.split_once(char::is_whitespace);
         match (results, words) {
             ([PrefixMatch::Yes, _], Some((name, key))) => {
-                let (name, key) = (name.to_owned(), key.trim().to_owned());
+                let name = name.to_owned();
+                let key = key.trim().to_owned();
                 let is_listed = ToolParameters::for_tool(tools, &name).lists(&key);
                 self.name = Some(name);
                 if !is_listed {
@@ -355,7 +356,8 @@ impl TaggedParameters {
     /// the closing tag is missing and a line break may belong to either.
     fn value_text<'t>(&self, argument: &Argument, text: &'t str) -> Option<&'t str> {
         let value = text.get(argument.range.clone()).unwrap_or_default();
-        let (after_start, before_end) = (strip_first_break(value), strip_last_break(value));
+        let after_start = strip_first_break(value);
+        let before_end = strip_last_break(value);
         let unframed = after_start.and_then(strip_last_break);
         match (argument.is_closed, self.syntax.trims_newlines) {
             (_, true) if unframed.is_some() => unframed,

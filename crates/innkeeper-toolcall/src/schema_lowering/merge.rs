@@ -191,7 +191,8 @@ fn merge_members(node: &mut SchemaNode, other: ObjectMembers, losses: &mut LossC
 fn merge_array_items(node: &mut SchemaNode, other: ArrayItems, losses: &mut LossCollector) {
     let at = node.at.clone();
     let array_items = &mut node.array_items;
-    let (own_len, other_len) = (array_items.prefix.len(), other.prefix.len());
+    let own_len = array_items.prefix.len();
+    let other_len = other.prefix.len();
     // The `items` of a shorter tuple also apply to the rest of a longer tuple.
     let shorter = if own_len < other_len { &array_items.items } else { &other.items };
     if own_len != other_len && shorter.is_some() {

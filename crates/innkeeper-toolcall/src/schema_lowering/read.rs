@@ -418,7 +418,8 @@ impl<'a> SchemaReader<'a, '_> {
     fn read_dependencies(&mut self, node: &mut SchemaNode, value: &'a Value, depth: usize) {
         let at = node.at.clone();
         self.losses.add(&at, "dependencies", SchemaLossKind::Replaced);
-        let (mut schemas, mut names) = (Vec::new(), Map::new());
+        let mut schemas = Vec::new();
+        let mut names = Map::new();
         for (name, value) in value.as_object().into_iter().flatten() {
             let inside = format!("{at}/dependencies/{}", escape_pointer_token(name));
             if value.is_array() {

@@ -193,7 +193,8 @@ fn in_code(line: [&[u8]; 2]) -> bool {
     if line.iter().all(|part| memchr::memchr(b'`', part).is_none()) {
         return false;
     }
-    let (mut runs, mut in_run) = (0, false);
+    let mut runs = 0;
+    let mut in_run = false;
     for byte in line.into_iter().flatten() {
         let is_tick = *byte == b'`';
         runs += usize::from(is_tick && !in_run);

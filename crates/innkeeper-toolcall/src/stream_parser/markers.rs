@@ -75,7 +75,8 @@ impl Markers {
         });
         let mut groups: Vec<Range<usize>> = Vec::new();
         let [mut groups_by_first, mut groups_by_second] = [[0; 256]; 2];
-        let (mut singles, mut pairs) = (Vec::new(), Vec::new());
+        let mut singles = Vec::new();
+        let mut pairs = Vec::new();
         for same_first in all.chunk_by(|current, next| start(current).0 == start(next).0) {
             let single = singles.len();
             for group in same_first.chunk_by(|current, next| start(current) == start(next)) {

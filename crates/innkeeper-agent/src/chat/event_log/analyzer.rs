@@ -135,7 +135,8 @@ impl LogAnalyzer {
             if self.timeline.len() == MAX_TIMELINE_ENTRIES {
                 self.timeline.pop_front();
             }
-            let (timestamp, event_type) = (line.timestamp, line.event_type);
+            let timestamp = line.timestamp;
+            let event_type = line.event_type;
             let tool = tool.map(str::to_owned);
             self.timeline.push_back(TimelineEntry { timestamp, event_type, tool, duration_ms });
         }

@@ -338,9 +338,11 @@ fn assistant_blocks<'r>(
     assistant: &'r AssistantMessage,
     verbatim: &mut HashSet<&'r str>,
 ) -> Vec<ContentBlockParam<'r>> {
-    let (mut blocks, mut end) = (Vec::new(), 0);
+    let mut blocks = Vec::new();
+    let mut end = 0;
     for part in &assistant.parts {
-        let (native, before) = (provider_block(encode_request, part), blocks.len());
+        let native = provider_block(encode_request, part);
+        let before = blocks.len();
         match (&part.content, native) {
             (PartContent::Text(text), _) if text.trim().is_empty() => {}
             (PartContent::Text(_) | PartContent::Reasoning(_) | PartContent::Other, Some(raw)) => {

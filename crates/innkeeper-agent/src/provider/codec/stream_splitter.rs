@@ -50,7 +50,8 @@ impl LineSplitter {
     ) -> Result<(), ApiError> {
         count_bytes(&mut self.received_bytes, bytes)?;
         while let Some(at) = memchr(b'\n', bytes) {
-            let (line, rest) = (&bytes[..at], &bytes[at + 1..]);
+            let line = &bytes[..at];
+            let rest = &bytes[at + 1..];
             bytes = rest;
             if self.partial_line.is_empty() {
                 Self::visit_line(line, &mut each)?;

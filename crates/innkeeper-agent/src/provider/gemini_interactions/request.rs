@@ -213,7 +213,8 @@ fn push_assistant_steps<'r>(
                     }));
                 }
                 let name = encode_request.encoded_tools.alias(&call.name);
-                let (id, arguments) = (call.id.as_str(), arguments_object(&call.arguments));
+                let id = call.id.as_str();
+                let arguments = arguments_object(&call.arguments);
                 calls.push((id, name.clone()));
                 steps.push(InputStep::Encoded(EncodedStep::FunctionCall(FunctionCall {
                     id,
@@ -265,7 +266,8 @@ fn input_contents(content: &Content) -> Vec<InputContent<'_>> {
     let contents = content.segments().into_iter().map(|segment| match segment {
         Segment::Text(text) => InputContent::Text { text },
         Segment::Media(media) => {
-            let (mime_type, data) = (media.mime_type.unwrap_or_default(), media.data);
+            let mime_type = media.mime_type.unwrap_or_default();
+            let data = media.data;
             match media.kind {
                 MediaKind::Image => InputContent::Image { mime_type, data },
                 MediaKind::Audio => InputContent::Audio { mime_type, data },

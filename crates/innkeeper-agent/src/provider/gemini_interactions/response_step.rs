@@ -188,7 +188,8 @@ impl ResponseStep {
         if self.is_modified {
             self.rebuild_raw();
         }
-        let (api, model) = (ProviderApi::GeminiInteractions, model.to_owned());
+        let api = ProviderApi::GeminiInteractions;
+        let model = model.to_owned();
         let goes_back = self.is_replayable();
         let native = ProviderBlock { api, model, json: self.raw };
         let provider_block = goes_back.then_some(native);
@@ -285,7 +286,8 @@ impl ContentItem {
             }
             Self::Text(text, citations) => {
                 let citations: Vec<_> = citations.iter().map(|citation| citation.get()).collect();
-                let (text, citations) = (json_string(text), citations.join(","));
+                let text = json_string(text);
+                let citations = citations.join(",");
                 format!(r#"{{"type":"text","text":{text},"annotations":[{citations}]}}"#)
             }
         }

@@ -247,7 +247,7 @@ fn provider_block<'r>(
 }
 
 fn encode_call<'r>(encode_request: EncodeRequest<'r>, call: &'r ToolCall) -> ChatToolCall<'r> {
-    let (name, arguments) =
-        (encode_request.encoded_tools.alias(&call.name), arguments_object(&call.arguments));
+    let name = encode_request.encoded_tools.alias(&call.name);
+    let arguments = arguments_object(&call.arguments);
     ChatToolCall::Encoded { id: &call.id, function: FunctionCall { name, arguments } }
 }

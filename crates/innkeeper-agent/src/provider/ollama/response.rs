@@ -167,7 +167,8 @@ impl MessageAccumulator {
     }
 
     fn update_usage(&mut self, line: &ObjectView<'_>) {
-        let (read, completion) = (line.number("prompt_eval_count"), line.number("eval_count"));
+        let read = line.number("prompt_eval_count");
+        let completion = line.number("eval_count");
         if read.is_none() && completion.is_none() {
             return;
         }

@@ -326,7 +326,8 @@ impl ReasoningField {
 }
 
 fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
-    let (prompt, completion) = (usage.number("prompt_tokens"), usage.number("completion_tokens"));
+    let prompt = usage.number("prompt_tokens");
+    let completion = usage.number("completion_tokens");
     if prompt.is_none() && completion.is_none() {
         return None;
     }

@@ -25,7 +25,8 @@ impl OutputItem {
     /// The item has too many parts.
     pub(super) fn decode(block: &RawValue, model: &str) -> Result<Option<Self>, ApiError> {
         let Some(fields) = ObjectView::from_raw(block) else { return Ok(None) };
-        let (mut is_refusal, mut in_own_words) = (false, true);
+        let mut is_refusal = false;
+        let mut in_own_words = true;
         let part_content = match fields.text("type").as_deref() {
             Some("message") => {
                 let content = message_text(&fields)?;
@@ -67,7 +68,8 @@ fn message_text(fields: &ObjectView<'_>) -> Result<(String, bool), ApiError> {
     if let Some(content) = fields.text("content") {
         return Ok((content, false));
     }
-    let (mut message, mut has_refusal) = (String::new(), false);
+    let mut message = String::new();
+    let mut has_refusal = false;
     for part in fields.bounded_list("content")? {
         let part = ObjectView::from_raw(part).unwrap_or_default();
         if let Some(text) = part.text("text") {

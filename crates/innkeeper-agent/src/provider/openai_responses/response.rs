@@ -19,7 +19,8 @@ pub(super) fn decode_body(model: &str, body: &str) -> Result<Response, ApiError>
     if output.len() > MAX_CONTENT_PARTS {
         return Err(ApiError::too_many("items"));
     }
-    let (mut parts, mut has_refusal) = (Vec::new(), false);
+    let mut parts = Vec::new();
+    let mut has_refusal = false;
     for block in output {
         let Some(item) = OutputItem::decode(block, model)? else { continue };
         has_refusal |= item.is_refusal;
@@ -90,7 +91,8 @@ impl ResponseEnd {
 }
 
 fn parse_usage(usage: &ObjectView<'_>) -> Option<Usage> {
-    let (input, output) = (usage.number("input_tokens"), usage.number("output_tokens"));
+    let input = usage.number("input_tokens");
+    let output = usage.number("output_tokens");
     if input.is_none() && output.is_none() {
         return None;
     }

@@ -259,6 +259,7 @@ pub(super) fn compare(left: &Number, right: &Number) -> Ordering {
     if let (Some(left), Some(right)) = (left.as_i128(), right.as_i128()) {
         return left.cmp(&right);
     }
-    let (left, right) = (left.as_f64(), right.as_f64());
+    let left = left.as_f64();
+    let right = right.as_f64();
     left.partial_cmp(&right).unwrap_or(Ordering::Equal)
 }

@@ -128,7 +128,8 @@ fn parse_number(
             Some(_) => Err("a limit is no number"),
         }
     };
-    let (minimum, maximum) = (limit("minimum")?, limit("maximum")?);
+    let minimum = limit("minimum")?;
+    let maximum = limit("maximum")?;
     if let (Some(minimum), Some(maximum)) = (&minimum, &maximum)
         && compare(minimum, maximum).is_gt()
     {

@@ -63,7 +63,8 @@ pub(super) fn read(root: &RootDirectory, path: &str) -> OperationResult {
 
 pub(super) fn write(root: &RootDirectory, path: &str, content: &str) -> OperationResult {
     let (real, created) = root.write(path, content)?;
-    let (path, size) = (root.relative_path(&real), content.len());
+    let path = root.relative_path(&real);
+    let size = content.len();
     let text = format!("{} `{path}` ({size} bytes)", if created { "created" } else { "replaced" });
     Ok((text, json!({ "path": path, "size": size, "created": created })))
 }
@@ -101,10 +102,8 @@ pub(super) fn search(root: &RootDirectory, query: &str, path: &str) -> Operation
 
 pub(super) fn info(root: &RootDirectory, path: &str) -> OperationResult {
     let resolved = root.resolve(path)?;
-    let (path, kind) = (
-        root.relative_path(&resolved.canonical_path),
-        file_type_name(resolved.metadata.file_type()),
-    );
+    let path = root.relative_path(&resolved.canonical_path);
+    let kind = file_type_name(resolved.metadata.file_type());
     let mut info = json!({
         "path": path,
         "type": kind,

@@ -100,7 +100,9 @@ async fn values_of(
 
 /// Returns the position of the last word of a text; spaces inside quotes do not end a word.
 fn last_word_start(text: &str) -> usize {
-    let (mut start, mut quote, mut is_escaped) = (0, None, false);
+    let mut start = 0;
+    let mut quote = None;
+    let mut is_escaped = false;
     for (at, character) in text.char_indices() {
         match (character, quote) {
             _ if is_escaped => is_escaped = false,

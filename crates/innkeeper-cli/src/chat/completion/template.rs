@@ -46,7 +46,8 @@ pub(super) fn start_of(template: &str) -> &str {
 /// belong to the template, or the template starts with a variable.
 pub(super) fn typed_variable<'t>(template: &'t str, uri: &str) -> Option<TypedVariable<'t>> {
     let parts = parse(template);
-    let (mut context, mut rest) = (Map::new(), uri);
+    let mut context = Map::new();
+    let mut rest = uri;
     for (at, part) in parts.iter().enumerate() {
         match *part {
             TemplatePart::Literal(literal) => rest = rest.strip_prefix(literal)?,
@@ -84,7 +85,8 @@ pub(super) fn typed_variable<'t>(template: &'t str, uri: &str) -> Option<TypedVa
 }
 
 fn parse(template: &str) -> Vec<TemplatePart<'_>> {
-    let (mut parts, mut rest) = (Vec::new(), template);
+    let mut parts = Vec::new();
+    let mut rest = template;
     while !rest.is_empty() {
         let start = rest.find('{').unwrap_or(rest.len());
         if start > 0 {
@@ -127,7 +129,8 @@ fn encode(value: &str, is_reserved: bool) -> String {
 
 /// Decodes `%` sequences; an invalid sequence stays.
 pub(crate) fn decode(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
     while let Some((byte, behind)) = rest.split_first() {
         let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let decoded = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));

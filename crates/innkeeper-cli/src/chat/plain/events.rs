@@ -93,7 +93,8 @@ impl PlainChat<'_> {
             false => (Style::Error, "failed"),
         };
         let arguments = shorten(&record.arguments.to_string(), MAX_SHOWN_CHARS);
-        let (elapsed, facts) = (record.elapsed.as_millis(), call_text::facts(record));
+        let elapsed = record.elapsed.as_millis();
+        let facts = call_text::facts(record);
         let line = format!("`{}` {arguments} in {elapsed} ms{facts}", record.tool);
         self.output.labelled_status(style, sign, &line)?;
         let result = shorten(&record.result_text, MAX_SHOWN_CHARS);

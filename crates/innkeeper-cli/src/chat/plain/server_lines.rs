@@ -62,7 +62,8 @@ impl PlainChat<'_> {
     /// Changes the level from which on log messages are shown, and asks the servers for the level.
     pub(super) async fn set_log_level(&mut self, argument: &str) -> Result<String, CliError> {
         self.server_log.set_level(argument)?;
-        let (level, text) = (self.server_log.level(), self.server_log.level_text());
+        let level = self.server_log.level();
+        let text = self.server_log.level_text();
         command_work::request_log_level(self.session.host().clone(), level, text).await
     }
 }

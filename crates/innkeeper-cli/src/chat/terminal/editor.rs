@@ -93,7 +93,8 @@ impl Editor {
     /// Returns the text with the pasted texts in place of their words.
     pub(crate) fn text(&self) -> String {
         let shown = self.shown_text();
-        let (mut text, mut rest) = (String::new(), &*shown);
+        let mut text = String::new();
+        let mut rest = &*shown;
         // A pasted text is not searched for words: another paste may contain the same characters.
         while let Some((at, paste)) = self.first_paste(rest) {
             text.push_str(&rest[..at]);

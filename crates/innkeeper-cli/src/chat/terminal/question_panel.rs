@@ -250,7 +250,8 @@ impl QuestionPanel {
     /// Scrolls to the current field after its change.
     pub(crate) fn show_current_field(&mut self, field: Range<usize>, height: usize) {
         if std::mem::take(&mut self.scrolls_to_field) && !field.is_empty() {
-            let (first, last) = (field.end.saturating_sub(height).min(field.start), field.start);
+            let first = field.end.saturating_sub(height).min(field.start);
+            let last = field.start;
             self.scroll = self.scroll.clamp(first, last);
         }
     }

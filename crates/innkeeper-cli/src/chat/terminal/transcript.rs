@@ -377,7 +377,8 @@ impl Transcript {
         let layout = (width.saturating_sub(GUTTER).max(1), theme, now);
         let last_used = std::mem::take(&mut self.used);
         let top = self.first_line(height, layout);
-        let (mut lines, mut next) = (Vec::new(), top);
+        let mut lines = Vec::new();
+        let mut next = top;
         while lines.len() < height && next.block < self.blocks.len() {
             let block_height = self.block_height(next.block, layout);
             let end = block_height.min(next.line + height - lines.len());

@@ -53,7 +53,8 @@ pub(crate) fn truncate(text: &str, width: usize) -> String {
     if is_whole && text.width() <= width {
         return text.into_owned();
     }
-    let (mut shortened, mut columns) = (String::new(), 0);
+    let mut shortened = String::new();
+    let mut columns = 0;
     for grapheme in text.graphemes(true) {
         columns += grapheme.width();
         if columns >= width {

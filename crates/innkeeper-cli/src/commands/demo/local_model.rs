@@ -40,7 +40,8 @@ pub(super) async fn run(
     let local = LocalModel::start(&model, None).await?;
     let provider = local.provider.clone();
     let mut reports = Vec::new();
-    let (mut tools_discovered, mut servers_connected) = (0, 0);
+    let mut tools_discovered = 0;
+    let mut servers_connected = 0;
     let operation = async |host: &Host, output: &mut Output| {
         let settings = limit_settings(AgentSettings::default());
         let agent = Agent::new(provider.clone(), Arc::new(host.clone()), settings);

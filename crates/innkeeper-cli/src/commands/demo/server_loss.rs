@@ -89,7 +89,8 @@ impl ServerLoss {
         let tool = output.paint(Style::Good, TOOL);
         output.print_data(&format!("{number} {tool}  kill the server during the call"))?;
         output.print_data(&format!("     ← {}", escape_inline(&self.error)))?;
-        let (millis, notes) = (self.restarted_after.as_millis(), self.found_notes());
+        let millis = self.restarted_after.as_millis();
+        let notes = self.found_notes();
         output.print_data(&format!(
             "     ← the call was not repeated; `{SERVER}` restarted after {millis} ms and still has \
              {notes} note{}",

@@ -57,7 +57,8 @@ struct RunColumn {
 impl RunColumn {
     fn new(file: &GoldenFile) -> Result<Self, CliError> {
         let run = RunView::from_file(file)?;
-        let (golden, metadata) = (&file.golden, &run.execution_metadata);
+        let golden = &file.golden;
+        let metadata = &run.execution_metadata;
         Ok(Self {
             file: file.name(),
             test_name: golden.test_name.clone(),
@@ -153,7 +154,8 @@ fn compare_with(first: &GoldenFile, other: &GoldenFile) -> Result<Comparison, Cl
         .map_err(|error| CliError::usage("cannot compare the calls").with_source(error))?;
     let question_differences = question_differences(&first.golden, &other.golden)
         .map_err(|error| CliError::usage("cannot compare the questions").with_source(error))?;
-    let (first, other) = (first.name(), other.name());
+    let first = first.name();
+    let other = other.name();
     Ok(Comparison { first, other, differences, question_differences })
 }
 
@@ -170,7 +172,8 @@ fn question_differences(
 
 /// Returns the differences between the calls of two runs, except for times and ids.
 fn chain_differences(first: &Golden, other: &Golden) -> Result<Vec<Difference>, serde_json::Error> {
-    let (expected, actual) = (tool_chain(first)?, tool_chain(other)?);
+    let expected = tool_chain(first)?;
+    let actual = tool_chain(other)?;
     let is_ignored = |path: &str| {
         is_varying_in_output(&format!("/tool_chain{path}"))
             || path.rsplit('/').next().is_some_and(|member| ID_MEMBERS.contains(&member))

@@ -59,7 +59,8 @@ pub(super) async fn run(args: &FromTraceArgs, output: &mut Output) -> Result<(),
         let report = json!({"goldens": list(&goldens, "file"), "failures": list(&written.failures, "reason")});
         output.print_json(&report)?;
     }
-    let (good, bad) = (written.goldens.len(), written.failures.len());
+    let good = written.goldens.len();
+    let bad = written.failures.len();
     if good + bad == 0 {
         let message = "the files have no traces".to_owned();
         return Err(CliError::failure(message).with_hint("name a file with one trace on each line"));

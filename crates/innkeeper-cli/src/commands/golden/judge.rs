@@ -38,7 +38,8 @@ pub(in crate::commands) fn judge(
 
 /// Returns the differences between the results of two runs, except for what varies from run to run.
 pub(super) fn result_differences(golden: &Golden, replayed: &Golden) -> Vec<Difference> {
-    let (expected, actual) = (&golden.golden_output, &replayed.golden_output);
+    let expected = &golden.golden_output;
+    let actual = &replayed.golden_output;
     differences(expected, actual, &is_varying_in_output, MAX_DIFFERENCES)
 }
 

@@ -24,7 +24,8 @@ pub(super) fn report(replayed: &[ReplayedGolden]) -> String {
 }
 
 fn push_case(golden: &ReplayedGolden, xml: &mut String) {
-    let (name, file) = (attribute(&golden.test_name), attribute(&golden.file));
+    let name = attribute(&golden.test_name);
+    let file = attribute(&golden.file);
     let time = seconds(golden.ms);
     let case =
         format!("<testcase name=\"{name}\" classname=\"golden\" file=\"{file}\" time=\"{time}\"");

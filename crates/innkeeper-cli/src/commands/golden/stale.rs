@@ -79,7 +79,8 @@ pub(super) fn run(context: &mut CommandContext, args: &StaleArgs) -> Result<(), 
     };
     let output = &mut context.output;
     let mut files = GoldenFiles::find(std::slice::from_ref(&args.dir))?;
-    let (mut list, mut stale) = (Vec::new(), 0);
+    let mut list = Vec::new();
+    let mut stale = 0;
     for file in files.by_ref() {
         let file = file?;
         let reasons = present.reasons(&file.golden);

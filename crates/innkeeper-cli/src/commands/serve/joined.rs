@@ -53,7 +53,8 @@ impl Recorded {
     /// Tells the run what is served.
     pub(super) async fn configure(&mut self, config: &Config) -> Result<(), CliError> {
         let Self(Some(pipe)) = self else { return Ok(()) };
-        let (servers, secrets) = (config.origin.servers_as_written(), known_secrets(None, config));
+        let servers = config.origin.servers_as_written();
+        let secrets = known_secrets(None, config);
         pipe.configure(servers, secrets).await.map_err(|error| {
             CliError::failure("the run has ended that records this server").with_source(error)
         })

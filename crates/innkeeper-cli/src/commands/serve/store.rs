@@ -141,7 +141,8 @@ impl StoreSettings {
         output: &mut Output,
         attempt: impl AsyncFn() -> Result<T, StoreError>,
     ) -> Result<T, CliError> {
-        let (shown, timeout) = (self.store.value.describe(), self.timeout.value);
+        let shown = self.store.value.describe();
+        let timeout = self.timeout.value;
         let started = Instant::now();
         let mut delay = FIRST_RETRY_DELAY;
         loop {

@@ -28,8 +28,12 @@ pub(super) fn enterprise(
     let client_secret = value("clientSecret", typed.client_secret);
     let token = value("idToken", typed.id_token);
     let file = value("idTokenFile", typed.id_token_file);
-    let (issuer, endpoint, client_id) = (issuer?, token_endpoint?, client_id?);
-    let (client_secret, token, file) = (client_secret?, token?, file?);
+    let issuer = issuer?;
+    let endpoint = token_endpoint?;
+    let client_id = client_id?;
+    let client_secret = client_secret?;
+    let token = token?;
+    let file = file?;
     let id_token = match (token, file) {
         (Some(token), None) => Some(IdToken::Value(Secret::new(token.expose()))),
         (None, Some(file)) => {
@@ -64,7 +68,9 @@ pub(super) fn enterprise(
         return None;
     }
     let client_secret = client_secret.map(|secret| Secret::new(secret.expose()));
-    let (issuer, client_id, id_token) = (issuer?, client_id?, id_token?);
+    let issuer = issuer?;
+    let client_id = client_id?;
+    let id_token = id_token?;
     Some(EnterpriseConfig { issuer, token_endpoint, client_id, client_secret, id_token })
 }
 

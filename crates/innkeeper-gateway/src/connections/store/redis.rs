@@ -160,7 +160,8 @@ impl RedisStore {
         let reply = self.run(call).await?;
         match reply.name() {
             "opened" => {
-                let (reader, position) = (reply.number(0)?, reply.number(1)?);
+                let reader = reply.number(0)?;
+                let position = reply.number(1)?;
                 Ok(OpenedEvents::Opened(EventCursor { id, reader, position }))
             }
             "lost" => Ok(OpenedEvents::Lost),

@@ -44,7 +44,8 @@ pub(crate) struct BodyReader {
 
 impl BodyReader {
     pub(crate) fn new(options: &GatewayOptions) -> Self {
-        let (maximum, time) = (options.max_body_bytes, options.request_time);
+        let maximum = options.max_body_bytes;
+        let time = options.request_time;
         let memory = maximum.saturating_add(REQUEST_BYTES).saturating_mul(MIN_BODIES);
         Self { maximum, time, memory: Quota::new(memory.max(MAX_REQUESTS_BYTES)) }
     }

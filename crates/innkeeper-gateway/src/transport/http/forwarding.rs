@@ -174,7 +174,8 @@ pub(super) async fn forward_to_named(
         Attempt::Response(response) => {
             let key = OwnedKey::Principal(from.principal.clone());
             let calls = vec![call_id(&from.id, request)];
-            let (body, replicas) = (response.into_parts(), replicas.clone());
+            let body = response.into_parts();
+            let replicas = replicas.clone();
             let passing = Passing { body, replicas, owner, key, calls };
             return Err(Box::new(passing.response()));
         }
@@ -193,7 +194,8 @@ pub(crate) async fn place_rest_request(
     parts: &Parts,
     body: Body,
 ) -> Result<Body, Response<Body>> {
-    let (gateway, endpoint) = (&transport.gateway, origin.endpoint);
+    let gateway = &transport.gateway;
+    let endpoint = origin.endpoint;
     let Some(replication) = &transport.replication else { return Ok(body) };
     let Some(key) = gateway.servers.owned_key(&origin.principal, None, endpoint) else {
         return Ok(body);
@@ -400,7 +402,9 @@ impl Passing {
         }
         let state = Some((body, calls));
         let frames = stream::unfold(state, move |state| {
-            let (replicas, owner, key) = (replicas.clone(), owner.clone(), key.clone());
+            let replicas = replicas.clone();
+            let owner = owner.clone();
+            let key = key.clone();
             async move {
                 let (mut body, calls) = state?;
                 loop {

@@ -28,7 +28,8 @@ const MAX_MESSAGE_BYTES: usize = 4_096;
 /// match the body, or if an error is longer than [`MAX_MESSAGE_BYTES`].
 pub fn gateway_request(input: &[u8]) {
     let Some(end) = input.windows(2).position(|pair| pair == b"\n\n") else { return };
-    let (head, body) = (&input[..end], &input[end + 2..]);
+    let head = &input[..end];
+    let body = &input[end + 2..];
     let mut lines = head.split(|byte| *byte == b'\n');
     let mut request = http::Request::builder().uri(lines.next().unwrap_or_default());
     for line in lines {

@@ -97,7 +97,8 @@ async fn batch(
         let error = incoming::malformed_error(malformed);
         return rpc_error_response(StatusCode::BAD_REQUEST, malformed.id.as_ref(), &error);
     }
-    let (mut requests, mut errors) = (Vec::new(), Vec::new());
+    let mut requests = Vec::new();
+    let mut errors = Vec::new();
     for (index, message) in messages.into_iter().enumerate() {
         let counted = from.transport.gateway.count_batched(&from.principal, index);
         match message {
@@ -190,7 +191,8 @@ async fn create_session(
             ownership.map(|ownership| (ownership, replication.stream_queue.clone()))
         }
     };
-    let (principal, general) = (principal.clone(), EventStream::new(GENERAL_STREAM));
+    let principal = principal.clone();
+    let general = EventStream::new(GENERAL_STREAM);
     let new = NewSession { id, principal, endpoint: *endpoint, ownership, general };
     Ok(transport.sessions.create(slot, new))
 }
@@ -256,7 +258,8 @@ async fn respond(
     let lost = || outcomes(from, &request_ids, |_| true).unwrap_or_else(accepted);
     let gateway = transport.gateway.clone();
     let connected = connected(from, session, calls.clone());
-    let (stored_by, stored) = (transport.clone(), session.clone());
+    let stored_by = transport.clone();
+    let stored = session.clone();
     let responding = Box::pin(async move {
         let _reservation = reservation;
         let line = requests.respond(&gateway, &connected, &sink, room).await;

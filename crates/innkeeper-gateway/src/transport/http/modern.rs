@@ -86,7 +86,8 @@ async fn request(
     };
     let gateway = from.transport.gateway.clone();
     let metrics = &from.transport.gateway.metrics;
-    let (request_id, method) = (id.clone(), method.to_owned());
+    let request_id = id.clone();
+    let method = method.to_owned();
     let params: Option<Box<RawValue>> = params.map(ToOwned::to_owned);
     let responding = async move {
         let _reservation = reservation;

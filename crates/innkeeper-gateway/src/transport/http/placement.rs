@@ -251,7 +251,8 @@ impl HttpRequest<'_> {
     ) -> Option<Arc<OwnedCalls>> {
         let replication = self.transport.replication.as_ref()?;
         let (session, stream) = stream.map_or((None, 0), |(id, stream)| (Some(id.into()), stream));
-        let (replicas, id) = (replication.replicas.clone(), (self.id.clone(), self.is_forwarded));
+        let replicas = replication.replicas.clone();
+        let id = (self.id.clone(), self.is_forwarded);
         Some(Arc::new(OwnedCalls::new(replicas, ownership?, id, session, stream)))
     }
 

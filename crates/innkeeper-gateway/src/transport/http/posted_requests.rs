@@ -124,7 +124,8 @@ impl Requests {
                 };
                 let started: Vec<_> = requests.iter().map(start).collect();
                 let mut waiting = requests.iter().zip(started);
-                let (mut running, mut message) = (FuturesOrdered::new(), errors.clone());
+                let mut running = FuturesOrdered::new();
+                let mut message = errors.clone();
                 loop {
                     let free = MAX_CONCURRENT_OF_BATCH - running.len();
                     for (request, started) in waiting.by_ref().take(free) {

@@ -37,7 +37,8 @@ impl RunningRequests {
 impl Drop for RunningRequests {
     fn drop(&mut self) {
         let Some(responding) = self.responding.take() else { return };
-        let (stream, calls) = (self.stream.clone(), self.calls.take());
+        let stream = self.stream.clone();
+        let calls = self.calls.take();
         let finished_streams = self.transport.finished_streams.clone();
         let activity = self.activity.take();
         self.transport.gateway.tasks.spawn(async move {

@@ -105,7 +105,8 @@ impl Session {
     fn store(&self, stream: &Arc<EventStream>, requests: Option<Arc<str>>) {
         if let (Some(ownership), Some(queue)) = (&self.ownership, &self.stream_queue) {
             let session = (*self.id).into();
-            let (ownership, queue) = (ownership.clone(), queue.clone());
+            let ownership = ownership.clone();
+            let queue = queue.clone();
             stream.store_in(StreamStore { ownership, session, requests, queue });
         }
     }

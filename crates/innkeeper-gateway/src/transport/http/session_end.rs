@@ -55,8 +55,8 @@ impl HttpTransport {
         if let Some(replication) = &self.replication {
             let sessions = self.sessions.to_keep(idle_time / 8);
             let replicas = replication.replicas.clone();
-            let (mut keys, is_ending) =
-                (self.gateway.servers.keys_with_servers(), self.gateway.servers.has_ending_hosts());
+            let mut keys = self.gateway.servers.keys_with_servers();
+            let is_ending = self.gateway.servers.has_ending_hosts();
             keys.extend(self.sessions.keys());
             self.gateway.tasks.spawn(async move {
                 for session in sessions {

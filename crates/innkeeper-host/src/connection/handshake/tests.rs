@@ -1,5 +1,7 @@
 //! Handshake with in-memory servers and a paused clock.
 
+use innkeeper_protocol::ErrorObject;
+
 use innkeeper_testkit::InMemoryServer;
 use serde_json::Value;
 

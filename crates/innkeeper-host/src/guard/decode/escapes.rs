@@ -62,7 +62,8 @@ pub(super) fn unescape(text: &str) -> Option<String> {
     }
     let plus_is_blank = memchr(b' ', bytes).is_none();
     let mut decoded = Vec::with_capacity(bytes.len());
-    let (mut at, mut count) = (0, 0);
+    let mut at = 0;
+    let mut count = 0;
     while let Some(&byte) = bytes.get(at) {
         let escape = match byte {
             b'%' => read_percent(bytes, at),

@@ -37,7 +37,8 @@ pub(super) fn decode_runs(text: &str, decoded: &mut DecodedText<'_>) -> Result<(
 }
 
 fn decode_wrapped_runs(text: &str, decoded: &mut DecodedText<'_>) -> Result<(), TooLong> {
-    let (mut joined, mut lines) = (Vec::new(), 0);
+    let mut joined = Vec::new();
+    let mut lines = 0;
     for line in text.lines().map(str::trim).chain([""]) {
         let is_single_run = line.bytes().all(is_run_byte);
         if is_single_run && line.len() >= MIN_WRAPPED_LINE_LEN && !line.ends_with('=') {
@@ -97,7 +98,8 @@ fn decode_hex(run: &[u8]) -> Option<Vec<u8>> {
 
 fn decode_base32(run: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(run.len() / 8 * 5 + 5);
-    let (mut bits, mut count) = (0_u32, 0);
+    let mut bits = 0_u32;
+    let mut count = 0;
     for byte in run {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
@@ -143,7 +145,8 @@ pub(super) fn decode_code_lists(text: &str, decoded: &mut DecodedText<'_>) -> Re
     const READERS: [CodeReader; 3] = [read_hex_pair, read_decimal, read_bits];
     let bytes = text.as_bytes();
     let mut lists: [Vec<u8>; 3] = Default::default();
-    let (mut start, mut last_end) = (0, 0);
+    let mut start = 0;
+    let mut last_end = 0;
     while start < bytes.len() {
         let word = &bytes[start..];
         let length = word.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();

@@ -12,7 +12,8 @@ const MAX_TAG_BYTES: usize = 256;
 pub(super) fn strip_tags(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut stripped = String::new();
-    let (mut copied, mut broken) = (0, 0);
+    let mut copied = 0;
+    let mut broken = 0;
     for start in memchr_iter(b'<', bytes) {
         if start < copied {
             continue;

@@ -50,7 +50,8 @@ impl Launcher {
         server: &Server,
         remote: &RemoteEndpoint,
     ) -> Result<StartedServer, StartFailureReason> {
-        let (context, limits) = (self.session_context(server), self.session_limits(server));
+        let context = self.session_context(server);
+        let limits = self.session_limits(server);
         let config = server.config();
         let remote = remote.continuing(server.status().continued_session.clone());
         let transport =
@@ -74,13 +75,15 @@ impl Launcher {
             .map_err(|_| clock.timeout_reason())?;
         let stream = connected.map_err(StartFailureReason::Connector)?;
         let (connection, reader, writer) = InProcessConnection::new(stream);
-        let (context, limits) = (self.session_context(server), self.session_limits(server));
+        let context = self.session_context(server);
+        let limits = self.session_limits(server);
         let session = Session::open(context, reader, writer, limits);
         Ok(connected_server(ServerInstance::InProcess(connection), session))
     }
 
     fn session_context(&self, server: &Server) -> SessionContext {
-        let (callbacks, tasks) = (self.callbacks.clone(), self.tasks.clone());
+        let callbacks = self.callbacks.clone();
+        let tasks = self.tasks.clone();
         SessionContext {
             server: server.name.clone(),
             callbacks,

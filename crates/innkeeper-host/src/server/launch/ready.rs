@@ -43,7 +43,8 @@ impl Launcher {
         {
             let StartedServer { instance, session, stderr, .. } = &mut *running;
             let report_install = || {
-                let (server, package) = (server.name.clone(), install::package_name(launch));
+                let server = server.name.clone();
+                let package = install::package_name(launch);
                 self.events.publish(HostEvent::Installing { server, package });
             };
             let watch = install::InstallWatch { launch, stderr, report_install: &report_install };

@@ -152,7 +152,8 @@ fn server_failure(
 }
 
 fn sign_in_error(server: &Arc<str>, failure: AuthErrorKind) -> StartFailureReason {
-    let (server, reason) = (server.clone(), UnavailableReason::Unauthorized(Box::new(failure)));
+    let server = server.clone();
+    let reason = UnavailableReason::Unauthorized(Box::new(failure));
     let error = CallError::Unavailable { server, reason, may_have_run: false, attempts: 1 };
     StartFailureReason::Call(Box::new(error))
 }

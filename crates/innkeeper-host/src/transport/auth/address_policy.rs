@@ -45,7 +45,8 @@ impl AddressPolicy {
         if url.origin() == self.server.origin() {
             return true;
         }
-        let (server, kind) = (classify_host(&self.server), classify_host(url));
+        let server = classify_host(&self.server);
+        let kind = classify_host(url);
         let both_here =
             server == Some(AddressClass::Loopback) && kind == Some(AddressClass::Loopback);
         match url.scheme() {
@@ -98,7 +99,8 @@ impl AddressPolicy {
 
 impl Resolve for AddressPolicy {
     fn resolve(&self, name: Name) -> Resolving {
-        let (guard, name) = (self.clone(), name.as_str().to_owned());
+        let guard = self.clone();
+        let name = name.as_str().to_owned();
         Box::pin(async move {
             let addresses = guard.resolve(name).await?;
             Ok(Box::new(addresses.into_iter()) as Addrs)

@@ -54,7 +54,8 @@ impl BearerAuth {
         tasks: BackgroundTasks,
         initial_sign_ins: u32,
     ) -> Self {
-        let (pending, sign_ins) = (Mutex::default(), AtomicU32::new(initial_sign_ins));
+        let pending = Mutex::default();
+        let sign_ins = AtomicU32::new(initial_sign_ins);
         Self { resource, provider, tasks, pending, sign_ins }
     }
 

@@ -81,7 +81,8 @@ impl HeadersHelper {
         launch: Arc<ProcessSpec>,
         launch_context: HelperLaunchContext,
     ) -> Self {
-        let (output, failures) = (tokio::sync::Mutex::default(), AtomicU32::new(0));
+        let output = tokio::sync::Mutex::default();
+        let failures = AtomicU32::new(0);
         Self { launch, launch_context, output, failures }
     }
 

@@ -61,7 +61,8 @@ struct OauthState {
 
 impl OauthProvider {
     pub(super) fn new(context: OauthContext) -> Self {
-        let (current, state) = (Mutex::default(), tokio::sync::Mutex::default());
+        let current = Mutex::default();
+        let state = tokio::sync::Mutex::default();
         Self(Arc::new(OauthInner { context, current, state }))
     }
 }

@@ -97,7 +97,9 @@ async fn request_outcome(
     assert!(pending_request.as_mut().now_or_never().is_none(), "response before the request");
 
     let http_session = HttpSession::new(unused_target(), inbound, unused_state());
-    let (name, param_headers, body) = (None, Vec::new(), Bytes::new());
+    let name = None;
+    let param_headers = Vec::new();
+    let body = Bytes::new();
     let request = PostRequest {
         id: REQUEST_ID,
         method: method::TOOLS_CALL.into(),
@@ -134,8 +136,10 @@ pub(super) fn unused_target() -> Arc<HttpTarget> {
         let remote = remote.expect("an address");
         (client::build_client(&remote).expect("a client"), remote.url.clone())
     });
-    let (client, url) = (client.clone(), url.clone());
-    let (server, headers) = ("fuzz".into(), Default::default());
+    let client = client.clone();
+    let url = url.clone();
+    let server = "fuzz".into();
+    let headers = Default::default();
     Arc::new(HttpTarget::new(server, client, url, headers))
 }
 

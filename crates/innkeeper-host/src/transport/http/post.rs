@@ -70,8 +70,8 @@ pub(super) async fn notify(http_session: &HttpSession, method: &str, body: Bytes
     let sent = timeout(NOTIFY_TIMEOUT, notification).await;
     let status = sent.ok().and_then(Result::ok).map(|response| response.status());
     if status.is_none_or(|status| !status.is_success()) {
-        let (server, status) =
-            (http_session.inbound.server(), status.map(|status| status.as_u16()));
+        let server = http_session.inbound.server();
+        let status = status.map(|status| status.as_u16());
         tracing::debug!(server, method, status, "message not accepted by the server");
     }
     None

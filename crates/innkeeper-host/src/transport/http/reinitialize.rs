@@ -123,11 +123,14 @@ impl HttpSession {
         mut response: Response,
         id: u64,
     ) -> Result<(), ReinitializeError> {
-        let (limit, revision) = (self.inbound.max_message_bytes(), self.inbound.revision());
+        let limit = self.inbound.max_message_bytes();
+        let revision = self.inbound.revision();
         let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let streamed =
             kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/event-stream"));
-        let (mut decoder, mut body, mut read) = (SseDecoder::new(limit), Vec::new(), 0);
+        let mut decoder = SseDecoder::new(limit);
+        let mut body = Vec::new();
+        let mut read = 0;
         while let Ok(Some(chunk)) = response.chunk().await {
             read += chunk.len();
             if read > limit {

@@ -168,7 +168,8 @@ fn parse_error_object(body: &[u8], sent: &SentSecrets) -> Option<(Option<u64>, E
 /// Describes a redirect with a hint. Shows only the origin because the path may contain secrets.
 fn describe_redirect(response: &Response) -> Option<String> {
     let to = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
-    let (here, to) = (response.url(), response.url().join(to.to_str().ok()?).ok()?);
+    let here = response.url();
+    let to = response.url().join(to.to_str().ok()?).ok()?;
     let origin = to.origin().ascii_serialization();
     let change = if here.origin() != to.origin() {
         format!("the target is `{origin}`")

@@ -28,7 +28,8 @@ impl<'a> EnvelopeMembers<'a> {
     /// Reads the members in one pass. Returns `None` if the text is not a JSON object, or is nested
     /// more deeply than [`MAX_MESSAGE_DEPTH`].
     pub(super) fn read(json: &'a str) -> Option<Self> {
-        let (mut members, mut cursor) = (Self::default(), CheckedCursor::new(json));
+        let mut members = Self::default();
+        let mut cursor = CheckedCursor::new(json);
         if !cursor.eat(b'{') {
             return None;
         }

@@ -91,7 +91,8 @@ impl SchemaConverter<'_> {
             [low, high].into_iter().flatten().map(|bound| bound.decimal_places).max().unwrap_or(0);
         let largest = Bound { digits: MAX_BOUND, decimal_places: 0, exclusive: false };
         let least = Bound { digits: -MAX_BOUND, ..largest };
-        let (low, high) = (low.unwrap_or(least), high.unwrap_or(largest));
+        let low = low.unwrap_or(least);
+        let high = high.unwrap_or(largest);
         let mut alternatives = Vec::new();
         for side in split_at_zero(
             low.scale_to(decimal_places),

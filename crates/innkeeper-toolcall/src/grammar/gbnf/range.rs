@@ -46,8 +46,10 @@ fn push_patterns_between(
         with((*first, *first), low, high);
         return;
     }
-    let (zeros, nines) = (vec![0; low.len()], vec![9; low.len()]);
-    let (mut from, mut to) = (*first, *last);
+    let zeros = vec![0; low.len()];
+    let nines = vec![9; low.len()];
+    let mut from = *first;
+    let mut to = *last;
     if low != zeros {
         with((from, from), low, &nines);
         from += 1;

@@ -45,7 +45,9 @@ pub(crate) fn assert_chunks_match(chunks: &[StreamChunk], response: &Response) {
 }
 
 fn collect_chunks(chunks: &[StreamChunk]) -> ChunkContents {
-    let (mut text, mut reasoning, mut calls) = (String::new(), String::new(), Vec::new());
+    let mut text = String::new();
+    let mut reasoning = String::new();
+    let mut calls = Vec::new();
     for chunk in chunks {
         match chunk {
             StreamChunk::Text(more) => text.push_str(more),

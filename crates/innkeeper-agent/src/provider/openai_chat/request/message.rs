@@ -65,7 +65,9 @@ impl<'r> ChatMessage<'r> {
         assistant_message: &'r AssistantMessage,
         encode_request: EncodeRequest<'r>,
     ) -> Self {
-        let (mut text, mut contents, mut calls) = (String::new(), Vec::new(), Vec::new());
+        let mut text = String::new();
+        let mut contents = Vec::new();
+        let mut calls = Vec::new();
         let mut members = Vec::new();
         for part in &assistant_message.parts {
             let native = part.provider_block.as_ref();

@@ -179,7 +179,8 @@ impl ItemAccumulator {
         if self.call.is_some() {
             return false;
         }
-        let (id, name) = (id.to_owned(), name.to_owned());
+        let id = id.to_owned();
+        let name = name.to_owned();
         chunks.push(StreamChunk::ToolCallStart { index, name: name.clone() });
         if !self.received.is_empty() {
             chunks.push(StreamChunk::ArgumentsDelta { index, fragment: self.received.clone() });

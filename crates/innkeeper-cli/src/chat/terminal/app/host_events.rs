@@ -90,7 +90,8 @@ impl App {
     pub(super) fn set_log_level(&mut self, argument: &str) {
         match self.server_log.set_level(argument) {
             Ok(()) => {
-                let (level, text) = (self.server_log.level(), self.server_log.level_text());
+                let level = self.server_log.level();
+                let text = self.server_log.level_text();
                 let host = self.session.host().clone();
                 let request = command_work::request_log_level(host, level, text);
                 self.spawn_command("setting the level of log messages", Ok(request));

@@ -176,7 +176,8 @@ fn draw_sampling(question: &SamplingQuestion, width: usize, theme: Theme) -> Vec
         format!("asks {} for a message of at most {} tokens", question.model, question.max_tokens);
     let mut lines = draw_asker(&question.server, question.call.as_deref(), &asks, width, theme);
     let texts = question.messages.iter().map(|(role, text)| format!("{role}: {text}"));
-    let (mut room, mut omitted) = (MAX_SHOWN_BYTES, 0);
+    let mut room = MAX_SHOWN_BYTES;
+    let mut omitted = 0;
     for text in texts {
         let end = text.floor_char_boundary(room);
         lines.extend(wrap_text(&text[..end], theme.style(Role::Text), width, &[Span::raw("  ")]));

@@ -156,7 +156,9 @@ impl Screen {
 
     fn draw_panel(&mut self, rows: &mut Rows<'_>) {
         let width = rows.area.width;
-        let (theme, waiting, is_ready) = (self.theme, self.questions.len(), self.is_panel_ready);
+        let theme = self.theme;
+        let waiting = self.questions.len();
+        let is_ready = self.is_panel_ready;
         let Some(panel) = &mut self.panel else { return };
         let drawn = panel.draw(width.into(), theme);
         let height = rows.area.height;

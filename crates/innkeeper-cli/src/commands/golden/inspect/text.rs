@@ -185,7 +185,8 @@ impl Page<'_> {
     }
 
     fn print_end(&mut self, inspection: &Inspection<'_>) -> io::Result<()> {
-        let (end, totals) = (&inspection.result, &inspection.totals);
+        let end = &inspection.result;
+        let totals = &inspection.totals;
         self.output.print_data("")?;
         self.heading("result")?;
         if let Some(error) = end.error {

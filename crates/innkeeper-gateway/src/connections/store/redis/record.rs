@@ -21,7 +21,8 @@ pub(super) fn user_text(user: Option<&str>) -> String {
 
 /// Parses the fields of a connection: names and values by turns.
 pub(super) fn parse(id: ConnectionId, fields: &[Bytes]) -> Result<ConnectionState, StoreError> {
-    let (names, values) = (fields.iter().step_by(2), fields.iter().skip(1).step_by(2));
+    let names = fields.iter().step_by(2);
+    let values = fields.iter().skip(1).step_by(2);
     let fields = || names.clone().zip(values.clone());
     let field = |name: &str| fields().find(|(other, _)| *other == name.as_bytes());
     let value = |name: &str| field(name).map(|(_, value)| value);

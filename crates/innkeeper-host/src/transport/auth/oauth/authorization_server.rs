@@ -236,7 +236,8 @@ impl AuthorizationServer {
         self.credential_store.save(stored).await.map_err(no_token)?;
         match without_logging(self.manager.refresh_token()).await {
             Ok(response) => {
-                let (client, granted) = (token.client.clone(), token.granted());
+                let client = token.client.clone();
+                let granted = token.granted();
                 Ok(Some(
                     StoredToken::from_response(&response, &self.issuer, client, granted)
                         .ok_or_else(missing_token)?,

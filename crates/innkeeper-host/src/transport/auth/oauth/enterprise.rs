@@ -27,7 +27,8 @@ pub(super) async fn request_token(
     scopes: &[String],
 ) -> Result<StoredToken, AuthErrorKind> {
     let id_token = read_id_token(&enterprise.id_token).map_err(AuthErrorKind::IdentityProvider)?;
-    let (endpoint, id) = (enterprise.token_endpoint.expose(), enterprise.client_id.expose());
+    let endpoint = enterprise.token_endpoint.expose();
+    let id = enterprise.client_id.expose();
     let secret = enterprise.client_secret.as_ref().map(|secret| secret.expose());
     let provider = EmaAuthorizationServer::new(enterprise.issuer.expose(), endpoint, id)
         .with_client_authentication(client_authentication(secret, false));

@@ -157,8 +157,8 @@ impl OauthInner {
         if expected.trim_end_matches('/') == issuer.trim_end_matches('/') {
             return Ok(());
         }
-        let (found, expected) =
-            (AuthErrorKind::sanitize(issuer), AuthErrorKind::sanitize(expected));
+        let found = AuthErrorKind::sanitize(issuer);
+        let expected = AuthErrorKind::sanitize(expected);
         Err(AuthErrorKind::IssuerMismatch { found, expected })
     }
 
@@ -231,7 +231,8 @@ impl OauthInner {
         if let Some(url) = &self.context.config.client_metadata_url
             && library.supports_client_metadata()
         {
-            let (id, redirect_uri) = (url.expose().clone(), redirect.to_owned());
+            let id = url.expose().clone();
+            let redirect_uri = redirect.to_owned();
             return Ok(RegisteredClient { id, secret: None, redirect_uri });
         }
         let registered = state.stored.clients.get(library.issuer());
