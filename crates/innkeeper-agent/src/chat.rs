@@ -201,8 +201,12 @@ impl Chat {
             call_timeout: None,
         };
         let executor = Executor::new(runner, rules, timing);
-        let foreign_texts = ForeignTexts::default();
-        Ok(Self { executor, settings: Arc::new(settings), log_writer, foreign_texts })
+        Ok(Self {
+            executor,
+            settings: Arc::new(settings),
+            log_writer,
+            foreign_texts: ForeignTexts::default(),
+        })
     }
 
     /// Sets the approver, which decides about calls that need approval, one after the other. Calls

@@ -72,9 +72,13 @@ impl ConfigWatcher {
                 wake.notify_one();
             }
         })?;
-        let directories = BTreeSet::new();
-        let mut watch =
-            Self { files, watcher, directories, change_notify, last_content: last_seen };
+        let mut watch = Self {
+            files,
+            watcher,
+            directories: BTreeSet::new(),
+            change_notify,
+            last_content: last_seen,
+        };
         watch.watch_directories()?;
         // The files may have changed before the watch started.
         watch.change_notify.notify_one();

@@ -72,8 +72,7 @@ impl Console {
         options: ConsoleOptions,
     ) -> Self {
         let sessions = Sessions::new();
-        let calls = Arc::default();
-        Self { transport, access, options, sessions, calls }
+        Self { transport, access, options, sessions, calls: Arc::default() }
     }
 
     /// Returns the redirection of `/console`. It is relative, so that it works below any prefix.

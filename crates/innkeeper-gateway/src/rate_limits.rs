@@ -115,8 +115,7 @@ impl RateLimits {
     pub fn new(common: RateConfig, own: impl IntoIterator<Item = (Principal, RateConfig)>) -> Self {
         let own = own.into_iter().map(|(client, rates)| (Arc::clone(client.id()), rates));
         let own = own.collect();
-        let clients = Mutex::default();
-        Self { common, own, clients, pending: OnceLock::new() }
+        Self { common, own, clients: Mutex::default(), pending: OnceLock::new() }
     }
 
     /// Creates the limits of the configuration. The local user has the rates of all clients.

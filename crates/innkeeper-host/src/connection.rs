@@ -209,23 +209,19 @@ impl Connection {
         let started = Instant::now();
         let mut id = None;
         let time = RequestDeadlines::new(started, timeout, timeout);
-        let progress = None;
-        let retries = None;
-        let headers = &[][..];
         let (item, params) = (method, |_, _| params);
         let is_retry_safe = true;
-        let as_task = false;
         let spec = RequestSpec {
             method: method.into(),
             item,
             name: None,
             params,
-            headers,
+            headers: &[],
             timeout,
-            progress,
-            retries,
+            progress: None,
+            retries: None,
             retry_safe: is_retry_safe,
-            as_task,
+            as_task: false,
             callback: None,
             caller: None,
             pass_through: PassThrough::default(),

@@ -63,13 +63,12 @@ pub fn run() -> Result<(), Errno> {
             let id = main_pid.as_raw_nonzero().get().unsigned_abs();
             send_report(control, Report::Started(id));
             let phase = SupervisionPhase::Serving;
-            let main_ended = false;
             Supervision {
                 control,
                 signals,
                 host_pidfd,
                 main_pid,
-                main_ended,
+                main_ended: false,
                 max_processes,
                 phase,
             }

@@ -435,10 +435,14 @@ impl ResponseBuilder<'_> {
 }
 
 fn call_part(call: &ResolvedCall) -> ContentPart {
-    let id = String::new();
     let name = call.name.clone();
     let arguments = call.arguments.to_string();
-    ContentPart::new(PartContent::ToolCall(ToolCall { id, name, arguments, is_cut: false }))
+    ContentPart::new(PartContent::ToolCall(ToolCall {
+        id: String::new(),
+        name,
+        arguments,
+        is_cut: false,
+    }))
 }
 
 /// Returns whether a span overlaps a part. An empty span, such as a further call of a list,

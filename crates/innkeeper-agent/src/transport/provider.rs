@@ -157,7 +157,6 @@ impl HttpProvider {
         let body = ResponseBody::new(response.body, MAX_RESPONSE_BYTES);
         let silent = self.endpoint.capabilities.server == InferenceServer::LlamaCpp;
         let unreported_token_limit = request.max_tokens.filter(|_| silent);
-        let chunks = Vec::new();
         Ok(ResponseStream {
             timing: self.timing.clone(),
             deadline,
@@ -166,7 +165,7 @@ impl HttpProvider {
             body,
             is_finished: false,
             unreported_token_limit,
-            chunks,
+            chunks: Vec::new(),
         })
     }
 }

@@ -54,9 +54,12 @@ impl McpRecording {
             served.arguments == arguments && served.server_config.get() == server_config.get()
         });
         let served = known.unwrap_or_else(|| {
-            let answers = Vec::new();
-            let notifications = Vec::new();
-            self.served.push(ServedRecord { arguments, server_config, answers, notifications });
+            self.served.push(ServedRecord {
+                arguments,
+                server_config,
+                answers: Vec::new(),
+                notifications: Vec::new(),
+            });
             self.served.len() - 1
         });
         RecordedConnection {
@@ -75,8 +78,7 @@ impl McpRecording {
                 && answers.len() < MAX_RECORDS
             {
                 let outcome = Outcome::Abandoned {};
-                let tools = None;
-                answers.push(AnswerRecord { method, params, outcome, tools });
+                answers.push(AnswerRecord { method, params, outcome, tools: None });
             }
         }
     }

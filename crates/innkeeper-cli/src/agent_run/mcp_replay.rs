@@ -139,9 +139,14 @@ impl ReplayedConnection {
         let served = servers
             .connect(&golden, arguments)
             .ok_or_else(|| Miss::without_nearest(format!("`innkeeper {}`", arguments.join(" "))))?;
-        let answered = Vec::new();
-        let asking = HashMap::new();
-        Ok(Self { golden, served, is_open: false, answered, asking, questions: 0 })
+        Ok(Self {
+            golden,
+            served,
+            is_open: false,
+            answered: Vec::new(),
+            asking: HashMap::new(),
+            questions: 0,
+        })
     }
 
     /// Returns the calls whose result may leave when its turn comes.

@@ -92,9 +92,12 @@ pub(crate) async fn restart(
 /// gateway's.
 fn connected_server(server: &ServerConfig) -> ServerConfig {
     let transport = TransportConfig::InProcess;
-    let sandbox = None;
-    let headers_helper = Vec::new();
-    let oauth = None;
-    let limits = Default::default();
-    ServerConfig { transport, sandbox, limits, headers_helper, oauth, ..server.clone() }
+    ServerConfig {
+        transport,
+        sandbox: None,
+        limits: Default::default(),
+        headers_helper: Vec::new(),
+        oauth: None,
+        ..server.clone()
+    }
 }

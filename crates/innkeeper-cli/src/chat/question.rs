@@ -195,8 +195,7 @@ impl ChatApprover {
         permanent: RuleStore,
     ) -> Self {
         let filters = Mutex::new(filters);
-        let rules = Mutex::default();
-        Self { questioner, host, lock, filters, rules, permanent }
+        Self { questioner, host, lock, filters, rules: Mutex::default(), permanent }
     }
 
     /// Replaces the rules of the configuration for these servers.

@@ -40,8 +40,7 @@ impl LogOutput {
         style: LineStyle,
         write: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
-        let terminal_lines = TerminalLines::default();
-        Self { min_level, style, terminal_lines, write: Box::new(write) }
+        Self { min_level, style, terminal_lines: TerminalLines::default(), write: Box::new(write) }
     }
 
     fn write_event(&self, line: &mut String, severity: LogLevel, event: &MaskedEvent<'_>) {

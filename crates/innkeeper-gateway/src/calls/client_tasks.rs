@@ -133,8 +133,7 @@ impl ClientTasks {
             }
         };
         let server = server.clone();
-        let created = Arc::default();
-        Ok(Some(TaskCall { mode, server, counted, created }))
+        Ok(Some(TaskCall { mode, server, counted, created: Arc::default() }))
     }
 
     /// Returns the result of a call for the client: of a task, with an id for the client. `None` if the

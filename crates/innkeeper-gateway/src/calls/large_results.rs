@@ -66,8 +66,11 @@ pub(super) struct LargeResults {
 impl LargeResults {
     /// `replica` is the id of this replica, if there are several.
     pub(super) fn new(endpoints: Arc<Endpoints>, replica: Option<&str>) -> Self {
-        let computations = Computations::default();
-        Self { endpoints, stored: StoredResults::new(replica), computations }
+        Self {
+            endpoints,
+            stored: StoredResults::new(replica),
+            computations: Computations::default(),
+        }
     }
 
     pub(super) fn remove_expired(&self) {

@@ -72,9 +72,8 @@ struct Places {
 
 impl ConnectionPlaces {
     pub(super) fn new(limit: &Arc<PrincipalLimit>) -> Self {
-        let principals = Mutex::default();
         let is_refused = SetOnce::new();
-        Self(Arc::new(Places { limit: limit.clone(), principals, is_refused }))
+        Self(Arc::new(Places { limit: limit.clone(), principals: Mutex::default(), is_refused }))
     }
 
     /// Counts the connection for the principal of a request.

@@ -38,9 +38,14 @@ pub(super) struct LruStore {
 
 impl LruStore {
     pub(super) fn new(max_entries: usize, max_bytes: u64) -> Self {
-        let entries = HashMap::new();
-        let keys_by_last_use = BTreeMap::new();
-        Self { max_entries, max_bytes, entries, keys_by_last_use, bytes: 0, use_counter: 0 }
+        Self {
+            max_entries,
+            max_bytes,
+            entries: HashMap::new(),
+            keys_by_last_use: BTreeMap::new(),
+            bytes: 0,
+            use_counter: 0,
+        }
     }
 
     /// Returns the result if it has not expired.

@@ -207,21 +207,18 @@ impl ContentRequest<'_> {
         let &Self { method, item, connection, scanner, .. } = self;
         let progress = options.progress.as_ref();
         let retries = options.retries;
-        let headers = &[][..];
-        let retry_safe = true;
-        let as_task = false;
         let caller = options.caller(item)?;
         let spec = RequestSpec {
             method: method.into(),
             item,
             name: Some(item),
             params,
-            headers,
+            headers: &[],
             timeout,
             progress,
             retries,
-            retry_safe,
-            as_task,
+            retry_safe: true,
+            as_task: false,
             callback: options.callback.as_ref(),
             caller: caller.as_ref(),
             pass_through: options.pass_through(),

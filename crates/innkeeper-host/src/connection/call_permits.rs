@@ -123,12 +123,10 @@ impl PermitTable {
 
 impl CallPermits {
     pub(crate) fn new(maximum: usize) -> Self {
-        let without_principal = PrincipalCalls::default();
-        let principals = HashMap::default();
         Self(Mutex::new(PermitTable {
             free: maximum,
-            without_principal,
-            principals,
+            without_principal: PrincipalCalls::default(),
+            principals: HashMap::default(),
             last_number: 0,
         }))
     }

@@ -197,9 +197,8 @@ mod tests {
     #[test]
     fn a_server_is_not_ready_before_calls_find_it() {
         let catalog_with = |state| {
-            let name = "a".into();
             let server = CatalogServer {
-                name,
+                name: "a".into(),
                 state,
                 transport: "stdio",
                 unavailable_reason: None,

@@ -41,14 +41,12 @@ impl<'a, P> OutgoingRequest<'a, P> {
         params: &'a P,
         deadline: Instant,
     ) -> Self {
-        let name = None;
-        let headers = &[][..];
         Self {
             id,
             method: method.into(),
             params,
-            name,
-            headers,
+            name: None,
+            headers: &[],
             deadline,
             deadline_extension: None,
             progress: None,

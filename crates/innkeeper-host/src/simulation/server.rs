@@ -56,22 +56,17 @@ impl SimulatedServer {
         io: ServerIo,
     ) -> Self {
         let launch_fails = !plan.healthy && chance(&mut rng, plan.failed_launch_percent);
-        let schedule = BTreeMap::new();
-        let held_responses = Vec::new();
-        let action_count = 0;
-        let stopped_reading = false;
-        let has_extra_tool = false;
         Self {
             plan,
             rng,
             simulation,
             io,
-            schedule,
-            action_count,
-            held_responses,
-            stopped_reading,
+            schedule: BTreeMap::new(),
+            action_count: 0,
+            held_responses: Vec::new(),
+            stopped_reading: false,
             launch_fails,
-            has_extra_tool,
+            has_extra_tool: false,
         }
     }
 

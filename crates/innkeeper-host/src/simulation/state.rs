@@ -48,14 +48,12 @@ impl Drop for AliveGuard {
 
 impl Simulation {
     pub(super) fn new(seed: u64) -> Self {
-        let plans = BTreeMap::new();
-        let runs_by_call = BTreeMap::new();
         Self(Arc::new(Mutex::new(SimulationState {
             seed,
-            plans,
+            plans: BTreeMap::new(),
             launches: 0,
             alive: 0,
-            runs_by_call,
+            runs_by_call: BTreeMap::new(),
         })))
     }
 

@@ -66,16 +66,14 @@ enum ParseState {
 impl<'t> Parser<'t> {
     /// Creates a parser. The parser is lenient if `lenient_end` is `Some`.
     pub(super) fn new(text: &'t str, lenient_end: Option<Completeness>, max_depth: usize) -> Self {
-        let open_containers = Vec::new();
-        let repairs = Vec::new();
         Self {
             text,
             at: 0,
             end: text.len(),
             lenient_end,
             max_depth,
-            open_containers,
-            repairs,
+            open_containers: Vec::new(),
+            repairs: Vec::new(),
             steps: 0,
         }
     }

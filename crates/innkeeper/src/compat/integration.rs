@@ -30,12 +30,11 @@ impl Default for ChatIntegrationConfig {
     fn default() -> Self {
         let ChatSettings { mode, enhance_system_prompts, max_tool_iterations, .. } =
             ChatSettings::default();
-        let instrumentation = InstrumentationConfig::default();
         Self {
             streaming_mode: mode,
             enhance_system_prompts,
             max_tool_rounds: max_tool_iterations,
-            instrumentation,
+            instrumentation: InstrumentationConfig::default(),
         }
     }
 }

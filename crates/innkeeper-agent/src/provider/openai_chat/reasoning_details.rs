@@ -44,8 +44,10 @@ impl ReasoningDetails {
             if self.closed.len() == MAX_CONTENT_PARTS {
                 return Err(ApiError::too_many("reasoning details"));
             }
-            let appended_texts = Default::default();
-            self.open = Some(OpenDetail { members: ObjectBuilder::default(), appended_texts });
+            self.open = Some(OpenDetail {
+                members: ObjectBuilder::default(),
+                appended_texts: Default::default(),
+            });
         }
         let Some(open) = &mut self.open else { return Ok(()) };
         for (name, value) in fields.iter().filter(|(_, value)| value.get() != "null") {

@@ -34,8 +34,14 @@ impl<'o> EventPrinter<'o> {
     pub(super) fn new(output: &'o mut Output, approve: ApprovalArg) -> Self {
         let activity = Some(waiting_line(output, approve));
         let streams_text = output.is_terminal() && !output.is_json();
-        let usage = Usage::default();
-        Self { output, approve, streams_text, usage, activity, has_open_line: false }
+        Self {
+            output,
+            approve,
+            streams_text,
+            usage: Usage::default(),
+            activity,
+            has_open_line: false,
+        }
     }
 
     /// Prints a line about the run itself.

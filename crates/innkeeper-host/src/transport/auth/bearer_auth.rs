@@ -54,9 +54,8 @@ impl BearerAuth {
         tasks: BackgroundTasks,
         initial_sign_ins: u32,
     ) -> Self {
-        let pending = Mutex::default();
         let sign_ins = AtomicU32::new(initial_sign_ins);
-        Self { resource, provider, tasks, pending, sign_ins }
+        Self { resource, provider, tasks, pending: Mutex::default(), sign_ins }
     }
 
     /// Sends a request with a token, and retries the request with another token after a challenge. With

@@ -61,9 +61,8 @@ struct OauthState {
 
 impl OauthProvider {
     pub(super) fn new(context: OauthContext) -> Self {
-        let current = Mutex::default();
         let state = tokio::sync::Mutex::default();
-        Self(Arc::new(OauthInner { context, current, state }))
+        Self(Arc::new(OauthInner { context, current: Mutex::default(), state }))
     }
 }
 

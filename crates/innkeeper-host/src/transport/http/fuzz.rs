@@ -97,14 +97,12 @@ async fn request_outcome(
     assert!(pending_request.as_mut().now_or_never().is_none(), "response before the request");
 
     let http_session = HttpSession::new(unused_target(), inbound, unused_state());
-    let name = None;
-    let param_headers = Vec::new();
     let body = Bytes::new();
     let request = PostRequest {
         id: REQUEST_ID,
         method: method::TOOLS_CALL.into(),
-        name,
-        param_headers,
+        name: None,
+        param_headers: Vec::new(),
         body,
     };
     if let Err(failure) = handle_response(&http_session, response, &request, None).await {
