@@ -92,9 +92,18 @@ impl BearerAuth {
                 return Err(not_signed_in(self.error(kind)));
             };
             request = next;
+            let asks_for_password = header.as_deref().is_some_and(asks_for_password);
             let challenge =
                 Challenge { status: status.as_u16(), header, rejected_token: token.take() };
-            token = Some(self.replacement_token(challenge).await.map_err(not_signed_in)?);
+            token = match self.replacement_token(challenge).await {
+                Ok(token) => Some(token),
+                // No sign-in can help.
+                Err(AuthError {
+                    kind: AuthErrorKind::NoAuthorizationServer | AuthErrorKind::NoUserAgent,
+                    ..
+                }) if asks_for_password => return Ok(response),
+                Err(error) => return Err(not_signed_in(error)),
+            };
         }
     }
 
@@ -231,17 +240,16 @@ fn with_bearer(request: RequestBuilder, token: Option<&Secret>) -> RequestBuilde
     }
 }
 
-/// Returns the `WWW-Authenticate` header of a response that requires another token. A server that asks
-/// for other credentials only, as with `Basic`, wants no token.
+/// Returns the `WWW-Authenticate` header of a response that requires another token.
 fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<String>> {
     let text = |value: &HeaderValue| {
         value.to_str().ok().filter(|text| text.len() <= MAX_CHALLENGE_BYTES).map(str::to_owned)
     };
     let challenges: Vec<String> =
         headers.get_all(WWW_AUTHENTICATE).iter().filter_map(text).collect();
-    let header = challenges.iter().find(|challenge| names_bearer(challenge));
+    let bearer = |challenge: &&String| names_bearer(challenge);
+    let header = challenges.iter().find(bearer).or(challenges.first());
     match status {
-        StatusCode::UNAUTHORIZED if header.is_none() && !challenges.is_empty() => None,
         StatusCode::UNAUTHORIZED => Some(header.cloned()),
         StatusCode::FORBIDDEN
             if header.is_some_and(|challenge| challenge.contains("insufficient_scope")) =>
@@ -254,8 +262,17 @@ fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<Str
 
 /// Returns whether one of the challenges of a header, which are separated by commas, is for a token.
 pub(super) fn names_bearer(header: &str) -> bool {
+    has_scheme(header, &["bearer"])
+}
+
+/// Returns whether a header without a challenge for a token asks for the password of a user.
+fn asks_for_password(header: &str) -> bool {
+    !names_bearer(header) && has_scheme(header, &["basic", "digest", "negotiate", "ntlm"])
+}
+
+fn has_scheme(header: &str, known: &[&str]) -> bool {
     let mut schemes = header.split(',').filter_map(|challenge| challenge.split_whitespace().next());
-    schemes.any(|scheme| scheme.eq_ignore_ascii_case("bearer"))
+    schemes.any(|scheme| known.iter().any(|known| scheme.eq_ignore_ascii_case(known)))
 }
 
 fn not_signed_in(error: AuthError) -> RequestError {
@@ -313,7 +330,7 @@ mod tests {
         assert_eq!(challenge(401, &["Basic", "bearer a"]), Some(Some("bearer a".to_owned())));
         let two = "Basic realm=\"a, b\", Bearer";
         assert_eq!(challenge(401, &[two]), Some(Some(two.to_owned())));
-        assert_eq!(challenge(401, &["Basic", "Digest realm=\"bearers\""]), None);
+        assert_eq!(challenge(401, &["Basic", "Digest"]), Some(Some("Basic".to_owned())));
         assert_eq!(challenge(403, &[scope]), Some(Some(scope.to_owned())));
         for (status, header) in [(403, "Bearer a"), (200, scope), (402, scope), (404, scope)] {
             assert_eq!(challenge(status, &[header]), None, "{status}");

@@ -28,6 +28,20 @@ async fn a_server_that_names_no_authorization_server_is_reported() {
 }
 
 #[tokio::test]
+async fn a_server_that_asks_for_a_password_denies_access_and_no_sign_in_is_suggested() {
+    let test_env = TestEnv::new();
+    let basic = Fault::status(401).header("www-authenticate", "Basic realm=\"inn\"");
+    let refusing = RemoteServer::for_fixture(test_env.fixture("inn"));
+    let remote = refusing.fault(basic.on_http_method("POST")).start().await;
+    let builder = || builder_for(&test_env, &remote.url(), &json!({}));
+    for builder in [builder().user_agent(ScriptedBrowser::default()), builder()] {
+        let error = start_error(builder.start().await);
+        assert!(error.contains("denies access (401)"), "{error}");
+        assert!(error.contains("check `headers.Authorization`"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn an_authorization_server_that_knows_no_clients_or_gives_no_token_is_reported() {
     let rejection = json!({"error": "invalid_request", "error_description": "not today"});
     let response = Some((400, rejection.to_string()));
