@@ -35,8 +35,8 @@ pub struct Gateway {
 impl Gateway {
     /// Serves one client on a connection with newline-delimited messages, for example stdio or a
     /// Unix socket, until the client closes its output or the connection fails. Requests in flight
-    /// then get [`GatewayOptions::drain_timeout`]. The same holds after [`Self::close`] of a gateway
-    /// for one client. Dropping the future ends the connection at once.
+    /// then get [`drain_timeout`](crate::GatewayOptions::drain_timeout). The same holds after
+    /// [`Self::close`] of a gateway for one client. Dropping the future ends the connection at once.
     ///
     /// # Errors
     ///
@@ -58,7 +58,8 @@ impl Gateway {
     /// # Errors
     ///
     /// Returns the error of the connection, or an error of the kind `NotFound` unless the server is
-    /// one of [`GatewayOptions::connection_servers`], and one that the client may use.
+    /// one of [`connection_servers`](crate::GatewayOptions::connection_servers), and one that the
+    /// client may use.
     pub async fn serve_server_connection(
         &self,
         principal: Principal,
@@ -145,7 +146,7 @@ impl Gateway {
     }
 
     /// Serves HTTP on a listener until [`Gateway::close`], then for at most
-    /// [`GatewayOptions::drain_timeout`] the requests in flight.
+    /// [`drain_timeout`](crate::GatewayOptions::drain_timeout) the requests in flight.
     ///
     /// # Errors
     ///
@@ -198,8 +199,9 @@ impl Gateway {
     }
 
     /// Stops the servers that not all clients share, after [`Self::close`]. The host of
-    /// [`GatewayBuilder::build`] is not stopped. Takes as long as [`Host::shutdown`] of one host.
-    /// Without this call, the drop of the gateway kills these servers.
+    /// [`GatewayBuilder::build`] is not stopped. Takes as long as
+    /// [`Host::shutdown`](innkeeper_host::Host::shutdown) of one host. Without this call, the drop of
+    /// the gateway kills these servers.
     pub async fn shut_down_private_servers(&self) -> Vec<ShutdownReport> {
         self.state.servers.shut_down_private_hosts().await
     }
