@@ -247,8 +247,8 @@ fn parse_challenge(status: StatusCode, headers: &HeaderMap) -> Option<Option<Str
     };
     let challenges: Vec<String> =
         headers.get_all(WWW_AUTHENTICATE).iter().filter_map(text).collect();
-    let bearer = |challenge: &&String| names_bearer(challenge);
-    let header = challenges.iter().find(bearer).or(challenges.first());
+    let bearer = challenges.iter().find(|challenge| names_bearer(challenge));
+    let header = bearer.or(challenges.first());
     match status {
         StatusCode::UNAUTHORIZED => Some(header.cloned()),
         StatusCode::FORBIDDEN
