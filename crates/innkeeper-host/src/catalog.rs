@@ -261,45 +261,11 @@ impl Catalog {
     }
 }
 
-/// Returns the error for an item that a pin or the guard withholds.
-fn exclusion_error(server: &Arc<str>, kind: ItemKind, item: &str, reason: &str) -> CallError {
-    let server = server.clone();
-    let item = item.into();
-    let reason = reason.into();
-    CallError::Routing(match kind {
-        ItemKind::Tool => RoutingError::ToolWithheld { server, tool: item, reason },
-        ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => {
-            RoutingError::ItemWithheld { server, item_kind: kind.as_str(), item, reason }
-        }
-    })
-}
-
 /// Returns the error for a request to an unavailable server. The request is not sent.
 fn unavailable_error(server: &Arc<str>, unavailable: &UnavailableServer) -> CallError {
     let server = server.clone();
     let reason = unavailable.reason.clone();
     CallError::Unavailable { server, reason, may_have_run: false, attempts: 0 }
-}
-
-fn closest(requested: &str, known_names: &[&str]) -> Option<Box<str>> {
-    name::closest(requested, known_names.iter().copied()).map(Into::into)
-}
-
-/// Returns whether the public name is a server name, the separator and `requested`.
-/// Returns the closest item of the server, otherwise the item of this name on another server. The
-/// name of the server is no part of the comparison: a long name makes all its items similar.
-fn closest_item(server: &str, item: &str, known_names: &[&str]) -> Option<Box<str>> {
-    let own_items = known_names
-        .iter()
-        .filter_map(|name| name.strip_prefix(server)?.strip_prefix(name::SEPARATOR));
-    match name::closest(item, own_items) {
-        Some(similar) => Some(name::public_name(server, similar)),
-        None => known_names.iter().copied().find(|name| ends_with_item(name, item)).map(Into::into),
-    }
-}
-
-fn ends_with_item(public: &str, requested: &str) -> bool {
-    public.strip_suffix(requested).is_some_and(|server| server.ends_with(name::SEPARATOR))
 }
 
 impl Serialize for Catalog {

@@ -7,7 +7,7 @@ use innkeeper_config::name;
 use super::catalog_server::UnavailableServer;
 use super::entry::CatalogEntry;
 use super::route::{PromptRoute, ResourceRoute, ToolRoute};
-use super::{Catalog, closest, closest_item, ends_with_item, exclusion_error, unavailable_error};
+use super::{Catalog, unavailable_error};
 use crate::error::{CallError, RoutingError};
 use crate::guard::ItemKind;
 
@@ -169,4 +169,38 @@ impl Catalog {
             .map(|entry| entry.resource_route())
             .collect()
     }
+}
+
+/// Returns the error for an item that a pin or the guard withholds.
+fn exclusion_error(server: &Arc<str>, kind: ItemKind, item: &str, reason: &str) -> CallError {
+    let server = server.clone();
+    let item = item.into();
+    let reason = reason.into();
+    CallError::Routing(match kind {
+        ItemKind::Tool => RoutingError::ToolWithheld { server, tool: item, reason },
+        ItemKind::Prompt | ItemKind::Resource | ItemKind::Template => {
+            RoutingError::ItemWithheld { server, item_kind: kind.as_str(), item, reason }
+        }
+    })
+}
+
+fn closest(requested: &str, known_names: &[&str]) -> Option<Box<str>> {
+    name::closest(requested, known_names.iter().copied()).map(Into::into)
+}
+
+/// Returns whether the public name is a server name, the separator and `requested`.
+/// Returns the closest item of the server, otherwise the item of this name on another server. The
+/// name of the server is no part of the comparison: a long name makes all its items similar.
+fn closest_item(server: &str, item: &str, known_names: &[&str]) -> Option<Box<str>> {
+    let own_items = known_names
+        .iter()
+        .filter_map(|name| name.strip_prefix(server)?.strip_prefix(name::SEPARATOR));
+    match name::closest(item, own_items) {
+        Some(similar) => Some(name::public_name(server, similar)),
+        None => known_names.iter().copied().find(|name| ends_with_item(name, item)).map(Into::into),
+    }
+}
+
+fn ends_with_item(public: &str, requested: &str) -> bool {
+    public.strip_suffix(requested).is_some_and(|server| server.ends_with(name::SEPARATOR))
 }
