@@ -209,18 +209,16 @@ impl Connection {
         let started = Instant::now();
         let mut id = None;
         let time = RequestDeadlines::new(started, timeout, timeout);
-        let (item, params) = (method, |_, _| params);
-        let is_retry_safe = true;
         let spec = RequestSpec {
             method: method.into(),
-            item,
+            item: method,
             name: None,
-            params,
+            params: |_, _| params,
             headers: &[],
             timeout,
             progress: None,
             retries: None,
-            retry_safe: is_retry_safe,
+            retry_safe: true,
             as_task: false,
             callback: None,
             caller: None,
